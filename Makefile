@@ -1,0 +1,71 @@
+# Needs Python (3.11 or newer) with pip, and make. Everything is installed into .venv in this folder.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install -q --disable-pip-version-check
+
+DEMO_MODEL := .cache/models/ch_PP-OCRv4_rec_infer.onnx
+MODEL      ?=
+ARGS       ?=
+export MODEL
+
+# What is installed, and since which pyproject.toml.
+BASE := $(VENV)/.installed-base
+TEST := $(VENV)/.installed-test
+DEV  := $(VENV)/.installed-dev
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+# Two pips must not write into one environment at the same time.
+.NOTPARALLEL:
+.PHONY: help setup verify test lint types bench clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+setup: $(BASE) ## install the package; the command is then .venv/bin/argmaxable
+
+# argmaxable verify exits with 0 (every class is argmaxable), 1 (some are proven unargmaxable), 2 (bad input)
+# or 3 (some undecided). Here 0 and 1 both are success: every class was decided. Python itself exits with 1
+# when the command cannot even be imported, so that is ruled out first.
+verify: setup ## decide every class of MODEL=path (default: a small OCR model); more flags in ARGS="..."
+	@$(BIN)/argmaxable --help > /dev/null
+	@test -n "$$MODEL" || $(BIN)/python scripts/fetch_demo_model.py $(DEMO_MODEL)
+	@model="$${MODEL:-$(DEMO_MODEL)}"; name="$$(basename "$$model")"; \
+	$(BIN)/argmaxable verify "$$model" --output "proofs/$${name%.*}" $(ARGS) || \
+	{ code=$$?; test $$code -eq 1 || exit $$code; }
+
+test: $(TEST) ## run the tests
+	$(BIN)/pytest -n 2
+
+lint: $(DEV) ## check style and formatting
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(DEV) $(TEST) ## check the types (against every optional library, so all are installed)
+	$(BIN)/mypy
+
+bench: $(TEST) ## run every program in benchmarks/
+	@set -e; for program in benchmarks/[!_]*.py; do echo "== $$program"; $(BIN)/python "$$program"; done
+
+clean: ## remove the environment, the fetched model and all caches; proofs/ stays
+	rm -rf $(VENV) .cache build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BASE): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "argmaxable needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": make PYTHON=python3.11 ...")'
+	@echo "Installing argmaxable into $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) -e .
+	@touch $@
+
+$(TEST): $(BASE)
+	@echo "Installing what the tests need into $(VENV)"
+	@$(PIP) -e '.[test]'
+	@touch $@
+
+$(DEV): $(BASE)
+	@echo "Installing the linter and the type checker into $(VENV)"
+	@$(PIP) -e '.[dev]'
+	@touch $@

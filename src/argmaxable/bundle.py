@@ -1,0 +1,334 @@
+"""Proof bundles: a folder with every verdict and its evidence, for anyone to check (docs/proofs.md).
+
+manifest.json names the head (by fingerprint) and the domain, verdicts.jsonl has a line for each
+class, evidence.npz the arrays they refer to. Plain JSON and arrays without pickles: a bundle is
+untrusted input to whoever reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxable.domain import Domain, domain_from_record
+from argmaxable.errors import BundleError
+from argmaxable.result import Result
+from argmaxable.verdict import Certificate, OwnDirection, Point, Status, Verdict, Witness
+from argmaxable.version import VERSION
+
+FORMAT = "argmaxable-proofs-1"
+_MANIFEST, _VERDICTS, _EVIDENCE = "manifest.json", "verdicts.jsonl", "evidence.npz"
+# Arrays of evidence.npz: name, kind of number, dimensions.
+_ARRAYS = {
+    "centre": ("f", 1),
+    "points32": ("f", 2),
+    "points64": ("f", 2),
+    "certificate_start": ("iu", 1),
+    "certificate_classes": ("iu", 1),
+    "certificate_weights": ("f", 1),
+    "certificate_basis": ("iu", 1),
+    "coordinate_start": ("iu", 1),
+    "coordinates": ("iu", 1),
+    "tie_start": ("iu", 1),
+    "tie_classes": ("iu", 1),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """One line of a bundle: what is claimed about a class, and the evidence given for it."""
+
+    class_id: int
+    status: Status
+    lower: float
+    upper: float
+    witness: Witness | None
+    certificate: Certificate | None
+    certificate_id: int
+    tie_group: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Bundle:
+    """A bundle as read: nothing in it has been checked but its form."""
+
+    manifest: dict[str, Any]
+    domain: Domain
+    centre: NDArray[np.float64]
+    claims: tuple[Claim, ...]
+
+
+# ---------------------------------------------------------------------- writing
+
+
+@dataclass(eq=False)
+class _Evidence:
+    """Arrays collected while lines are written; shared evidence is stored once."""
+
+    points32: list[NDArray[np.float32]] = field(default_factory=list)
+    points64: list[NDArray[np.float64]] = field(default_factory=list)
+    certificates: list[Certificate] = field(default_factory=list)
+    ties: list[tuple[int, ...]] = field(default_factory=list)
+    seen: dict[int, int] = field(default_factory=dict)
+
+    def point(self, values: NDArray[np.float64]) -> tuple[str, int]:
+        single = values.astype(np.float32)
+        if (single == values).all():
+            self.points32.append(single)
+            return "point32", len(self.points32) - 1
+        self.points64.append(values)
+        return "point64", len(self.points64) - 1
+
+    def once(self, item: Any, shelf: list[Any]) -> int:
+        if id(item) not in self.seen:
+            shelf.append(item)
+            self.seen[id(item)] = len(shelf) - 1
+        return self.seen[id(item)]
+
+
+def write_bundle(result: Result, folder: str | os.PathLike[str]) -> None:
+    """Write the bundle into the folder, creating it; files of an earlier bundle are replaced."""
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        evidence = _Evidence()
+        lines = [json.dumps(_line(verdict, evidence), ensure_ascii=False) for verdict in result.verdicts]
+        (folder / _VERDICTS).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        np.savez_compressed(folder / _EVIDENCE, **_arrays(result, evidence))
+        manifest = json.dumps(_manifest(result), indent=2, ensure_ascii=False)
+        (folder / _MANIFEST).write_text(manifest + "\n", encoding="utf-8")
+    except OSError as error:
+        raise BundleError(f"can't write the proof bundle to {folder}: {error.strerror or error}.") from error
+
+
+def _line(verdict: Verdict, evidence: _Evidence) -> dict[str, Any]:
+    line: dict[str, Any] = {
+        "class": verdict.class_id,
+        "label": verdict.label,
+        "status": verdict.status.value,
+        "lower": _finite(verdict.lower),
+        "upper": _finite(verdict.upper),
+        "method": verdict.method.value,
+    }
+    if verdict.strength is not None:
+        line["strength"] = verdict.strength.value
+    if isinstance(verdict.witness, OwnDirection):
+        line["own"] = verdict.witness.exponent
+    elif verdict.witness is not None:
+        name, number = evidence.point(verdict.witness.values)
+        line[name] = number
+    certificate = verdict.certificate
+    if certificate is not None and len(certificate.classes) == 1 and not certificate.basis:
+        line["rival"] = int(certificate.classes[0])
+    elif certificate is not None:
+        line["certificate"] = evidence.once(certificate, evidence.certificates)
+    if verdict.tie_group:
+        line["tie"] = evidence.once(verdict.tie_group, evidence.ties)
+    if verdict.reason:
+        line["reason"] = verdict.reason
+    return line
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _arrays(result: Result, evidence: _Evidence) -> dict[str, NDArray[Any]]:
+    features = result.head.features
+    ids = np.uint16 if result.head.classes <= 2**16 else np.uint32
+    weights = [certificate.weights for certificate in evidence.certificates]
+    coordinates = [_coordinates(certificate, features) for certificate in evidence.certificates]
+    return {
+        "centre": result.centre.astype(np.float32),
+        "points32": np.array(evidence.points32, np.float32).reshape(-1, features),
+        "points64": np.array(evidence.points64, np.float64).reshape(-1, features),
+        "certificate_start": _starts(weights),
+        "certificate_classes": _join([c.classes for c in evidence.certificates]).astype(ids),
+        "certificate_weights": _join(weights).astype(np.float64),
+        "certificate_basis": np.array([c.basis for c in evidence.certificates], np.uint32),
+        "coordinate_start": _starts(coordinates),
+        "coordinates": _join(coordinates).astype(np.uint32),
+        "tie_start": _starts(evidence.ties),
+        "tie_classes": _join([np.array(group) for group in evidence.ties]).astype(ids),
+    }
+
+
+def _coordinates(certificate: Certificate, features: int) -> NDArray[np.intp]:
+    """Features to solve for: none for literal weights, otherwise those named or all."""
+    if not certificate.basis:
+        return np.empty(0, np.intp)
+    return np.arange(features) if certificate.coordinates is None else certificate.coordinates
+
+
+def _starts(lists: list[Any]) -> NDArray[np.int64]:
+    return np.cumsum([0] + [len(entries) for entries in lists], dtype=np.int64)
+
+
+def _join(lists: list[NDArray[Any]]) -> NDArray[Any]:
+    return np.concatenate(lists) if lists else np.empty(0)
+
+
+def _manifest(result: Result) -> dict[str, Any]:
+    head = result.head
+    return {
+        "format": FORMAT,
+        "model": head.name,
+        "head": {"sha256": head.sha256(), "classes": head.classes, "features": head.features},
+        "domain": result.domain.as_record(),
+        "complete": result.is_complete,
+        "argmaxable": len(result.argmaxable),
+        "unargmaxable": len(result.unargmaxable),
+        "tied": len(result.tied),
+        "undecided": len(result.undecided),
+        "versions": {"argmaxable": VERSION, "numpy": np.__version__, "python": platform.python_version()},
+    }
+
+
+# ---------------------------------------------------------------------- reading
+
+
+def read_bundle(folder: str | os.PathLike[str]) -> Bundle:
+    """Read a bundle; raises BundleError for anything that is not one."""
+    folder = Path(folder)
+    manifest = _read_manifest(folder)
+    arrays = _read_arrays(folder)
+    certificates = list(_certificates(arrays))
+    ties = [tuple(group.tolist()) for group in _slices(arrays["tie_start"], arrays["tie_classes"])]
+    claims = tuple(_claims(folder, arrays, certificates, ties))
+    domain = domain_from_record(manifest["domain"])
+    return Bundle(manifest, domain, arrays["centre"].astype(np.float64), claims)
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BundleError(
+            f"{folder} is no proof bundle: can't read {_MANIFEST} ({error.strerror})."
+        ) from error
+    except ValueError as error:
+        raise BundleError(f"{folder / _MANIFEST} is not valid JSON: {error}.") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise BundleError(f"{folder / _MANIFEST} is not of the format {FORMAT}.")
+    if not isinstance(manifest.get("domain"), dict) or not isinstance(manifest.get("head"), dict):
+        raise BundleError(f"{folder / _MANIFEST} names no domain or no head.")
+    return manifest
+
+
+def _read_arrays(folder: Path) -> dict[str, NDArray[Any]]:
+    path = folder / _EVIDENCE
+    arrays: dict[str, NDArray[Any]] = {}
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            for name, (kind, dimensions) in _ARRAYS.items():
+                array = archive[name]
+                if array.dtype.kind not in kind or array.ndim != dimensions:
+                    raise BundleError(
+                        f"{path}: array '{name}' has dtype {array.dtype}, {array.ndim} dimensions."
+                    )
+                arrays[name] = array
+    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise BundleError(f"{path} can't be read: {error}.") from error
+    return arrays
+
+
+def _slices(start: NDArray[Any], values: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    if (
+        len(start) == 0
+        or (np.diff(start.astype(np.int64)) < 0).any()
+        or start[0] != 0
+        or start[-1] != len(values)
+    ):
+        raise BundleError(f"{_EVIDENCE}: a list of starts does not fit its values.")
+    for first, last in zip(start[:-1], start[1:], strict=True):
+        yield values[int(first) : int(last)]
+
+
+def _certificates(arrays: dict[str, NDArray[Any]]) -> Iterator[Certificate]:
+    start, basis = arrays["certificate_start"], arrays["certificate_basis"]
+    classes = list(_slices(start, arrays["certificate_classes"]))
+    weights = list(_slices(start, arrays["certificate_weights"]))
+    coordinates = list(_slices(arrays["coordinate_start"], arrays["coordinates"]))
+    if not len(classes) == len(basis) == len(coordinates):
+        raise BundleError(f"{_EVIDENCE}: certificates and their parts differ in number.")
+    features = len(arrays["centre"])
+    for k in range(len(classes)):
+        chosen = None if len(coordinates[k]) == features else coordinates[k].astype(np.intp)
+        yield Certificate(classes[k].astype(np.intp), weights[k].astype(np.float64), int(basis[k]), chosen)
+
+
+def _claims(
+    folder: Path,
+    arrays: dict[str, NDArray[Any]],
+    certificates: list[Certificate],
+    ties: list[tuple[int, ...]],
+) -> Iterator[Claim]:
+    path = folder / _VERDICTS
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    yield _claim(json.loads(line), arrays, certificates, ties)
+                except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
+                    raise BundleError(f"{path}, line {number}: {error!r}.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise BundleError(f"{path} can't be read: {error}.") from error
+
+
+def _claim(
+    line: dict[str, Any],
+    arrays: dict[str, NDArray[Any]],
+    certificates: list[Certificate],
+    ties: list[tuple[int, ...]],
+) -> Claim:
+    witness: Witness | None = None
+    if "own" in line:
+        witness = OwnDirection(_integer(line["own"], -4000, 4000))
+    for name in ("point32", "point64"):
+        if name in line:
+            witness = Point(_point(arrays, name, line[name]))
+    certificate, certificate_id = None, -1
+    if "rival" in line:
+        certificate = Certificate(np.array([_integer(line["rival"], 0, 2**62)]), np.ones(1))
+    elif "certificate" in line:
+        certificate_id = _integer(line["certificate"], 0, len(certificates))
+        certificate = certificates[certificate_id]
+    return Claim(
+        class_id=_integer(line["class"], 0, 2**62),
+        status=Status(line["status"]),
+        lower=_number(line["lower"], -math.inf),
+        upper=_number(line["upper"], math.inf),
+        witness=witness,
+        certificate=certificate,
+        certificate_id=certificate_id,
+        tie_group=ties[_integer(line["tie"], 0, len(ties))] if "tie" in line else (),
+    )
+
+
+def _point(arrays: dict[str, NDArray[Any]], name: str, number: Any) -> NDArray[np.float64]:
+    shelf = arrays["points32" if name == "point32" else "points64"]
+    return np.asarray(shelf[_integer(number, 0, len(shelf))], np.float64)
+
+
+def _integer(value: Any, low: int, high: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value < high:
+        raise ValueError(f"{value!r} is not a whole number from {low} to {high - 1}")
+    return value
+
+
+def _number(value: Any, missing: float) -> float:
+    if value is None:
+        return missing
+    if not isinstance(value, float | int) or isinstance(value, bool) or not math.isfinite(value):
+        raise ValueError(f"{value!r} is not a finite number")
+    return float(value)

@@ -1,0 +1,190 @@
+"""The head as search and proof see it: rows and biases in the coordinates of the domain's z.
+
+A chart drops features that can't matter (equal in all rows, or fixed by the domain) and says what
+kind of set is left: a box or a ball. Without an effective bias and with 0 in the domain the good
+points of a class form a *cone*: their scale is free, so the set is replaced by a unit box.
+Everything here is approximate; the checker alone is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxable.check import Checker
+from argmaxable.domain import Ball, Box, Domain, LayerNorm, RMSNorm
+from argmaxable.head import Head
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+Ids = NDArray[np.intp]
+
+# Half-width of the box that stands in for an unbounded domain, in units of the largest score
+# offset over the typical row; retried larger when a class stays undecided.
+_FIRST_REACH = 1e4
+# Keeps a scaled point inside a curved domain in spite of rounding.
+_INSIDE = 1 - 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """Rows (classes × kept features) and biases in coordinates of z, and the set z ranges over."""
+
+    head: Head
+    domain: Domain
+    centre: Vector
+    rows32: NDArray[np.float32]
+    biases: Vector
+    biases32: NDArray[np.float32]
+    kept: Ids
+    lo: Vector
+    hi: Vector
+    radius: float | None
+    is_cone: bool
+
+    @property
+    def size(self) -> int:
+        """Number of kept features."""
+        return len(self.kept)
+
+    @property
+    def is_bounded_as_given(self) -> bool:
+        """Whether the search set is the domain itself, so that its dual bounds are the domain's."""
+        return not self.is_cone and (self.radius is not None or isinstance(self.domain, Box))
+
+    def rows(self, ids: Ids) -> Matrix:
+        """The chosen rows in float64 (n × kept features), centred."""
+        return _in_chart(self.domain, self.head.rows(ids) - self.centre)[:, self.kept]
+
+    def to_point(self, x: Matrix) -> Matrix:
+        """Points z of the domain (n × all features) from chart coordinates."""
+        z = np.zeros((len(x), self.head.features))
+        if isinstance(self.domain, Box):
+            lo, hi = self.domain.bounds(self.head.features)
+            z[:] = np.clip(0.0, lo, hi)
+        z[:, self.kept] = self.scale_inside(x) if self.is_cone else x
+        return self._inside(z)
+
+    def scale_inside(self, x: Matrix) -> Matrix:
+        """Directions scaled by powers of two to reach far into the domain."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            if isinstance(self.domain, Box):
+                lo, hi = (bound[self.kept] for bound in self.domain.bounds(self.head.features))
+                room = np.where(x > 0, hi / x, np.where(x < 0, lo / x, np.inf)).min(axis=1)
+            else:
+                room = self._radius() / np.sqrt((x * x).sum(axis=1))
+        return np.ldexp(x, power_below(room)[:, None])
+
+    def _radius(self) -> float:
+        if isinstance(self.domain, Ball):
+            return self.domain.radius
+        return math.sqrt(self.head.features) if isinstance(self.domain, RMSNorm | LayerNorm) else math.inf
+
+    def _inside(self, z: Matrix) -> Matrix:
+        if isinstance(self.domain, Box):
+            return np.clip(z, self.domain.lo, self.domain.hi)
+        limit = self._radius() * _INSIDE
+        length = np.sqrt((z * z).sum(axis=1, keepdims=True))
+        return np.asarray(np.where(length > limit, z * (limit / np.maximum(length, 1e-300)), z))
+
+
+def power_below(room: Vector) -> NDArray[np.intp]:
+    """Exponents k with 2^k safely below each positive number; 0 where it is infinite or NaN."""
+    usable = np.isfinite(room) & (room > 0)
+    exponent = np.frexp(np.where(usable, room, 1.0) * _INSIDE)[1] - 1
+    return np.where(usable, exponent, 0).astype(np.intp)
+
+
+def chart_of(checker: Checker, *, ignored: Ids | None = None, reach: float = 1.0) -> Chart:
+    """The chart of a checker's head and domain.
+
+    Ignored classes are no rivals (their float32 bias is −∞); `reach` widens the stand-in for an
+    unbounded domain.
+    """
+    head, domain = checker.head, checker.domain
+    biases = _chart_biases(checker)
+    kept = _kept_features(checker)
+    is_cone = bool((biases == biases[0]).all()) and _has_origin(domain)
+    rows32 = _chart_rows32(checker, kept)
+    lo, hi, radius = _search_set(domain, head.features, rows32, biases, is_cone, reach)
+    biases32 = biases.astype(np.float32)
+    if ignored is not None:
+        biases32[ignored] = -np.inf
+    return Chart(
+        head, domain, checker.centre, rows32, biases, biases32,
+        kept, lo[kept], hi[kept], radius, is_cone,
+    )  # fmt: skip
+
+
+def _in_chart(domain: Domain, rows: Matrix) -> Matrix:
+    if isinstance(domain, RMSNorm | LayerNorm):
+        rows = rows * domain.gains(rows.shape[1])
+    return rows - rows.mean(axis=1, keepdims=True) if isinstance(domain, LayerNorm) else rows
+
+
+def _chart_biases(checker: Checker) -> Vector:
+    """b_i + w_i · (the part of x that the domain fixes), shifted to mean zero."""
+    head, domain = checker.head, checker.domain
+    fixed = np.zeros(head.features)
+    if isinstance(domain, RMSNorm | LayerNorm):
+        fixed = domain.shifts(head.features)
+    elif isinstance(domain, Box):
+        lo, hi = domain.bounds(head.features)
+        fixed = np.where(lo == hi, lo, 0.0)
+    biases = head.biases()
+    if fixed.any():
+        biases = biases + (head.rows(slice(None)) - checker.centre) @ fixed
+    middle = (biases.max() / 2 + biases.min() / 2) if (biases != biases[0]).any() else biases[0]
+    return np.asarray(biases - middle)
+
+
+def _kept_features(checker: Checker) -> Ids:
+    head, domain = checker.head, checker.domain
+    varies = (head.weight != head.weight[:1]).any(axis=0)
+    if isinstance(domain, Box):
+        lo, hi = domain.bounds(head.features)
+        varies &= lo < hi
+    if isinstance(domain, LayerNorm):
+        varies[:] = True
+    kept = np.flatnonzero(varies)
+    return kept if len(kept) else np.arange(1)
+
+
+def _chart_rows32(checker: Checker, kept: Ids) -> NDArray[np.float32]:
+    if not isinstance(checker.domain, RMSNorm | LayerNorm):
+        rows32 = checker.rows32
+        return rows32 if len(kept) == checker.head.features else np.ascontiguousarray(rows32[:, kept])
+    return np.ascontiguousarray(_in_chart(checker.domain, checker.rows32)[:, kept], np.float32)
+
+
+def _has_origin(domain: Domain) -> bool:
+    return not isinstance(domain, Box) or bool((domain.lo <= 0).all() and (domain.hi >= 0).all())
+
+
+def _search_set(
+    domain: Domain, features: int, rows32: NDArray[np.float32], biases: Vector, is_cone: bool, reach: float
+) -> tuple[Vector, Vector, float | None]:
+    """A finite box, or a ball's radius, for the interior point to work in."""
+    lo, hi = np.full(features, -math.inf), np.full(features, math.inf)
+    if isinstance(domain, Box):
+        lo, hi = (np.array(bound) for bound in domain.bounds(features))
+    if is_cone:
+        return np.where(lo < 0, -1.0, 0.0), np.where(hi > 0, 1.0, 0.0), None
+    if isinstance(domain, Ball):
+        return lo, hi, domain.radius
+    if isinstance(domain, RMSNorm | LayerNorm):
+        return lo, hi, math.sqrt(features)
+    far = _FIRST_REACH * reach * max(1.0, _typical_offset(rows32, biases))
+    return (
+        np.where(np.isinf(lo), np.minimum(hi, 0) - far, lo),
+        np.where(np.isinf(hi), np.maximum(lo, 0) + far, hi),
+        None,
+    )
+
+
+def _typical_offset(rows32: NDArray[np.float32], biases: Vector) -> float:
+    norm = float(np.median(np.sqrt((rows32.astype(np.float64) ** 2).sum(axis=1))))
+    return float(np.abs(biases).max()) / norm if norm > 0 else 1.0

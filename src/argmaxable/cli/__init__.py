@@ -1,0 +1,47 @@
+"""The command line: each command parses, calls the library and prints.
+
+Exit codes: 0 every class is argmaxable (or the command did what it says), 1 some class is
+unargmaxable (for `check`: some claim is not proven), 2 bad input, 3 some class is undecided or the
+run was interrupted, 4 an error of ours.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+
+from argmaxable.cli.app import app
+from argmaxable.errors import ArgmaxableError, EvidenceError
+
+BAD_INPUT, INTERRUPTED, OUR_ERROR = 2, 3, 4
+
+
+def main() -> None:
+    """Run the command; every error becomes one line on stderr and a documented exit code."""
+    _make_streams_lenient()
+    try:
+        app()
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader has gone: nothing to say, and nobody to say it to
+        sys.exit(0)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except EvidenceError as error:
+        print(f"argmaxable: {error}", file=sys.stderr)
+        sys.exit(OUR_ERROR)
+    except ArgmaxableError as error:
+        print(f"argmaxable: {error}", file=sys.stderr)
+        sys.exit(BAD_INPUT)
+    except Exception:
+        # Python's own exit code for a crash is 1, which here means "some class is unargmaxable".
+        traceback.print_exc()
+        print("argmaxable: this is a bug; please report it with the lines above.", file=sys.stderr)
+        sys.exit(OUR_ERROR)
+
+
+def _make_streams_lenient() -> None:
+    """Labels may hold any character; a terminal that can't show one gets its escape."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")

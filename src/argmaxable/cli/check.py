@@ -1,0 +1,46 @@
+"""argmaxable check: re-check a proof bundle against its model, without a solver."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from argmaxable.bundle import read_bundle
+from argmaxable.load import load_head
+from argmaxable.recheck import recheck
+
+_MOST_FAILURES = 20
+
+
+def check(
+    bundle: Annotated[Path, typer.Argument(help="Folder that `argmaxable verify --output` wrote.")],
+    model: Annotated[Path, typer.Argument(help="The model file the bundle is about.")],
+    tensor: Annotated[
+        str | None, typer.Option(help="Name of the weight tensor, when it isn't found.")
+    ] = None,
+    bias_tensor: Annotated[str | None, typer.Option(help="Name of the bias tensor.")] = None,
+    transpose: Annotated[bool, typer.Option(help="The weight tensor is stored the other way round.")] = False,
+) -> None:
+    """Re-check every verdict of a proof bundle, exactly and without a solver.
+
+    \b
+    Example:
+      argmaxable check proofs model.onnx
+
+    \b
+    Exit codes: 0 every claim is proven, 1 some claim is not, 2 bad input,
+    3 nothing is wrong but some classes are undecided or missing.
+    """
+    claims = read_bundle(bundle)
+    head = load_head(model, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose)
+    found = recheck(claims, head)
+    typer.echo(f"{found.proven:,} of {head.classes:,} verdicts proven over the domain {claims.domain}.")
+    if found.undecided or found.missing:
+        typer.echo(f"{found.undecided:,} undecided, {found.missing:,} classes without a verdict.")
+    for failure in found.failures[:_MOST_FAILURES]:
+        typer.echo(f"class {failure.class_id}: NOT PROVEN: {failure.why}.")
+    if len(found.failures) > _MOST_FAILURES:
+        typer.echo(f"… and {len(found.failures) - _MOST_FAILURES:,} more.")
+    raise typer.Exit(1 if found.failures else 3 if found.undecided or found.missing else 0)

@@ -1,0 +1,51 @@
+"""argmaxable prevent: show that equal norms, or a bias of −|w|²/2, leave no class unargmaxable."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from argmaxable.cli.progress import progress_bar
+from argmaxable.cli.verify import exit_code
+from argmaxable.random_heads import Distribution, random_head, with_equal_norms, with_voronoi_bias
+from argmaxable.report.text import summary
+from argmaxable.verify import verify as verify_head
+
+
+def prevent(
+    classes: Annotated[int, typer.Option(help="Number of classes.")] = 500,
+    dim: Annotated[int, typer.Option(help="Number of features.")] = 10,
+    seed: Annotated[int, typer.Option(help="Seed of the random head.")] = 0,
+    distribution: Annotated[Distribution, typer.Option(help="Of every weight.")] = Distribution.NORMAL,
+    bias: Annotated[
+        bool, typer.Option("--bias", help="Prevent by bias, b = -|w|^2/2, not by equal norms.")
+    ] = False,
+    off: Annotated[
+        bool, typer.Option("--off", help="Leave the random head as it is, for comparison.")
+    ] = False,
+) -> None:
+    """Show that a random head loses no class once its rows have equal norms, or its bias is -|w|^2/2.
+
+    \b
+    Examples:
+      argmaxable prevent --classes 500 --dim 10
+      argmaxable prevent --classes 500 --dim 10 --bias
+      argmaxable prevent --classes 500 --dim 10 --off
+
+    \b
+    Exit codes: 0 when it shows what it says (with --off: some classes are unargmaxable),
+    1 when it does not, 2 bad input, 3 undecided.
+    """
+    head = random_head(classes, dim, seed=seed, distribution=distribution, bias=bias)
+    if not off:
+        head = with_voronoi_bias(head) if bias else with_equal_norms(head)
+    with progress_bar() as progress:
+        result = verify_head(head, progress=progress)
+    typer.echo("\n".join(summary(result)))
+    code = exit_code(result)
+    if off and code in (0, 1):
+        code = 0 if result.unargmaxable else 1
+        if code:
+            typer.echo("No class is lost here even without prevention: try more classes or fewer features.")
+    raise typer.Exit(code)

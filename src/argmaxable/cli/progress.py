@@ -1,0 +1,43 @@
+"""A progress bar on stderr; nothing at all when stderr is no terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as Bar
+
+from argmaxable.run.progress import Progress, ProgressCallback
+
+
+@contextmanager
+def progress_bar() -> Iterator[ProgressCallback]:
+    """A callback that shows counts so far and the time left."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[counts]}"))
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("starting", total=None, counts="")
+
+        def show(progress: Progress) -> None:
+            decided = progress.argmaxable + progress.unargmaxable
+            counts = f"{progress.argmaxable:,} argmaxable, {progress.unargmaxable:,} never"
+            if progress.seconds_left is not None and progress.seconds_left >= 1:
+                counts += f", about {_duration(progress.seconds_left)} left"
+            bar.update(
+                task, description=progress.phase, total=progress.classes, completed=decided, counts=counts
+            )
+
+        yield show
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

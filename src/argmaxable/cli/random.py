@@ -1,0 +1,58 @@
+"""argmaxable random: draw a random head, verify it, and compare with Qhull where that is possible."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from argmaxable.cli.progress import progress_bar
+from argmaxable.cli.verify import exit_code
+from argmaxable.domain import parse_domain
+from argmaxable.qhull import LARGEST_DIMENSION, compare_with_qhull
+from argmaxable.random_heads import Distribution, random_head
+from argmaxable.report.hull_plot import plot_hull, require_plottable
+from argmaxable.report.text import summary
+from argmaxable.verify import Algorithm
+from argmaxable.verify import verify as verify_head
+
+
+def random(
+    classes: Annotated[int, typer.Option(help="Number of classes.")] = 20,
+    dim: Annotated[int, typer.Option(help="Number of features.")] = 2,
+    seed: Annotated[int, typer.Option(help="Seed of the random head.")] = 0,
+    distribution: Annotated[Distribution, typer.Option(help="Of every weight.")] = Distribution.NORMAL,
+    bias: Annotated[bool, typer.Option("--bias", help="Draw a bias too.")] = False,
+    domain: Annotated[str, typer.Option(help="everywhere, box:R, box:LO:HI or ball:R.")] = "box:100",
+    method: Annotated[Algorithm, typer.Option(help="Run one algorithm alone.")] = Algorithm.AUTO,
+    patience: Annotated[
+        int | None, typer.Option(help="Reflection steps (default 30; 2500 when alone).")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the hull (2 or 3 features) into this file.")] = None,
+) -> None:
+    """Verify a random head; without bias and up to 9 features compare with Qhull.
+
+    \b
+    Examples:
+      argmaxable random --classes 300 --dim 8 --seed 3
+      argmaxable random --classes 30 --dim 2 --plot hull.png
+      argmaxable random --classes 300 --dim 8 --seed 3 --method reflection --patience 50
+
+    \b
+    Exit codes: as for verify.
+    """
+    feature_domain = parse_domain(domain)
+    if plot is not None:
+        require_plottable(dim, plot)
+    head = random_head(classes, dim, seed=seed, distribution=distribution, bias=bias)
+    with progress_bar() as progress:
+        result = verify_head(head, feature_domain, method=method, patience=patience, progress=progress)
+    typer.echo("\n".join(summary(result)))
+    if not bias and dim <= LARGEST_DIMENSION:
+        agreement = compare_with_qhull(result)
+        typer.echo(agreement.describe())
+    if plot is not None:
+        plot_hull(result, plot)
+        typer.echo(f"Picture: {plot}")
+    raise typer.Exit(exit_code(result))

@@ -1,0 +1,38 @@
+"""Every error that argmaxable raises on purpose.
+
+ArgmaxableError
+├── InputError            the user's data or arguments are wrong
+│   ├── HeadError         a weight matrix, bias or label list that is no head
+│   ├── DomainError       a feature domain that is empty or does not fit the head
+│   ├── LoadError         a model file in which no head could be read
+│   └── BundleError       a proof bundle that can't be read or belongs to another head
+└── EvidenceError         evidence of our own making failed its check: a bug, please report it
+"""
+
+
+class ArgmaxableError(Exception):
+    """Base of all errors raised on purpose."""
+
+
+class InputError(ArgmaxableError):
+    """The user's data or arguments are wrong; the message says what to do."""
+
+
+class HeadError(InputError):
+    """A weight matrix, bias or label list that is no head."""
+
+
+class DomainError(InputError):
+    """A feature domain that is empty or does not fit the head."""
+
+
+class LoadError(InputError):
+    """A model file in which no head could be read."""
+
+
+class BundleError(InputError):
+    """A proof bundle that can't be read or belongs to another head."""
+
+
+class EvidenceError(ArgmaxableError):
+    """Evidence of our own making failed its check: a bug, please report it."""

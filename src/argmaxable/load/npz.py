@@ -1,0 +1,194 @@
+"""Heads in NumPy's own files: an .npz archive with `W`, `b` and `labels`, or an .npy with a bare matrix.
+
+The headers are read here rather than by `numpy.load`, so that a declared size is compared with the bytes
+that are really there before any memory is asked for. Pickled objects are never loaded.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import ml_dtypes
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from argmaxable.errors import LoadError
+from argmaxable.head import Head
+from argmaxable.load.registry import ReadOptions
+
+# Trained weights hardly compress (below 2:1) and padded label arrays reach about 30:1, while deflate
+# can reach 1032:1. An array that is large and expands this much is no head but a zip bomb.
+_SUSPICIOUS_EXPANSION = 200
+_HARMLESS_BYTES = 64 * 2**20
+# What zipfile and zlib raise for archives that are cut short, corrupted, encrypted (RuntimeError) or of
+# an unknown compression (NotImplementedError, a RuntimeError).
+_BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError)
+# What numpy's header parser, a Python literal reader, raises for text that is no header.
+_BROKEN_HEADER = (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError)
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What an .npy stream declares about its array."""
+
+    shape: tuple[int, ...]
+    column_major: bool
+    dtype: np.dtype[Any]
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def is_bfloat16(self) -> bool:
+        # numpy can't name bfloat16 in a header and writes two bytes of void; float16 has its own name.
+        return self.dtype.kind == "V" and self.dtype.itemsize == 2 and self.dtype.names is None
+
+    @property
+    def looks_like_head(self) -> bool:
+        return len(self.shape) == 2 and (self.dtype.kind == "f" or self.is_bfloat16)
+
+    def __str__(self) -> str:
+        dtype = "bfloat16" if self.is_bfloat16 else str(self.dtype)
+        return f"{' × '.join(map(str, self.shape)) or 'scalar'} {dtype}"
+
+
+def read(path: Path, options: ReadOptions) -> Head:
+    """The head in an .npz or .npy file; told apart by their first bytes. Raises LoadError, HeadError."""
+    with path.open("rb") as file:
+        is_npy = file.read(len(npy.MAGIC_PREFIX)) == npy.MAGIC_PREFIX
+        file.seek(0)
+        if is_npy:
+            return _read_npy(file, options, path.name)
+        try:
+            with zipfile.ZipFile(file) as archive:
+                return _read_archive(archive, options, path.name)
+        except _BROKEN_ARCHIVE as error:
+            raise LoadError(
+                f"is no readable .npz archive: {error}. It may be cut short or damaged; save it again."
+            ) from error
+
+
+def _read_npy(file: IO[bytes], options: ReadOptions, name: str) -> Head:
+    if options.tensor is not None or options.bias_tensor is not None:
+        raise LoadError(
+            "an .npy file holds one array without a name, so tensor= and bias_tensor= (--tensor, "
+            "--bias-tensor) can't choose any. Leave them out, or save an .npz."
+        )
+    header = _read_header(file, "the array")
+    present = os.fstat(file.fileno()).st_size - file.tell()
+    _require_size(header, present, "the array")
+    return Head(_oriented(_read_array(file, header, "the array"), options), name=name)
+
+
+def _read_archive(archive: zipfile.ZipFile, options: ReadOptions, name: str) -> Head:
+    headers = {}
+    for info in archive.infolist():
+        if info.filename.endswith(".npy"):
+            with archive.open(info) as member:
+                headers[info.filename.removesuffix(".npy")] = _read_header(member, repr(info.filename))
+    weight_name = "W" if options.tensor is None else options.tensor
+    weight = _read_member(archive, _required(headers, weight_name, "tensor"))
+    bias_name = "b" if options.bias_tensor is None else _required(headers, options.bias_tensor, "bias_tensor")
+    bias = _read_bias(archive, headers, bias_name)
+    labels = _as_labels(_read_member(archive, "labels")) if "labels" in headers else None
+    return Head(_oriented(weight, options), bias, labels, name=name)
+
+
+def _read_bias(archive: zipfile.ZipFile, headers: Mapping[str, _Header], name: str) -> NDArray[Any] | None:
+    # An empty array is how some writers say "no bias".
+    if name not in headers or 0 in headers[name].shape:
+        return None
+    return _read_member(archive, name)
+
+
+def _required(headers: Mapping[str, _Header], name: str, option: str) -> str:
+    if name in headers:
+        return name
+    found = ", ".join(f"{key} ({header})" for key, header in headers.items()) or "none"
+    likely = ", ".join(key for key, header in headers.items() if header.looks_like_head) or "none"
+    flag = option.replace("_", "-")
+    raise LoadError(
+        f"array {name!r} not found. Arrays in the archive: {found}; two-dimensional floats, which look "
+        f"like heads: {likely}. Choose one with {option}= (--{flag})."
+    )
+
+
+def _read_member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    info = archive.getinfo(f"{name}.npy")
+    if info.file_size > max(_HARMLESS_BYTES, _SUSPICIOUS_EXPANSION * info.compress_size):
+        raise LoadError(
+            f"array {name!r} would expand from {info.compress_size} to {info.file_size} bytes, which no "
+            "trained weights do: it looks like a zip bomb and was not read. If you trust the file, save it "
+            "again with numpy.savez (uncompressed)."
+        )
+    with archive.open(info) as member:
+        header = _read_header(member, repr(name))
+        _require_size(header, info.file_size - member.tell(), repr(name))
+        return _read_array(member, header, repr(name))
+
+
+def _read_header(stream: IO[bytes], name: str) -> _Header:
+    try:
+        version = npy.read_magic(stream)
+        if version == (1, 0):
+            shape, column_major, dtype = npy.read_array_header_1_0(stream)
+        elif version == (2, 0):
+            shape, column_major, dtype = npy.read_array_header_2_0(stream)
+        else:  # (3, 0) exists for structured arrays only
+            raise ValueError(f"version {version} is not 1.0 or 2.0")
+    except _BROKEN_HEADER as error:
+        raise LoadError(f"{name} has no valid .npy header: {error}. Save the file again.") from error
+    return _Header(shape, column_major, dtype)
+
+
+def _require_size(header: _Header, present: int, name: str) -> None:
+    # Objects are pickled, so their declared size means nothing: they are refused when read.
+    if header.nbytes != present and not header.dtype.hasobject:
+        raise LoadError(
+            f"{name} declares {header} = {header.nbytes} bytes but {present} are there. The file is cut "
+            "short or damaged; copy or save it again."
+        )
+
+
+def _read_array(stream: IO[bytes], header: _Header, name: str) -> NDArray[Any]:
+    if header.dtype.hasobject:
+        raise LoadError(
+            f"{name} holds pickled Python objects, which can run code when loaded, so it was not read. Save "
+            "numbers as floats and labels as strings: numpy.array(labels, dtype=str)."
+        )
+    data = stream.read()
+    try:
+        array: NDArray[Any] = np.ndarray(
+            header.shape, header.dtype, data, order="F" if header.column_major else "C"
+        )
+    except (ValueError, TypeError) as error:  # a negative dimension, or bytes missing despite the checks
+        raise LoadError(f"{name} can't be read as {header}: {error}. Save the file again.") from error
+    return array.view(ml_dtypes.bfloat16) if header.is_bfloat16 else array
+
+
+def _oriented(weight: NDArray[Any], options: ReadOptions) -> NDArray[Any]:
+    return np.ascontiguousarray(weight.T if options.transpose else weight)
+
+
+def _as_labels(array: NDArray[Any]) -> list[str]:
+    if array.ndim != 1 or array.dtype.kind not in "US":
+        raise LoadError(
+            f"'labels' has shape {array.shape} and dtype {array.dtype}; expected one string per class. "
+            "Save them as numpy.array(labels, dtype=str)."
+        )
+    if array.dtype.kind == "U":
+        return [str(label) for label in array]
+    try:
+        return [bytes(label).decode() for label in array]
+    except UnicodeDecodeError as error:
+        raise LoadError(f"'labels' holds bytes that are not UTF-8: {error}. Save them as str.") from error

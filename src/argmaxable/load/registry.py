@@ -1,0 +1,136 @@
+"""The file formats a head can be read from, and which of them fits a path.
+
+A new format is one module with a `read` function and one line in `BUILT_IN`. Third parties name an
+object that satisfies `Format` in the entry-point group `argmaxable.formats`.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from itertools import chain
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from argmaxable.errors import LoadError
+from argmaxable.head import Head
+
+ENTRY_POINT_GROUP = "argmaxable.formats"
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What the user says about the arrays to read; None leaves the choice to the format."""
+
+    tensor: str | None = None
+    bias_tensor: str | None = None
+    transpose: bool = False
+
+
+@runtime_checkable
+class Format(Protocol):
+    """A way to store heads. `recognises` must be cheap and import nothing; `read` raises LoadError."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def suffixes(self) -> tuple[str, ...]: ...
+
+    def recognises(self, path: Path) -> bool: ...
+
+    def read(self, path: Path, options: ReadOptions) -> Head: ...
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """A format of single files, told by a suffix (in lower case) or by the file's first bytes.
+
+    `reader` is "package.module:function". It is imported when the first such file is read, so that
+    nobody waits for the libraries of formats they don't use.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    reader: str
+    magic: bytes | None = None
+
+    def recognises(self, path: Path) -> bool:
+        if not path.is_file():
+            return False
+        return path.suffix.lower() in self.suffixes or self._starts_with_magic(path)
+
+    def read(self, path: Path, options: ReadOptions) -> Head:
+        try:
+            read = pkgutil.resolve_name(self.reader)
+        except ModuleNotFoundError as error:
+            raise LoadError(
+                f"reading {self.name} files needs the Python module {error.name}, which is not installed. "
+                "Install it, or convert the head to .npz."
+            ) from error
+        head: Head = read(path, options)
+        return head
+
+    def _starts_with_magic(self, path: Path) -> bool:
+        if self.magic is None:
+            return False
+        with path.open("rb") as file:
+            return file.read(len(self.magic)) == self.magic
+
+
+BUILT_IN: tuple[Format, ...] = (
+    # No magic for zip archives: .keras and PyTorch's files begin like .npz.
+    FileFormat("npz", (".npz", ".npy"), "argmaxable.load.npz:read", magic=b"\x93NUMPY"),
+    # Protobuf has no magic bytes.
+    FileFormat("onnx", (".onnx",), "argmaxable.load.onnx:read"),
+)
+
+
+def find_format(path: Path) -> Format:
+    """The first format that recognises the path; raises LoadError when there is none."""
+    if not path.exists():
+        raise LoadError(f"no such file (looked from {Path.cwd()}). Check the path.")
+    for candidate in _formats():
+        if candidate.recognises(path):
+            return candidate
+    raise LoadError(f"{_describe(path)}. Known formats: {_known_formats()}. {_advice(path)}")
+
+
+def _formats() -> Iterator[Format]:
+    # Built-in formats first: a file of theirs never waits for, or fails with, a third party's import.
+    return chain(BUILT_IN, map(_load, entry_points(group=ENTRY_POINT_GROUP)))
+
+
+def _load(entry_point: EntryPoint) -> Format:
+    origin = f"the format plugin {entry_point.name!r} ({entry_point.value})"
+    try:
+        plugin = entry_point.load()
+    except (ImportError, AttributeError) as error:
+        raise LoadError(f"{origin} can't be loaded: {error}. Update or uninstall it.") from error
+    if isinstance(plugin, type) or not isinstance(plugin, Format):
+        raise LoadError(
+            f"{origin} is {plugin!r}; expected an object with name, suffixes, recognises and read. "
+            "Update or uninstall it."
+        )
+    return plugin
+
+
+def _describe(path: Path) -> str:
+    if path.is_dir():
+        return "is a directory, expected a model file"
+    if not path.is_file():
+        return "is neither a file nor a directory, expected a model file"
+    with path.open("rb") as file:
+        return f"has no known format (suffix {path.suffix!r}, first bytes {file.read(8)!r})"
+
+
+def _known_formats() -> str:
+    return "; ".join(f"{known.name} ({', '.join(known.suffixes)})" for known in _formats())
+
+
+def _advice(path: Path) -> str:
+    if path.is_dir():
+        return "Pass the file inside it that holds the output layer."
+    return "Save the head with numpy.savez('head.npz', W=weight, b=bias), weight being classes × features."

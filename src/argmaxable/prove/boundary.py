@@ -1,0 +1,65 @@
+"""Certificates with a basis: exact weights for classes whose margin is zero, or whose domain asks
+for u = 0 exactly. A float λ leaves a residue; here it is moved onto a well-conditioned basis of
+rows, whose exact weights the checker then solves for or shows to exist.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import qr
+
+from argmaxable.chart import Chart
+from argmaxable.verdict import Certificate
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+Ids = NDArray[np.intp]
+
+# Weights below this share of the largest count as zero when the support is degenerate; a strictly
+# complementary interior point keeps the two kinds many orders of magnitude apart.
+_SUPPORT = 1e-7
+# Diagonal entries of R below this share of the first mean linear dependence.
+_RANK = 1e-11
+
+
+def basis_certificate(
+    chart: Chart, class_id: int, rows: Ids, weights: Vector, free: Ids | None = None
+) -> Certificate | None:
+    """A certificate with a basis next to float weights, or None when the weights are far from one.
+
+    `free` are the chart features in which u must vanish (None: all of them).
+    """
+    keep = weights > _SUPPORT * weights.max()
+    rows, weights = rows[keep], weights[keep]
+    columns = np.arange(chart.size) if free is None else free
+    points = np.hstack([chart.rows(rows)[:, columns], np.ones((len(rows), 1))])
+    target = np.append(chart.rows(np.array([class_id]))[0, columns], 1.0)
+    scale = np.maximum(np.abs(points).max(axis=0), 1e-300)
+    points, target = points / scale, target / scale
+    triangle, order = qr((points * weights[:, None]).T, mode="r", pivoting=True, check_finite=False)
+    diagonal = np.abs(np.diag(triangle))
+    rank = int((diagonal > _RANK * diagonal[0]).sum())
+    chosen, others = order[:rank], order[rank:]
+    coordinates = None if free is None else chart.kept[free]
+    lone = _solve(points[chosen], target)
+    if lone is not None and (lone > 0).all():
+        return Certificate(rows[chosen], lone, rank, coordinates)
+    adjusted = _solve(points[chosen], target - weights[others] @ points[others])
+    if adjusted is None or not (adjusted > 0).all():
+        return None
+    ids = np.concatenate([rows[chosen], rows[others]])
+    return Certificate(ids, np.concatenate([adjusted, weights[others]]), rank, coordinates)
+
+
+def _solve(points: Matrix, target: Vector) -> Vector | None:
+    """Weights on the points that reproduce the target, refined once."""
+    try:
+        if points.shape[0] == points.shape[1]:
+            weights = np.linalg.solve(points.T, target)
+            weights += np.linalg.solve(points.T, target - weights @ points)
+        else:
+            weights = np.linalg.lstsq(points.T, target, rcond=None)[0]
+    except np.linalg.LinAlgError:
+        return None
+    return np.asarray(weights) if np.isfinite(weights).all() else None

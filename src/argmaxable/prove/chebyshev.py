@@ -1,0 +1,90 @@
+"""The exact algorithm of Grivas, Bogoychev & Lopez 2022: the Chebyshev centre of a class's region.
+
+Maximise the radius r of a ball in which the class wins: (w_i − w_c)·x + r ‖w_i − w_c‖ ≤ b_c − b_i
+for every rival i, x in the box. r > 0 means argmaxable; otherwise the multipliers are a proof.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxable.chart import Chart
+from argmaxable.check import Checker
+from argmaxable.domain import Box, Domain
+from argmaxable.errors import DomainError
+from argmaxable.prove.boundary import basis_certificate
+from argmaxable.prove.highs import Outcome, maximise
+from argmaxable.verdict import Certificate
+
+
+@dataclass(frozen=True, eq=False)
+class Centre:
+    """The region's radius as HiGHS found it, and the evidence that passed the check."""
+
+    radius: float
+    point: NDArray[np.float64] | None
+    certificate: Certificate | None
+    reason: str = ""
+
+
+def require_box(domain: Domain) -> None:
+    """Raise DomainError unless the programme is bounded."""
+    if not isinstance(domain, Box) or not (np.isfinite(domain.lo).all() and np.isfinite(domain.hi).all()):
+        raise DomainError(
+            f"the Chebyshev programme needs a box with finite bounds, found {domain}. "
+            "Pass --domain box:100, or another method."
+        )
+
+
+def chebyshev_centre(chart: Chart, checker: Checker, class_id: int) -> Centre:
+    """Radius and checked evidence for one class, by one linear programme over all rivals."""
+    rivals = np.flatnonzero(np.isfinite(chart.biases32))
+    rivals = rivals[rivals != class_id]
+    lo, hi = (np.array(bound[chart.kept]) for bound in _box(chart).bounds(chart.head.features))
+    if not len(rivals):
+        middle = chart.to_point(((lo + hi) / 2)[None])[0]
+        return Centre(math.inf, middle, None)
+    normals = chart.rows(rivals) - chart.rows(np.array([class_id]))
+    lengths = np.sqrt((normals * normals).sum(axis=1))
+    limits = chart.biases[class_id] - chart.biases[rivals]
+    cost = np.append(np.zeros(chart.size), 1.0)
+    solution = maximise(
+        cost,
+        np.hstack([normals, lengths[:, None]]),
+        limits,
+        np.append(lo, -math.inf),
+        np.append(hi, math.inf),
+    )
+    if solution.outcome is not Outcome.OPTIMAL:
+        return Centre(math.nan, None, None, f"HiGHS says {solution.outcome.name.lower()}")
+    radius = float(solution.x[-1])
+    point = chart.to_point(np.clip(solution.x[None, :-1], lo, hi))
+    if checker.gaps(np.array([class_id]), point).lower[0] > 0:
+        return Centre(radius, point[0], None)
+    certificate = _certificate(chart, checker, class_id, rivals, solution.multipliers)
+    reason = "" if certificate else f"HiGHS's radius of {radius:.3g} came without evidence that checks"
+    return Centre(radius, None, certificate, reason)
+
+
+def _box(chart: Chart) -> Box:
+    require_box(chart.domain)
+    assert isinstance(chart.domain, Box)
+    return chart.domain
+
+
+def _certificate(
+    chart: Chart, checker: Checker, class_id: int, rivals: NDArray[np.intp], weights: NDArray[np.float64]
+) -> Certificate | None:
+    used = weights > 0
+    if not used.any():
+        return None
+    literal = Certificate(rivals[used], weights[used] / weights[used].sum())
+    solved = basis_certificate(chart, class_id, literal.classes, literal.weights)
+    for certificate in (literal, solved):
+        if certificate is not None and checker.bound(class_id, certificate).upper <= 0:
+            return certificate
+    return None

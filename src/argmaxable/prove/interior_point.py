@@ -1,0 +1,272 @@
+"""A small dense primal-dual interior point for: maximise t subject to A x + t ≤ β, x in a box or ball.
+
+Mehrotra's predictor-corrector with one (k+1)² Cholesky factorisation a step. The caller tests the
+two claims it cares about after every step (is the dual bound of λ below zero? does x win?), so no
+optimum is ever needed and nothing here has to be trusted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+
+# Tuned on the OCR heads of benchmarks/: how far λ is floored above zero at the start, how far t
+# starts below the smallest slack (in spreads of the slacks), how close a step goes to the boundary.
+_WEIGHT_FLOOR = 0.3
+_START_DEPTH = 0.5
+_STEP_FRACTION = 0.99
+
+
+class Stalled(Exception):
+    """The normal equations lost definiteness: no further progress in this arithmetic."""
+
+
+class FeatureSet(Protocol):
+    """The set x ranges over, with its own slacks and multipliers."""
+
+    count: int
+
+    def start(self, mu: float) -> None: ...
+    def complementarity(self) -> float: ...
+    def add_hessian(self, normal: Matrix) -> None: ...
+    def gradient(self) -> Vector: ...
+    def predict(self) -> None: ...
+    def correct(self, target: float, dx: Vector) -> None: ...
+    def pull(self) -> Vector: ...
+    def steps(self, dx: Vector) -> tuple[float, float]: ...
+    def complementarity_after(self, dx: Vector, primal: float, dual: float) -> float: ...
+    def move(self, dx: Vector, primal: float, dual: float) -> None: ...
+    def support(self, u: Vector) -> float: ...
+
+
+class BoxSet:
+    """lo ≤ x ≤ hi with multipliers for both sides."""
+
+    def __init__(self, lo: Vector, hi: Vector, x: Vector) -> None:
+        self.lo, self.hi = lo, hi
+        self.below, self.above = x - lo, hi - x
+        self.count = 2 * len(x)
+
+    def start(self, mu: float) -> None:
+        self.y_lo, self.y_hi = mu / self.below, mu / self.above
+
+    def complementarity(self) -> float:
+        return float(self.y_lo @ self.below + self.y_hi @ self.above)
+
+    def add_hessian(self, normal: Matrix) -> None:
+        k = len(self.lo)
+        normal.flat[: k * (k + 2) : k + 2] += self.y_lo / self.below + self.y_hi / self.above
+
+    def gradient(self) -> Vector:
+        return np.asarray(self.y_lo - self.y_hi)
+
+    def predict(self) -> None:
+        self._r_lo, self._r_hi = -self.y_lo * self.below, -self.y_hi * self.above
+
+    def correct(self, target: float, dx: Vector) -> None:
+        d_lo, d_hi = self._multiplier_steps(dx)
+        self._r_lo = target - self.y_lo * self.below - d_lo * dx
+        self._r_hi = target - self.y_hi * self.above + d_hi * dx
+
+    def pull(self) -> Vector:
+        return np.asarray(self._r_hi / self.above - self._r_lo / self.below)
+
+    def _multiplier_steps(self, dx: Vector) -> tuple[Vector, Vector]:
+        return (self._r_lo - self.y_lo * dx) / self.below, (self._r_hi + self.y_hi * dx) / self.above
+
+    def steps(self, dx: Vector) -> tuple[float, float]:
+        d_lo, d_hi = self._multiplier_steps(dx)
+        primal = max(float((-dx / self.below).max()), float((dx / self.above).max()))
+        dual = max(float((-d_lo / self.y_lo).max()), float((-d_hi / self.y_hi).max()))
+        return primal, dual
+
+    def complementarity_after(self, dx: Vector, primal: float, dual: float) -> float:
+        d_lo, d_hi = self._multiplier_steps(dx)
+        lower = (self.y_lo + dual * d_lo) @ (self.below + primal * dx)
+        return float(lower + (self.y_hi + dual * d_hi) @ (self.above - primal * dx))
+
+    def move(self, dx: Vector, primal: float, dual: float) -> None:
+        d_lo, d_hi = self._multiplier_steps(dx)
+        self.y_lo, self.y_hi = self.y_lo + dual * d_lo, self.y_hi + dual * d_hi
+        self.below, self.above = self.below + primal * dx, self.above - primal * dx
+
+    def support(self, u: Vector) -> float:
+        return float(np.maximum(self.lo * u, self.hi * u).sum())
+
+
+class BallSet:
+    """‖x‖ ≤ radius as the smooth constraint g = (radius² − ‖x‖²)/2 ≥ 0 with one multiplier."""
+
+    count = 1
+
+    def __init__(self, radius: float, x: Vector) -> None:
+        self.radius, self.x = radius, x
+        self.room = (radius**2 - float(x @ x)) / 2
+
+    def start(self, mu: float) -> None:
+        self.y = mu / self.room
+
+    def complementarity(self) -> float:
+        return self.y * self.room
+
+    def add_hessian(self, normal: Matrix) -> None:
+        k = len(self.x)
+        normal.flat[: k * (k + 2) : k + 2] += self.y
+        normal[:k, :k] += np.outer(self.x * (self.y / self.room), self.x)
+
+    def gradient(self) -> Vector:
+        return -self.y * self.x
+
+    def predict(self) -> None:
+        self._r = -self.y * self.room
+
+    def correct(self, target: float, dx: Vector) -> None:
+        step = self._multiplier_step(dx)
+        # second order: room changes by −x·dx − |dx|²/2 along the step
+        self._r = target - self.y * self.room + step * float(self.x @ dx) + self.y * float(dx @ dx) / 2
+
+    def pull(self) -> Vector:
+        return self.x * (self._r / self.room)
+
+    def _multiplier_step(self, dx: Vector) -> float:
+        return (self._r + self.y * float(self.x @ dx)) / self.room
+
+    def steps(self, dx: Vector) -> tuple[float, float]:
+        # largest α with ‖x + α dx‖ ≤ radius, from the quadratic's positive root
+        a, b = float(dx @ dx), float(self.x @ dx)
+        root = np.sqrt(b * b + 2 * a * self.room)
+        primal = (root + b) / (2 * self.room)
+        return primal, -self._multiplier_step(dx) / self.y
+
+    def complementarity_after(self, dx: Vector, primal: float, dual: float) -> float:
+        room = self.room - primal * float(self.x @ dx) - primal**2 * float(dx @ dx) / 2
+        return (self.y + dual * self._multiplier_step(dx)) * room
+
+    def move(self, dx: Vector, primal: float, dual: float) -> None:
+        self.y += dual * self._multiplier_step(dx)
+        self.x = self.x + primal * dx
+        self.room = (self.radius**2 - float(self.x @ self.x)) / 2
+
+    def support(self, u: Vector) -> float:
+        return self.radius * float(np.sqrt(u @ u))
+
+
+@dataclass(eq=False)
+class InteriorPoint:
+    """State of the iteration: x, t, slacks s = β − A x − t, weights λ, and the set's own."""
+
+    rows: Matrix
+    limits: Vector
+    space: FeatureSet
+    x: Vector
+    single: bool = False
+
+    def __post_init__(self) -> None:
+        count, size = self.rows.shape
+        self._rows32: NDArray[np.float32] | None = None
+        self.weights = self._least_squares_weights()
+        slack = self.limits - self.rows @ self.x
+        spread = max(float(slack.std()), 0.05 * float(np.sqrt((self.rows[:64] ** 2).sum(axis=1).mean())))
+        self.t = float(slack.min()) - _START_DEPTH * spread
+        self.slack = slack - self.t
+        self.mu = float(self.weights @ self.slack) / count
+        self.space.start(self.mu)
+
+    def _least_squares_weights(self) -> Vector:
+        """The smallest λ with Aᵀλ = 0 and Σλ = 1, floored to be positive."""
+        count, size = self.rows.shape
+        even = np.full(count, 1 / count)
+        normal = self._gram(even)
+        normal.flat[:: size + 2] *= 1 + 1e-9
+        factor, failed = dpotrf(normal, lower=1, overwrite_a=1)
+        if failed:
+            return even
+        unit = np.zeros(size + 1)
+        unit[-1] = 1
+        z, _ = dpotrs(factor, unit, lower=1)
+        weights = even * (self.rows @ z[:-1] + z[-1])
+        weights = np.maximum(weights, _WEIGHT_FLOOR * even * abs(float(weights.sum())))
+        total = float(weights.sum())
+        return weights / total if np.isfinite(total) and total > 0 else even
+
+    def _gram(self, scale: Vector) -> Matrix:
+        """[A 1]ᵀ diag(scale) [A 1], in Fortran order for LAPACK."""
+        size = self.rows.shape[1]
+        normal = np.empty((size + 1, size + 1), order="F")
+        if self.single:
+            if self._rows32 is None:
+                self._rows32 = self.rows.astype(np.float32)
+            top = float(scale.max())
+            scaled32 = self._rows32 * np.sqrt(scale / top).astype(np.float32)[:, None]
+            normal[:-1, :-1] = scaled32.T @ scaled32
+            normal[:-1, :-1] *= top
+        else:
+            scaled = self.rows * np.sqrt(scale)[:, None]
+            normal[:-1, :-1] = scaled.T @ scaled
+        edge = scale @ self.rows
+        normal[-1, :-1] = edge
+        normal[:-1, -1] = edge
+        normal[-1, -1] = scale.sum()
+        return normal
+
+    def step(self) -> None:
+        """One predictor-corrector step; raises Stalled when the normal matrix is not definite."""
+        size = self.rows.shape[1]
+        normal = self._gram(self.weights / self.slack)
+        self.space.add_hessian(normal)
+        normal.flat[:: size + 2] *= 1 + 1e-13
+        self._factor, failed = dpotrf(normal, lower=1, overwrite_a=1)
+        if failed:
+            raise Stalled
+        count = len(self.slack) + self.space.count
+        products = self.weights * self.slack
+        self.mu = mu = (float(products.sum()) + self.space.complementarity()) / count
+        residual = np.empty(size + 1)
+        residual[:-1] = self.space.gradient() - self.weights @ self.rows
+        residual[-1] = 1 - self.weights.sum()
+
+        self.space.predict()
+        dx, dt, ds, dw = self._solve(residual, -products)
+        primal, dual = self._lengths(dx, ds, dw, 1.0)
+        after = float((self.weights + dual * dw) @ (self.slack + primal * ds))
+        after = (after + self.space.complementarity_after(dx, primal, dual)) / count
+        target = (after / mu) ** 2 * mu
+
+        self.space.correct(target, dx)
+        dx, dt, ds, dw = self._solve(residual, target - products - dw * ds)
+        primal, dual = self._lengths(dx, ds, dw, _STEP_FRACTION)
+        self.space.move(dx, primal, dual)
+        self.x = self.x + primal * dx
+        self.t += primal * dt
+        self.slack = self.slack + primal * ds
+        self.weights = self.weights + dual * dw
+        self.mu = (float(self.weights @ self.slack) + self.space.complementarity()) / count
+
+    def _solve(self, residual: Vector, right: Vector) -> tuple[Vector, float, Vector, Vector]:
+        scaled = right / self.slack
+        total = residual.copy()
+        total[:-1] -= scaled @ self.rows + self.space.pull()
+        total[-1] -= scaled.sum()
+        step, _ = dpotrs(self._factor, total, lower=1)
+        dx, dt = step[:-1], float(step[-1])
+        moved = self.rows @ dx + dt
+        return dx, dt, -moved, (right + self.weights * moved) / self.slack
+
+    def _lengths(self, dx: Vector, ds: Vector, dw: Vector, fraction: float) -> tuple[float, float]:
+        """Step lengths that keep slacks and multipliers positive."""
+        set_primal, set_dual = self.space.steps(dx)
+        primal = max(fraction, float((-ds / self.slack).max()), set_primal)
+        dual = max(fraction, float((-dw / self.weights).max()), set_dual)
+        return fraction / primal, fraction / dual
+
+    def dual_bound(self) -> tuple[Vector, float]:
+        """Normalised weights and the upper bound on t they prove (in floats)."""
+        weights = self.weights / self.weights.sum()
+        return weights, self.space.support(-(weights @ self.rows)) + float(weights @ self.limits)

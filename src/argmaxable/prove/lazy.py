@@ -1,0 +1,228 @@
+"""Settles one class at a time by an interior point over few rows, adding rows only when the point
+found beats all rows it knows. After each Newton step the two claims themselves are tested: is the
+dual bound of λ below zero (a proof), does x win against every class (a witness)?
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxable.chart import Chart
+from argmaxable.check import Checker
+from argmaxable.prove.boundary import basis_certificate
+from argmaxable.prove.interior_point import BallSet, BoxSet, FeatureSet, InteriorPoint, Stalled
+from argmaxable.verdict import Certificate
+
+Vector = NDArray[np.float64]
+Ids = NDArray[np.intp]
+
+_MAX_STEPS = 150
+_RESTARTS = 3
+_MU_FLOOR = 1e-18
+# A cone has no scale of its own: limits of 0.1 ‖row‖ make x of order one, in a box this wide.
+_CONE_LIMIT, _CONE_REACH = 0.1, 1e4
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A checked witness (domain point z) or certificate for one class, or neither, and its cost."""
+
+    class_id: int
+    point: Vector | None
+    certificate: Certificate | None
+    steps: int
+    rows: int
+    scans: int
+    reason: str = ""
+
+
+@dataclass(eq=False)
+class Blockers:
+    """How often each class stood in others' way: the rows a solve should know from the start."""
+
+    score: Vector = field(repr=False)
+
+    @staticmethod
+    def of(chart: Chart) -> Blockers:
+        # Far rows first until experience says otherwise; far below any real count.
+        norms = np.sqrt((chart.rows32.astype(np.float64) ** 2).sum(axis=1))
+        score = 1e-9 * norms
+        score[~np.isfinite(chart.biases32)] = -np.inf
+        return Blockers(score)
+
+    def saw(self, winners: Ids, credit: float) -> None:
+        np.add.at(self.score, winners, credit)
+
+    def proved(self, rows: Ids, weights: Vector) -> None:
+        self.score *= 0.98
+        self.score[rows] += np.minimum(weights * len(weights), 3)
+
+
+@dataclass(eq=False)
+class LazySolver:
+    """Solves classes of one chart, learning from each who blocks whom."""
+
+    chart: Chart
+    checker: Checker
+    blockers: Blockers
+    tied: frozenset[int] = frozenset()
+
+    def first_rows(self, class_id: int) -> Ids:
+        """About 4k rows: 3k known blockers and the k that score best in the class's own direction."""
+        chart = self.chart
+        size = chart.size
+        popular, near = (3 if size < 256 else 1) * size, size
+        usable = np.flatnonzero(np.isfinite(chart.biases32))
+        if popular + near >= len(usable) - 1:
+            return usable[usable != class_id]
+        scores = chart.rows32 @ chart.rows32[class_id]
+        known = np.argpartition(-self.blockers.score, popular)[:popular]
+        best = np.argpartition(-scores, near)[:near]
+        rows = np.union1d(known, best)
+        return rows[(rows != class_id) & np.isfinite(chart.biases32[rows])]
+
+    def solve(self, class_id: int, *, extra: Ids | None = None) -> Answer:
+        """Witness or certificate for a class, checked; or the reason why neither was found.
+
+        `extra` rows join the first ones: a second attempt should not repeat the first.
+        """
+        rows = self.first_rows(class_id)
+        return _Attempt(self, class_id, rows if extra is None else np.union1d(rows, extra)).run()
+
+
+class _Attempt:
+    """One class's solve: its rows, its interior point, and what it cost so far."""
+
+    def __init__(self, solver: LazySolver, class_id: int, rows: Ids) -> None:
+        self.solver, self.chart, self.checker = solver, solver.chart, solver.checker
+        self.class_id = class_id
+        self.own = self.chart.rows(np.array([class_id]))[0]
+        self.rows = rows
+        self.steps = self.scans = self.growths = 0
+        self.single_until = 30 if self.chart.size >= 256 else 15
+
+    def run(self) -> Answer:
+        point = self._start()
+        while self.steps < _MAX_STEPS and point.mu > _MU_FLOOR:
+            point.single = self.steps < self.single_until
+            try:
+                point.step()
+            except Stalled:
+                if not point.single:
+                    break
+                self.single_until = 0
+                continue
+            self.steps += 1
+            if not np.isfinite(point.x).all() or not np.isfinite(point.weights).all():
+                return self._answer(reason="the interior point diverged")
+            certificate = self._proof(point)
+            if certificate is not None:
+                return self._answer(certificate=certificate)
+            if self._wins_among_rows(point):
+                z, missing = self._look_at_all_rows(point)
+                if z is not None:
+                    return self._answer(point=z)
+                if len(missing):
+                    point = self._grow(point, missing)
+        certificate = self._last_proof(point)
+        if certificate is not None:
+            return self._answer(certificate=certificate)
+        return self._answer(reason=f"no decision after {self.steps} Newton steps")
+
+    def _answer(
+        self, *, point: Vector | None = None, certificate: Certificate | None = None, reason: str = ""
+    ) -> Answer:
+        return Answer(self.class_id, point, certificate, self.steps, len(self.rows), self.scans, reason)
+
+    # ------------------------------------------------------------------ the restricted problem
+
+    def _start(self) -> InteriorPoint:
+        rows = self.chart.rows(self.rows) - self.own
+        if self.chart.is_cone:
+            limits = _CONE_LIMIT * np.sqrt((rows * rows).sum(axis=1))
+        else:
+            limits = self.chart.biases[self.class_id] - self.chart.biases[self.rows]
+        space, x = self._space()
+        return InteriorPoint(rows, limits, space, x, single=self.chart.size >= 64)
+
+    def _space(self) -> tuple[FeatureSet, Vector]:
+        chart = self.chart
+        if chart.radius is not None:
+            x = np.zeros(chart.size)
+            return BallSet(chart.radius, x), x
+        reach = _CONE_REACH if chart.is_cone else 1.0
+        lo, hi = chart.lo * reach, chart.hi * reach
+        inset = np.minimum(1.0, (hi - lo) / 4)
+        x = np.clip(0.0, lo + inset, hi - inset)
+        return BoxSet(lo, hi, x), x
+
+    def _grow(self, point: InteriorPoint, missing: Ids) -> InteriorPoint:
+        self.rows = np.concatenate([self.rows, missing])
+        self.solver.blockers.saw(missing, 0.05)
+        return self._start()
+
+    # ------------------------------------------------------------------ the two claims
+
+    def _wins_among_rows(self, point: InteriorPoint) -> bool:
+        if self.chart.is_cone:
+            return float((point.rows @ point.x).max()) < 0
+        return float(point.slack.min()) + point.t > 0
+
+    def _look_at_all_rows(self, point: InteriorPoint) -> tuple[Vector | None, Ids]:
+        """The witness if x wins against every class, else the rows that beat it worst."""
+        self.scans += 1
+        chart = self.chart
+        x = point.x
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = chart.rows32 @ x.astype(np.float32)
+            if not chart.is_cone:
+                scores += chart.biases32
+        own = scores[self.class_id]
+        scores[~np.isfinite(chart.biases32)] = -np.inf
+        scores[self.class_id] = -np.inf
+        behind = own - scores.astype(np.float64)
+        if behind.min() > -1e-5 * max(1.0, abs(float(own))):
+            z = self._checked_point(x)
+            if z is not None:
+                return z, np.empty(0, np.intp)
+        behind[self.rows] = np.inf
+        threshold = 0.0 if chart.is_cone else point.t
+        missing = np.flatnonzero(behind < threshold)
+        if len(missing) > chart.size:
+            missing = missing[np.argpartition(behind[missing], chart.size)[: chart.size]]
+        return None, missing
+
+    def _checked_point(self, x: Vector) -> Vector | None:
+        ids = np.array([self.class_id])
+        exact = self.chart.to_point(x[None])
+        rounded = self.chart.to_point(x[None].astype(np.float32).astype(np.float64))
+        for z in (rounded, exact):
+            lower = self.checker.gaps(ids, z).lower[0]
+            if lower > 0 or (lower == 0 and self.class_id in self.solver.tied):
+                return z[0]
+        return None
+
+    def _proof(self, point: InteriorPoint) -> Certificate | None:
+        weights, bound = point.dual_bound()
+        if self.chart.is_cone:
+            u = float(np.abs(weights @ point.rows).sum())
+            typical = float(weights @ np.abs(point.rows).sum(axis=1))
+            if u > 1e-9 * typical:
+                return None
+            return self._checked(basis_certificate(self.chart, self.class_id, self.rows, weights))
+        if bound >= 0:
+            return None
+        certificate = self._checked(Certificate(self.rows, weights))
+        return certificate
+
+    def _last_proof(self, point: InteriorPoint) -> Certificate | None:
+        weights, _ = point.dual_bound()
+        return self._checked(basis_certificate(self.chart, self.class_id, self.rows, weights))
+
+    def _checked(self, certificate: Certificate | None) -> Certificate | None:
+        if certificate is None or self.checker.bound(self.class_id, certificate).upper > 0:
+            return None
+        return certificate

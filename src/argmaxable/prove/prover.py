@@ -1,0 +1,110 @@
+"""Settles single classes: the lazy interior point first, then wider or larger attempts, then exact
+simplex. A pure function of head, domain and class, so it runs in any process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxable.chart import chart_of
+from argmaxable.check import Checker
+from argmaxable.domain import Box, Everywhere
+from argmaxable.prove.lazy import Answer, Blockers, LazySolver
+from argmaxable.prove.simplex import settle_exactly
+from argmaxable.verdict import Method
+
+Ids = NDArray[np.intp]
+
+# An unbounded domain is stood in for by a box; a class undecided there is tried in wider ones.
+_REACHES = (1e4, 1e8)
+# Exact simplex costs minutes beyond this many rational numbers in its table.
+_LARGEST_EXACT_TABLE = 60_000
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """An answer and the method that found it."""
+
+    answer: Answer
+    method: Method
+
+
+class Prover:
+    """Proves or refutes that classes of one head are argmaxable over one domain."""
+
+    def __init__(
+        self,
+        checker: Checker,
+        *,
+        ignored: Ids,
+        tied: frozenset[int],
+        score: NDArray[np.float64] | None,
+        seed: int,
+    ) -> None:
+        self.checker, self.ignored, self.seed = checker, ignored, seed
+        self.chart = chart_of(checker, ignored=ignored)
+        blockers = Blockers.of(self.chart) if score is None else Blockers(score)
+        self.solver = LazySolver(self.chart, checker, blockers, tied)
+
+    def settle(self, class_id: int) -> Settled:
+        """The class's witness or certificate, checked, or an answer with the reason for neither."""
+        answer = self.solver.solve(class_id)
+        if not _is_settled(answer):
+            answer = self._try_again(answer)
+        if _is_settled(answer):
+            if answer.certificate is not None:
+                self.solver.blockers.proved(answer.certificate.classes, answer.certificate.weights)
+            return Settled(answer, Method.INTERIOR_POINT)
+        return self._settle_exactly(answer)
+
+    def _try_again(self, first: Answer) -> Answer:
+        """More rows, drawn at random; for unbounded domains also a wider stand-in."""
+        answer = first
+        for solver in [self.solver, *self._wider()]:
+            extra = self._random_rows(first.class_id)
+            again = solver.solve(first.class_id, extra=extra)
+            answer = replace(again, steps=answer.steps + again.steps, scans=answer.scans + again.scans)
+            if _is_settled(answer):
+                break
+        return answer
+
+    def _wider(self) -> list[LazySolver]:
+        domain = self.checker.domain
+        unbounded = isinstance(domain, Everywhere) or (
+            isinstance(domain, Box) and not (np.isfinite(domain.lo).all() and np.isfinite(domain.hi).all())
+        )
+        if self.chart.is_cone or not unbounded:
+            return []
+        charts = [chart_of(self.checker, ignored=self.ignored, reach=reach) for reach in _REACHES]
+        return [LazySolver(chart, self.checker, self.solver.blockers, self.solver.tied) for chart in charts]
+
+    def _random_rows(self, class_id: int) -> Ids:
+        usable = self._usable(class_id)
+        count = min(len(usable), 4 * self.chart.size)
+        return np.random.default_rng((self.seed, class_id)).choice(usable, count, replace=False)
+
+    def _usable(self, class_id: int) -> Ids:
+        usable = np.flatnonzero(np.isfinite(self.chart.biases32))
+        return usable[usable != class_id]
+
+    def _settle_exactly(self, answer: Answer) -> Settled:
+        usable = self._usable(answer.class_id)
+        room = _LARGEST_EXACT_TABLE // (self.chart.size + 1)
+        if self.chart.radius is not None:
+            return Settled(replace(answer, reason=answer.reason + "; the domain is curved"), Method.NONE)
+        if len(usable) > room:
+            reason = answer.reason + "; too large for exact simplex"
+            return Settled(replace(answer, reason=reason), Method.NONE)
+        tied = answer.class_id in self.solver.tied
+        point, certificate = settle_exactly(self.chart, self.checker, answer.class_id, usable, tied=tied)
+        settled = point is not None or certificate is not None
+        reason = "" if settled else answer.reason + "; exact simplex found no answer that checks"
+        found = replace(answer, point=point, certificate=certificate, rows=len(usable), reason=reason)
+        return Settled(found, Method.SIMPLEX if settled else Method.NONE)
+
+
+def _is_settled(answer: Answer) -> bool:
+    return answer.point is not None or answer.certificate is not None

@@ -1,0 +1,273 @@
+"""An exact dual simplex for the margin of one class: the last resort, in rational arithmetic.
+
+maximise t subject to a_i·x + t ≤ β_i and lo ≤ x ≤ hi. Every basis it visits is dual feasible, so
+its t is a proven upper bound on the margin over all rows: the search ends as soon as t ≤ 0 (a
+certificate), or when no row is violated (t is the margin, x a witness).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import flint
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxable.chart import Chart
+from argmaxable.check import Checker
+from argmaxable.domain import Box, LayerNorm
+from argmaxable.exact import Dyadic
+from argmaxable.geometry import scaled_rows
+from argmaxable.verdict import Certificate
+
+Ids = NDArray[np.intp]
+
+# Pivots allowed per feature; the textbook expectation is a small multiple of the dimension.
+_PIVOTS_PER_FEATURE = 40
+# After so many pivots without progress the smallest index is taken (Bland), which can't cycle.
+_PATIENCE = 20
+# Bits of the stand-in bound for infinite domains: beyond any vertex of a small rational system.
+_FAR_BITS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Vertex:
+    """Where the simplex ended: margin t, the point, and the basis that proves both."""
+
+    t: Fraction
+    x: list[Fraction]
+    rows: list[int]
+    weights: list[Fraction]
+    free: list[int]
+
+
+@dataclass(frozen=True, eq=False)
+class ExactProblem:
+    """One class's linear programme in rationals: rows a_i = w_i − w_c, limits b_c − b_i, bounds."""
+
+    rivals: Ids
+    rows: list[list[Any]]
+    limits: list[Any]
+    lo: list[Any]
+    hi: list[Any]
+
+
+def exact_problem(chart: Chart, class_id: int, rivals: Ids) -> ExactProblem | None:
+    """The programme over these rivals, or None where the domain is curved and no cone."""
+    if chart.radius is not None:
+        return None
+    ids = np.append(rivals, class_id)
+    rows = scaled_rows(chart.domain, Dyadic.of(chart.head.rows(ids)))
+    if isinstance(chart.domain, LayerNorm):
+        rows = rows[:, :-1] - rows[:, -1:]
+        kept = np.arange(chart.head.features - 1)
+    else:
+        kept = chart.kept
+    unit = flint.fmpq(2) ** rows.exponent
+    own = rows.integers[-1]
+    table = [[flint.fmpq(int(v)) * unit for v in (line - own)[kept]] for line in rows.integers[:-1]]
+    if chart.is_cone:
+        zero = flint.fmpq(0)
+        low, high = (
+            (-np.ones(len(kept)), np.ones(len(kept))) if len(kept) != chart.size else (chart.lo, chart.hi)
+        )
+        return ExactProblem(rivals, table, [zero] * len(rivals), _rationals(low), _rationals(high))
+    biases = _exact_offsets(chart, ids)
+    limits = [biases[-1] - value for value in biases[:-1]]
+    low, high = _bounds(chart)
+    return ExactProblem(rivals, table, limits, _rationals(low), _rationals(high))
+
+
+def _rationals(values: NDArray[np.float64]) -> list[Any]:
+    """Exact values; infinite ones become a stand-in so far off that the checker will notice."""
+    far = flint.fmpq(2) ** _FAR_BITS
+    out = []
+    for value in values:
+        out.append(
+            flint.fmpq(*float(value).as_integer_ratio())
+            if math.isfinite(value)
+            else far
+            if value > 0
+            else -far
+        )
+    return out
+
+
+def _bounds(chart: Chart) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    if isinstance(chart.domain, Box):
+        lo, hi = chart.domain.bounds(chart.head.features)
+        return lo[chart.kept], hi[chart.kept]
+    return np.full(chart.size, -math.inf), np.full(chart.size, math.inf)
+
+
+def _exact_offsets(chart: Chart, ids: Ids) -> list[Any]:
+    """b_i + w_i · (features that a box fixes), exactly."""
+    values = Dyadic.of(chart.head.biases(ids))
+    if isinstance(chart.domain, Box):
+        lo, hi = chart.domain.bounds(chart.head.features)
+        fixed = np.where(lo == hi, lo, 0.0)
+        if fixed.any():
+            values = values + Dyadic.of(chart.head.rows(ids)) @ Dyadic.of(fixed)
+    unit = flint.fmpq(2) ** values.exponent
+    return [flint.fmpq(int(v)) * unit for v in values.integers]
+
+
+def solve_exactly(problem: ExactProblem) -> Vertex | None:
+    """The optimum, or the first basis with t ≤ 0; None when it takes too many pivots."""
+    basis = _Basis(problem)
+    stuck, last = 0, None
+    for _ in range(_PIVOTS_PER_FEATURE * (len(problem.lo) + 2)):
+        t, x = basis.vertex()
+        stuck = stuck + 1 if t == last else 0
+        last = t
+        violated = None if t <= 0 else basis.violated(t, x, first=stuck > _PATIENCE)
+        if violated is None:
+            return basis.result(t, x)
+        basis.pivot(violated)
+    return None
+
+
+class _Basis:
+    """k + 1 active constraints: rows (row numbers) and, for features not free, a side of the box."""
+
+    def __init__(self, problem: ExactProblem) -> None:
+        self.problem = problem
+        # All weight on one row, every feature at the side where that row is weakest: dual feasible.
+        self.rows = [0]
+        self.free: list[int] = []
+        self.side = {j: (-1 if value > 0 else 1) for j, value in enumerate(problem.rows[0])}
+
+    def _matrix(self) -> Any:
+        size = len(self.rows)
+        entries = [[self.problem.rows[i][j] for j in self.free] + [flint.fmpq(1)] for i in self.rows]
+        return flint.fmpq_mat(size, size, [value for line in entries for value in line])
+
+    def _bound(self, j: int) -> Any:
+        return self.problem.hi[j] if self.side[j] > 0 else self.problem.lo[j]
+
+    def vertex(self) -> tuple[Any, list[Any]]:
+        """t and x where all active constraints hold with equality."""
+        x: list[Any] = [None if j not in self.side else self._bound(j) for j in range(len(self.problem.lo))]
+        right = []
+        for i in self.rows:
+            row = self.problem.rows[i]
+            right.append([self.problem.limits[i] - sum((row[j] * x[j] for j in self.side), flint.fmpq(0))])
+        self.inverse = self._matrix().inv()
+        solution = self.inverse * flint.fmpq_mat(right)
+        for k, j in enumerate(self.free):
+            x[j] = solution[k, 0]
+        return solution[len(self.free), 0], x
+
+    def violated(self, t: Any, x: list[Any], *, first: bool) -> tuple[str, int, int] | None:
+        """The constraint broken most at (x, t), or the first broken one; None when there is none."""
+        worst, found = flint.fmpq(0), None
+        for j in self.free:
+            for side, excess in ((1, x[j] - self.problem.hi[j]), (-1, self.problem.lo[j] - x[j])):
+                if excess > worst:
+                    worst, found = excess, ("bound", j, side)
+                    if first:
+                        return found
+        active = set(self.rows)
+        for i, row in enumerate(self.problem.rows):
+            if i in active:
+                continue
+            excess = sum((a * b for a, b in zip(row, x, strict=True)), t) - self.problem.limits[i]
+            if excess > worst:
+                worst, found = excess, ("row", i, 0)
+                if first:
+                    return found
+        return found
+
+    def multipliers(self) -> list[Any]:
+        """Weights of the active rows: they sum to one and cancel in every free feature."""
+        size = len(self.rows)
+        return [self.inverse[size - 1, k] for k in range(size)]
+
+    def pivot(self, violated: tuple[str, int, int]) -> None:
+        """Let the violated constraint in; the dual ratio test says which one leaves."""
+        kind, number, side = violated
+        normal = [flint.fmpq(0)] * len(self.problem.lo)
+        height = flint.fmpq(0)
+        if kind == "row":
+            normal, height = self.problem.rows[number], flint.fmpq(1)
+        else:
+            normal[number] = flint.fmpq(side)
+        target = flint.fmpq_mat([[*(normal[j] for j in self.free), height]])
+        shares = target * self.inverse
+        alpha = [shares[0, k] for k in range(len(self.rows))]
+        weights = self.multipliers()
+        choices = [(weights[k] / alpha[k], 0, self.rows[k], k) for k in range(len(alpha)) if alpha[k] > 0]
+        for j, direction in self.side.items():
+            mixed = sum(
+                (a * self.problem.rows[i][j] for a, i in zip(alpha, self.rows, strict=True)), flint.fmpq(0)
+            )
+            share = direction * (normal[j] - mixed)
+            if share > 0:
+                pull = sum(
+                    (w * self.problem.rows[i][j] for w, i in zip(weights, self.rows, strict=True)),
+                    flint.fmpq(0),
+                )
+                choices.append((-direction * pull / share, 1, j, j))
+        _, leaves_bound, _, which = min(choices, key=lambda choice: choice[:3])
+        if leaves_bound:
+            self.free.append(which)
+            del self.side[which]
+        else:
+            del self.rows[which]
+        if kind == "row":
+            self.rows.append(number)
+        else:
+            self.free.remove(number)
+            self.side[number] = side
+
+    def result(self, t: Any, x: list[Any]) -> Vertex:
+        weights = [_fraction(weight) for weight in self.multipliers()]
+        return Vertex(_fraction(t), [_fraction(v) for v in x], list(self.rows), weights, list(self.free))
+
+
+def _fraction(value: Any) -> Fraction:
+    return Fraction(int(value.p), int(value.q))
+
+
+def certificate_of(chart: Chart, problem: ExactProblem, vertex: Vertex) -> Certificate:
+    """The vertex's weights as a certificate whose exact values the checker solves for again."""
+    used = [k for k, weight in enumerate(vertex.weights) if weight > 0]
+    ids = np.array([problem.rivals[vertex.rows[k]] for k in used])
+    weights = np.array([float(vertex.weights[k]) for k in used])
+    everything = chart.is_cone and not isinstance(chart.domain, Box)
+    coordinates = None if everything else chart.kept[np.array(sorted(vertex.free), dtype=np.intp)]
+    return Certificate(ids, weights, len(ids), coordinates)
+
+
+def settle_exactly(
+    chart: Chart, checker: Checker, class_id: int, rivals: Ids, *, tied: bool
+) -> tuple[NDArray[np.float64] | None, Certificate | None]:
+    """A checked witness point or certificate by exact simplex over these rivals, or neither.
+
+    Rivals that turn out to beat the point found are added until the answer stands.
+    """
+    while True:
+        problem = exact_problem(chart, class_id, rivals)
+        vertex = None if problem is None else solve_exactly(problem)
+        if problem is None or vertex is None:
+            return None, None
+        if vertex.t <= 0:
+            certificate = certificate_of(chart, problem, vertex)
+            return None, certificate if checker.bound(class_id, certificate).upper <= 0 else None
+        point = _point(chart, vertex)
+        gaps = checker.gaps(np.array([class_id]), point)
+        if gaps.lower[0] > 0 or (tied and gaps.lower[0] == 0):
+            return point[0], None
+        if gaps.rival[0] in rivals or np.isneginf(gaps.lower[0]):
+            return None, None
+        rivals = np.append(rivals, gaps.rival[0])
+
+
+def _point(chart: Chart, vertex: Vertex) -> NDArray[np.float64]:
+    x = np.array([[float(v) for v in vertex.x]])
+    if isinstance(chart.domain, LayerNorm):
+        x = np.hstack([x, -x.sum(axis=1, keepdims=True)])
+    return chart.to_point(x)

@@ -1,0 +1,42 @@
+"""Transfer: a proof is a convex combination (Σλ_i w_i, Σλ_i b_i), and whatever it dominates is
+unargmaxable too. On one real head a single proof settles more than half of the lost classes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxable.chart import Chart
+from argmaxable.check import Checker
+from argmaxable.verdict import Certificate
+
+Ids = NDArray[np.intp]
+
+
+def transfer(
+    chart: Chart, checker: Checker, certificate: Certificate, open_ids: Ids
+) -> tuple[Ids, NDArray[np.float64]]:
+    """The open classes that the certificate proves unargmaxable as well, with checked bounds.
+
+    Only literal weights transfer: a basis certificate speaks about one class exactly.
+    """
+    if certificate.basis or chart.is_cone or not len(open_ids):
+        return np.empty(0, np.intp), np.empty(0)
+    weights = certificate.weights / certificate.weights.sum()
+    near = open_ids[_rough_bounds(chart, certificate.classes, weights, open_ids) < 0]
+    uppers = checker.bounds(near, certificate)
+    return near[uppers <= 0], uppers[uppers <= 0]
+
+
+def _rough_bounds(
+    chart: Chart, rows: Ids, weights: NDArray[np.float64], open_ids: Ids
+) -> NDArray[np.float64]:
+    """Float32 estimates of each class's dual bound under the weights."""
+    mixture = weights.astype(np.float32) @ chart.rows32[rows]
+    direction = chart.rows32[open_ids] - mixture
+    offset = chart.biases[open_ids] - float(weights @ chart.biases[rows])
+    if chart.radius is not None:
+        return np.asarray(chart.radius * np.sqrt((direction * direction).sum(axis=1)) + offset)
+    lo, hi = chart.lo.astype(np.float32), chart.hi.astype(np.float32)
+    return np.asarray(np.maximum(lo * direction, hi * direction).sum(axis=1) + offset)

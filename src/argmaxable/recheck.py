@@ -1,0 +1,158 @@
+"""Re-checks a proof bundle against its head: every claim of every line, with no solver and no trust
+in whoever wrote it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from argmaxable.bundle import Bundle, Claim
+from argmaxable.check import Checker
+from argmaxable.errors import BundleError
+from argmaxable.head import Head
+from argmaxable.verdict import Point, Status, status_of
+
+# Points held at a time while their gaps are formed.
+_BATCH = 2048
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A claim that its evidence does not prove."""
+
+    class_id: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Recheck:
+    """What held and what did not."""
+
+    proven: int
+    undecided: int
+    missing: int
+    failures: tuple[Failure, ...]
+
+
+def recheck(bundle: Bundle, head: Head) -> Recheck:
+    """Check every claim; raises BundleError when the bundle is about another head."""
+    claimed = bundle.manifest["head"].get("sha256")
+    if claimed != head.sha256():
+        raise BundleError(
+            f"the bundle is about another head: its SHA-256 is {claimed}, "
+            f"that of {head.name} is {head.sha256()}."
+        )
+    if len(bundle.centre) != head.features or not np.isfinite(bundle.centre).all():
+        raise BundleError("the bundle's centre does not fit the head.")
+    checker = Checker(head, bundle.domain, centre=bundle.centre)
+    failures = {failure.class_id: failure for failure in _failures(checker, bundle.claims)}
+    undecided = sum(1 for claim in bundle.claims if claim.status is Status.UNDECIDED)
+    return Recheck(
+        proven=len(bundle.claims)
+        - undecided
+        - len(failures.keys() & {c.class_id for c in bundle.claims if c.status is not Status.UNDECIDED}),
+        undecided=undecided,
+        missing=head.classes - len({claim.class_id for claim in bundle.claims}),
+        failures=tuple(failures.values()),
+    )
+
+
+def _failures(checker: Checker, claims: tuple[Claim, ...]) -> Iterable[Failure]:
+    sound = []
+    seen: set[int] = set()
+    for claim in claims:
+        why = _malformed(claim, checker.head, seen)
+        seen.add(claim.class_id)
+        if why:
+            yield Failure(claim.class_id, why)
+        else:
+            sound.append(claim)
+    yield from _failed_lower_bounds(checker, [claim for claim in sound if claim.lower > -math.inf])
+    yield from _failed_upper_bounds(checker, [claim for claim in sound if claim.upper < math.inf])
+    yield from _failed_ties(checker.head, [claim for claim in sound if claim.tie_group])
+
+
+def _malformed(claim: Claim, head: Head, seen: set[int]) -> str:
+    if claim.class_id >= head.classes:
+        return f"the head has no class {claim.class_id}"
+    if claim.class_id in seen:
+        return "the class is claimed twice"
+    only_class = head.classes == 1 and claim.witness is not None and claim.status is Status.ARGMAXABLE
+    if claim.status is not status_of(claim.lower, claim.upper) and not only_class:
+        return f"its bounds do not make it {claim.status.value}"
+    if claim.lower > -math.inf and claim.witness is None:
+        return "a lower bound without a witness"
+    if claim.upper < math.inf and claim.certificate is None:
+        return "an upper bound without a certificate"
+    if isinstance(claim.witness, Point) and len(claim.witness.values) != head.features:
+        return "a witness of the wrong length"
+    return ""
+
+
+def _failed_lower_bounds(checker: Checker, claims: list[Claim]) -> Iterable[Failure]:
+    """Members of a tie group share one check: their rows and biases are equal (checked apart)."""
+    distinct: dict[object, list[Claim]] = {}
+    for claim in claims:
+        key = (id(claim.tie_group), claim.lower) if claim.tie_group else claim.class_id
+        if isinstance(claim.witness, Point) and claim.tie_group:
+            key = (id(claim.tie_group), claim.lower, claim.witness.values.tobytes())
+        distinct.setdefault(key, []).append(claim)
+    groups = list(distinct.values())
+    for first in range(0, len(groups), _BATCH):
+        batch = groups[first : first + _BATCH]
+        leaders = [group[0] for group in batch]
+        points = np.stack(
+            [checker.point(claim.class_id, claim.witness) for claim in leaders if claim.witness]
+        )
+        classes = np.array([claim.class_id for claim in leaders])
+        claimed = np.array([claim.lower for claim in leaders])
+        lower = checker.gaps(classes, points, claims=claimed).lower
+        for group, proven, wanted in zip(batch, lower, claimed, strict=True):
+            if not proven >= wanted:
+                for claim in group:
+                    yield Failure(
+                        claim.class_id, f"its witness proves a margin of {proven:g}, not {wanted:g}"
+                    )
+
+
+def _failed_upper_bounds(checker: Checker, claims: list[Claim]) -> Iterable[Failure]:
+    by_certificate: dict[int, list[Claim]] = {}
+    for claim in claims:
+        by_certificate.setdefault(claim.certificate_id, []).append(claim)
+    for number, group in by_certificate.items():
+        classes = np.array([claim.class_id for claim in group])
+        if number < 0:
+            rivals = np.array([claim.certificate.classes[0] for claim in group if claim.certificate])
+            inside = rivals < checker.head.classes
+            uppers = np.full(len(group), math.inf)
+            distinct = inside & (rivals != classes)
+            uppers[distinct] = checker.rival_bounds(classes[distinct], rivals[distinct])
+        else:
+            certificate = group[0].certificate
+            assert certificate is not None
+            uppers = checker.bounds(classes, certificate)
+        for claim, upper in zip(group, uppers, strict=True):
+            assert claim.certificate is not None
+            if not (upper <= claim.upper or checker.proves(claim.class_id, claim.certificate, claim.upper)):
+                yield Failure(
+                    claim.class_id, f"its certificate does not prove a margin of at most {claim.upper:g}"
+                )
+
+
+def _failed_ties(head: Head, claims: list[Claim]) -> Iterable[Failure]:
+    biases = head.biases()
+    for claim in claims:
+        first = claim.tie_group[0]
+        member = claim.class_id in claim.tie_group
+        same = (
+            member
+            and first < head.classes
+            and biases[first] == biases[claim.class_id]
+            and bool((head.weight[first] == head.weight[claim.class_id]).all())
+        )
+        if not same:
+            yield Failure(claim.class_id, "it is not identical with the classes it is said to tie with")

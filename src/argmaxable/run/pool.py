@@ -1,0 +1,127 @@
+"""A pool of worker processes on this machine, one BLAS thread each.
+
+Plain child processes with pipes rather than multiprocessing: they need no `if __name__` guard in
+the user's script, inherit no threads, and take their thread count from their own environment.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from argmaxable.run.worker import Assignment, Report
+
+_ONE_THREAD = {
+    name: "1"
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+}
+
+
+@dataclass(eq=False)
+class _Worker:
+    process: subprocess.Popen[bytes]
+    pending: list[int] = field(default_factory=list)
+
+
+class Pool:
+    """Worker processes that settle classes; a context manager that leaves nothing behind."""
+
+    def __init__(self, workers: int) -> None:
+        self._count = workers
+        self._workers: list[_Worker] = []
+        self._reports: queue.SimpleQueue[tuple[_Worker, Report | None]] = queue.SimpleQueue()
+        self._folder = tempfile.TemporaryDirectory(prefix="argmaxable-") if workers else None
+
+    @property
+    def folder(self) -> Path:
+        assert self._folder is not None
+        return Path(self._folder.name)
+
+    @property
+    def has_workers(self) -> bool:
+        return self._count > 0
+
+    def start(self, assignment: Assignment) -> None:
+        """Start the processes; they get ready while this one goes on."""
+        # The child finds the package where this process did, however sys.path came about.
+        code = f"import sys; sys.path[:] = {sys.path!r}; from argmaxable.run.worker import main; main()"
+        for _ in range(self._count):
+            process = subprocess.Popen(
+                [sys.executable, "-c", code],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={**os.environ, **_ONE_THREAD},
+            )
+            worker = _Worker(process)
+            self._workers.append(worker)
+            threading.Thread(target=self._listen, args=(worker,), daemon=True).start()
+            self._send(worker, assignment)
+
+    def _listen(self, worker: _Worker) -> None:
+        assert worker.process.stdout is not None
+        try:
+            while True:
+                self._reports.put((worker, pickle.load(worker.process.stdout)))
+        except (EOFError, OSError, ValueError, pickle.UnpicklingError):
+            self._reports.put((worker, None))
+
+    def _send(self, worker: _Worker, message: object) -> None:
+        assert worker.process.stdin is not None
+        try:
+            pickle.dump(message, worker.process.stdin, pickle.HIGHEST_PROTOCOL)
+            worker.process.stdin.flush()
+        except (BrokenPipeError, OSError):
+            return  # the listener reports the death and hands the classes back
+
+    def idle(self) -> list[_Worker]:
+        """Workers with less than one class to go: time to send more."""
+        return [worker for worker in self._workers if len(worker.pending) <= 1]
+
+    def submit(self, worker: _Worker, classes: list[int]) -> None:
+        worker.pending.extend(classes)
+        self._send(worker, classes)
+
+    @property
+    def pending(self) -> int:
+        return sum(len(worker.pending) for worker in self._workers)
+
+    def collect(self, *, wait: float) -> tuple[list[Report], list[int]]:
+        """Reports that have come in, and classes that died with their worker."""
+        reports: list[Report] = []
+        orphans: list[int] = []
+        timeout = wait
+        while True:
+            try:
+                worker, report = self._reports.get(timeout=timeout) if timeout else self._reports.get_nowait()
+            except queue.Empty:
+                return reports, orphans
+            timeout = 0.0
+            if report is None:
+                orphans.extend(worker.pending)
+                worker.pending = []
+                if worker in self._workers:
+                    self._workers.remove(worker)
+                continue
+            worker.pending.remove(report.settled.answer.class_id)
+            reports.append(report)
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for worker in self._workers:
+            worker.process.kill()
+        for worker in self._workers:
+            worker.process.wait()
+        if self._folder is not None:
+            self._folder.cleanup()

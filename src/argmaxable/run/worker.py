@@ -1,0 +1,101 @@
+"""The other end of the pool: a process that settles the classes it is told to.
+
+Messages are pickles over this process's own pipes, between two processes of one user; nothing a
+user supplies is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxable.check import Checker
+from argmaxable.domain import Domain, domain_from_record
+from argmaxable.head import FLOAT_DTYPES, Head
+from argmaxable.prove.prover import Prover, Settled
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """Everything a worker needs: where the head lies, the domain, and what is known so far."""
+
+    folder: str
+    classes: int
+    features: int
+    weight_dtype: str
+    bias_dtype: str | None
+    domain: dict[str, Any]
+    centre: NDArray[np.float64]
+    ignored: NDArray[np.intp]
+    tied: frozenset[int]
+    score: NDArray[np.float64]
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """One settled class and the seconds it took."""
+
+    settled: Settled
+    seconds: float
+
+
+def lay_out(head: Head, domain: Domain, folder: Path) -> dict[str, Any]:
+    """Write the head's raw arrays where workers can map them; returns how to read them."""
+    np.ascontiguousarray(head.weight).tofile(folder / "weight")
+    if head.bias is not None:
+        np.ascontiguousarray(head.bias).tofile(folder / "bias")
+    return {
+        "folder": str(folder),
+        "classes": head.classes,
+        "features": head.features,
+        "weight_dtype": head.weight.dtype.name,
+        "bias_dtype": None if head.bias is None else head.bias.dtype.name,
+        "domain": domain.as_record(),
+    }
+
+
+def pick_up(assignment: Assignment) -> Prover:
+    """The prover for an assignment, over the memory-mapped head."""
+    folder = Path(assignment.folder)
+    shape = (assignment.classes, assignment.features)
+    weight = np.memmap(folder / "weight", FLOAT_DTYPES[assignment.weight_dtype], "r", shape=shape)
+    bias = None
+    if assignment.bias_dtype is not None:
+        bias = np.fromfile(folder / "bias", FLOAT_DTYPES[assignment.bias_dtype])
+    domain = domain_from_record(assignment.domain)
+    checker = Checker(Head(weight, bias), domain, centre=assignment.centre)
+    return Prover(
+        checker,
+        ignored=assignment.ignored,
+        tied=assignment.tied,
+        score=assignment.score,
+        seed=assignment.seed,
+    )
+
+
+def main() -> None:
+    """Read an assignment, then class ids until the pipe closes; write a report for each."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    source = sys.stdin.buffer
+    sink = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing else may write into the pipe
+    try:
+        prover = pick_up(pickle.load(source))
+        while True:
+            for class_id in pickle.load(source):
+                start = time.perf_counter()
+                settled = prover.settle(class_id)
+                pickle.dump(Report(settled, time.perf_counter() - start), sink, pickle.HIGHEST_PROTOCOL)
+                sink.flush()
+    except (EOFError, BrokenPipeError):
+        return

@@ -1,0 +1,39 @@
+"""Own direction: a class is tried at x = w_c − mean, scaled into the domain. One product settles
+60 % of a hard head and nearly all of a language model; losers tell which rows block others.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxable.chart import power_below
+from argmaxable.check import Checker
+from argmaxable.domain import Ball, Box, LayerNorm, RMSNorm
+
+Ids = NDArray[np.intp]
+
+# Largest coordinate aimed at in a box: features of real networks are of order one, and a bias has
+# its say there. On ppocrv5 (18385 × 120) 3 settles 63 %, 10 settles 55 %, 1 settles 58 %.
+_USUAL_FEATURE = 3.0
+
+
+def own_exponents(checker: Checker, classes: Ids) -> NDArray[np.intp]:
+    """For each class the power of two that scales its direction well into the domain."""
+    directions = checker.rebuild(classes, np.zeros(len(classes), np.intp))
+    if isinstance(checker.domain, Ball | RMSNorm | LayerNorm):
+        radius = (
+            checker.domain.radius if isinstance(checker.domain, Ball) else math.sqrt(checker.head.features)
+        )
+        with np.errstate(divide="ignore"):
+            return power_below(radius / np.sqrt((directions * directions).sum(axis=1)))
+    limit = _USUAL_FEATURE
+    if isinstance(checker.domain, Box):
+        limit = min(
+            limit, float(np.abs(np.concatenate([checker.domain.lo.ravel(), checker.domain.hi.ravel()])).max())
+        )
+    rows = checker.head.rows(classes) - checker.centre
+    with np.errstate(divide="ignore"):
+        return power_below(limit / np.abs(rows).max(axis=1))

@@ -1,0 +1,115 @@
+"""Verdicts and their evidence: what was decided about a class, and why anyone may believe it.
+
+A witness is a point of the domain: the class's gap to its best rival there bounds the margin t*
+from below. A certificate is a set of weights on other classes: weak duality bounds t* from above.
+A positive lower bound makes a class argmaxable, an upper bound of zero or less unargmaxable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Status(StrEnum):
+    """What is proven about a class over its domain."""
+
+    ARGMAXABLE = "argmaxable"
+    UNARGMAXABLE = "unargmaxable"
+    UNDECIDED = "undecided"
+
+
+class Strength(StrEnum):
+    """Arithmetic in which the evidence was checked; each is a proof, cheapest first."""
+
+    FLOAT32 = "float32"  # rounded, with a proven bound on the rounding error
+    FLOAT64 = "float64"  # the same in double precision
+    INTERVAL = "interval"  # exact weights exist near the stored ones, by a verified inverse
+    EXACT = "exact"  # integers and rationals
+
+
+class Method(StrEnum):
+    """How the evidence was found."""
+
+    ONLY_CLASS = "only class"
+    TWIN = "twin"
+    OWN_DIRECTION = "own direction"
+    REFLECTION = "reflection"
+    INTERIOR_POINT = "interior point"
+    TRANSFER = "transfer"
+    SIMPLEX = "exact simplex"
+    CHEBYSHEV = "chebyshev"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnDirection:
+    """The witness z = 2^exponent · gain ∘ (w_c − centre), clipped to a box; rebuilt, not stored."""
+
+    exponent: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """A witness stored as such: the vector z of the domain (see domain.py), of float64."""
+
+    values: NDArray[np.float64]
+
+
+Witness = OwnDirection | Point
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Certificate:
+    """Non-negative weights on classes other than the one they speak about.
+
+    With `basis` = 0 the weights are meant literally. Otherwise the weights of the first `basis`
+    classes are approximations of the exact solution of Σλ = 1 and u_j = 0 for every feature j in
+    `coordinates` (None: every feature), the other weights kept; u = Σ λ_i (w_c − w_i).
+    """
+
+    classes: NDArray[np.intp]
+    weights: NDArray[np.float64]
+    basis: int = 0
+    coordinates: NDArray[np.intp] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """What is known about one class: status, bounds on its margin, and the evidence for both."""
+
+    class_id: int
+    label: str
+    status: Status
+    lower: float
+    upper: float
+    method: Method
+    strength: Strength | None
+    witness: Witness | None = None
+    certificate: Certificate | None = None
+    tie_group: tuple[int, ...] = ()
+    steps: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+    radius: float | None = None
+    reason: str = ""
+
+    @property
+    def tied_with(self) -> tuple[int, ...]:
+        """The other classes with the same weights and bias (the group is shared: it may be large)."""
+        return tuple(member for member in self.tie_group if member != self.class_id)
+
+    @property
+    def is_tied(self) -> bool:
+        """Unargmaxable for no other reason than classes with the same weights and bias."""
+        return bool(self.tie_group) and self.lower >= 0
+
+
+def status_of(lower: float, upper: float) -> Status:
+    """The status that proven bounds on the margin leave."""
+    if lower > 0:
+        return Status.ARGMAXABLE
+    return Status.UNARGMAXABLE if upper <= 0 else Status.UNDECIDED
