@@ -14,6 +14,7 @@ import platform
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,7 @@ def write_bundle(result: Result, folder: str | os.PathLike[str]) -> None:
         evidence = _Evidence()
         lines = [json.dumps(_line(verdict, evidence), ensure_ascii=False) for verdict in result.verdicts]
         (folder / _VERDICTS).write_text("\n".join(lines) + "\n", encoding="utf-8")
-        np.savez_compressed(folder / _EVIDENCE, **_arrays(result, evidence))
+        np.savez_compressed(folder / _EVIDENCE, allow_pickle=False, **_arrays(result, evidence))
         manifest = json.dumps(_manifest(result), indent=2, ensure_ascii=False)
         (folder / _MANIFEST).write_text(manifest + "\n", encoding="utf-8")
     except OSError as error:
@@ -250,8 +251,8 @@ def _slices(start: NDArray[Any], values: NDArray[Any]) -> Iterator[NDArray[Any]]
         or start[-1] != len(values)
     ):
         raise BundleError(f"{_EVIDENCE}: a list of starts does not fit its values.")
-    for first, last in zip(start[:-1], start[1:], strict=True):
-        yield values[int(first) : int(last)]
+    for first, last in pairwise(start.tolist()):
+        yield values[first:last]
 
 
 def _certificates(arrays: dict[str, NDArray[Any]]) -> Iterator[Certificate]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,10 @@ _INSIDE = 1 - 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """Rows (classes × kept features) and biases in coordinates of z, and the set z ranges over."""
+    """Rows (classes × kept features) and biases in coordinates of z, and the set z ranges over.
+
+    `usable` classes count as rivals, `ignored` ones do not: another class stands for them.
+    """
 
     head: Head
     domain: Domain
@@ -39,6 +43,8 @@ class Chart:
     rows32: NDArray[np.float32]
     biases: Vector
     biases32: NDArray[np.float32]
+    usable: Ids
+    ignored: Ids
     kept: Ids
     lo: Vector
     hi: Vector
@@ -50,10 +56,31 @@ class Chart:
         """Number of kept features."""
         return len(self.kept)
 
-    @property
-    def is_bounded_as_given(self) -> bool:
+    @cached_property
+    def opens_up(self) -> NDArray[np.bool_]:
+        """Features without an upper bound of their own, in a cone or an unbounded domain."""
+        if self.is_cone:
+            return self.hi > 0
+        return np.isinf(self.domain_bounds()[1]) & (self.radius is None)
+
+    @cached_property
+    def opens_down(self) -> NDArray[np.bool_]:
+        """Features without a lower bound of their own."""
+        if self.is_cone:
+            return self.lo < 0
+        return np.isinf(self.domain_bounds()[0]) & (self.radius is None)
+
+    @cached_property
+    def is_bounded(self) -> bool:
         """Whether the search set is the domain itself, so that its dual bounds are the domain's."""
-        return not self.is_cone and (self.radius is not None or isinstance(self.domain, Box))
+        return not (self.opens_up.any() or self.opens_down.any())
+
+    def domain_bounds(self) -> tuple[Vector, Vector]:
+        """The box that bounds the kept features; infinite for other domains."""
+        if isinstance(self.domain, Box):
+            lo, hi = self.domain.bounds(self.head.features)
+            return lo[self.kept], hi[self.kept]
+        return np.full(self.size, -math.inf), np.full(self.size, math.inf)
 
     def rows(self, ids: Ids) -> Matrix:
         """The chosen rows in float64 (n × kept features), centred."""
@@ -88,7 +115,8 @@ class Chart:
             return np.clip(z, self.domain.lo, self.domain.hi)
         limit = self._radius() * _INSIDE
         length = np.sqrt((z * z).sum(axis=1, keepdims=True))
-        return np.asarray(np.where(length > limit, z * (limit / np.maximum(length, 1e-300)), z))
+        shrink = np.where(length > limit, limit / np.maximum(length, 1e-300), 1.0)
+        return np.asarray(z * shrink)
 
 
 def power_below(room: Vector) -> NDArray[np.intp]:
@@ -101,8 +129,8 @@ def power_below(room: Vector) -> NDArray[np.intp]:
 def chart_of(checker: Checker, *, ignored: Ids | None = None, reach: float = 1.0) -> Chart:
     """The chart of a checker's head and domain.
 
-    Ignored classes are no rivals (their float32 bias is −∞); `reach` widens the stand-in for an
-    unbounded domain.
+    Ignored classes are no rivals (their float32 bias is −∞, so that no product makes them win);
+    `reach` widens the stand-in for an unbounded domain.
     """
     head, domain = checker.head, checker.domain
     biases = _chart_biases(checker)
@@ -111,11 +139,11 @@ def chart_of(checker: Checker, *, ignored: Ids | None = None, reach: float = 1.0
     rows32 = _chart_rows32(checker, kept)
     lo, hi, radius = _search_set(domain, head.features, rows32, biases, is_cone, reach)
     biases32 = biases.astype(np.float32)
-    if ignored is not None:
-        biases32[ignored] = -np.inf
+    ignored = np.empty(0, np.intp) if ignored is None else ignored
+    biases32[ignored] = -np.inf
     return Chart(
         head, domain, checker.centre, rows32, biases, biases32,
-        kept, lo[kept], hi[kept], radius, is_cone,
+        np.setdiff1d(np.arange(head.classes), ignored), ignored, kept, lo[kept], hi[kept], radius, is_cone,
     )  # fmt: skip
 
 
@@ -157,7 +185,8 @@ def _chart_rows32(checker: Checker, kept: Ids) -> NDArray[np.float32]:
     if not isinstance(checker.domain, RMSNorm | LayerNorm):
         rows32 = checker.rows32
         return rows32 if len(kept) == checker.head.features else np.ascontiguousarray(rows32[:, kept])
-    return np.ascontiguousarray(_in_chart(checker.domain, checker.rows32)[:, kept], np.float32)
+    rows = _in_chart(checker.domain, checker.rows32.astype(np.float64))
+    return np.ascontiguousarray(rows[:, kept], np.float32)
 
 
 def _has_origin(domain: Domain) -> bool:

@@ -97,7 +97,7 @@ class Checker:
             z = self.domain.gains(self.head.features) * z
         with np.errstate(over="ignore", under="ignore"):
             z = np.ldexp(z, exponents[:, None])
-        return np.clip(z, self.domain.lo, self.domain.hi) if isinstance(self.domain, Box) else z
+        return np.asarray(np.clip(z, self.domain.lo, self.domain.hi) if isinstance(self.domain, Box) else z)
 
     def point(self, class_id: int, witness: Witness) -> Vector:
         """The vector z a witness stands for."""

@@ -31,9 +31,9 @@ def contains(domain: Domain, points: Matrix) -> NDArray[np.bool_]:
     """Which points z (n × features) belong to the domain; exact."""
     inside = np.isfinite(points).all(axis=1)
     if isinstance(domain, Box):
-        return inside & ((points >= domain.lo) & (points <= domain.hi)).all(axis=1)
+        return np.asarray(inside & ((points >= domain.lo) & (points <= domain.hi)).all(axis=1))
     if isinstance(domain, Everywhere):
-        return inside
+        return np.asarray(inside)
     features = points.shape[1]
     limit = float(features) if not isinstance(domain, Ball) else domain.radius**2 * (1 - 4 * UNIT)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -51,10 +51,9 @@ def recheck(bundle: Bundle, head: Head) -> Recheck:
     checker = Checker(head, bundle.domain, centre=bundle.centre)
     failures = {failure.class_id: failure for failure in _failures(checker, bundle.claims)}
     undecided = sum(1 for claim in bundle.claims if claim.status is Status.UNDECIDED)
+    decided = {claim.class_id for claim in bundle.claims if claim.status is not Status.UNDECIDED}
     return Recheck(
-        proven=len(bundle.claims)
-        - undecided
-        - len(failures.keys() & {c.class_id for c in bundle.claims if c.status is not Status.UNDECIDED}),
+        proven=len(decided - failures.keys()),
         undecided=undecided,
         missing=head.classes - len({claim.class_id for claim in bundle.claims}),
         failures=tuple(failures.values()),
@@ -97,10 +96,7 @@ def _failed_lower_bounds(checker: Checker, claims: list[Claim]) -> Iterable[Fail
     """Members of a tie group share one check: their rows and biases are equal (checked apart)."""
     distinct: dict[object, list[Claim]] = {}
     for claim in claims:
-        key = (id(claim.tie_group), claim.lower) if claim.tie_group else claim.class_id
-        if isinstance(claim.witness, Point) and claim.tie_group:
-            key = (id(claim.tie_group), claim.lower, claim.witness.values.tobytes())
-        distinct.setdefault(key, []).append(claim)
+        distinct.setdefault(_key(claim), []).append(claim)
     groups = list(distinct.values())
     for first in range(0, len(groups), _BATCH):
         batch = groups[first : first + _BATCH]
@@ -117,6 +113,15 @@ def _failed_lower_bounds(checker: Checker, claims: list[Claim]) -> Iterable[Fail
                     yield Failure(
                         claim.class_id, f"its witness proves a margin of {proven:g}, not {wanted:g}"
                     )
+
+
+def _key(claim: Claim) -> object:
+    """Equal for claims that one check settles: same tie group, same bound, same witness."""
+    if not claim.tie_group:
+        return claim.class_id
+    witness = claim.witness
+    point = witness.values.tobytes() if isinstance(witness, Point) else getattr(witness, "exponent", None)
+    return (id(claim.tie_group), claim.lower, point)
 
 
 def _failed_upper_bounds(checker: Checker, claims: list[Claim]) -> Iterable[Failure]:

@@ -12,7 +12,6 @@ from argmaxable.version import VERSION
 
 app = typer.Typer(
     name="argmaxable",
-    help="Prove, for every class of a classifier's output layer, that it can be the argmax or that it never can.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -18,6 +18,8 @@ _LAYOUT = frozenset(
     {"Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Cast", "Dropout"}
 )
 _ORDER_KEEPING = frozenset({"Softmax", "LogSoftmax", "Exp", "Log"})
+# What a softmax subtracts. A mean is not among them: it is taken over other axes than the classes' too.
+_SHIFTS = frozenset({"ReduceMax", "ReduceSum", "ReduceLogSumExp"})
 _QUANTISED = frozenset({"MatMulInteger", "QLinearMatMul", "QGemm", "DequantizeLinear"})
 # Enough to find the head, which is nearly always among the last; a large model has hundreds.
 _CANDIDATES_SHOWN = 6
@@ -91,15 +93,14 @@ def layer_using(graph: Graph, weight: str) -> Layer:
     """
     shape = graph.constants.get(weight)
     if shape is None:
-        found = f"{len(graph.constants)} constants in the graph"
-        raise LoadError(f"tensor {weight!r} not found ({found}). {_candidates(graph)}")
+        raise LoadError(f"{weight!r} not found ({len(graph.constants)} tensors). {_candidates(graph)}")
     if len(shape) != 2:
         raise LoadError(f"tensor {weight!r} has shape {shape}, expected a matrix. {_candidates(graph)}")
     users = [layer for layer in _linear_layers(graph) if layer.weight == weight]
     if len(users) > 1:
         raise LoadError(
             f"tensor {weight!r} is used by {len(users)} layers that differ in orientation or bias, so it "
-            " is not clear which one is the head. Save the wanted weight and bias as .npz instead."
+            "is not clear which one is the head. Save the wanted weight and bias as .npz instead."
         )
     return users[0] if users else Layer(weight)
 
@@ -135,19 +136,15 @@ def _split_addition(graph: Graph, node: Node) -> tuple[str, str]:
 
 
 def _is_softmax_step(graph: Graph, node: Node) -> bool:
-    if node.op == "Sub":  # z - max(z), z - log(sum(exp(z))): the same number for all classes
-        return _reduction(graph, node.input(1)) is not None
-    if node.op == "Div":  # exp(z) / sum(exp(z)): the same positive number for all classes
-        total = _reduction(graph, node.input(1))
-        dividend = _without_layout(graph, node.input(0))
-        return (
-            total is not None
-            and total.op == "ReduceSum"
-            and _without_layout(graph, total.input(0)) == dividend
-            and dividend in graph.producers
-            and graph.producers[dividend].op == "Exp"
-        )
-    return node.op in _ORDER_KEEPING
+    if node.op not in ("Sub", "Div"):
+        return node.op in _ORDER_KEEPING
+    shared = _reduction(graph, node.input(1))
+    if shared is None or node.op == "Sub":  # z - max(z), z - log(sum(exp(z))): one number for all classes
+        return shared is not None and shared.op in _SHIFTS
+    # exp(z) / sum(exp(z)): one number for all classes, and a positive one
+    dividend = _without_layout(graph, node.input(0))
+    summed = _without_layout(graph, shared.input(0)) == dividend and shared.op == "ReduceSum"
+    return summed and dividend in graph.producers and graph.producers[dividend].op == "Exp"
 
 
 def _reduction(graph: Graph, name: str) -> Node | None:

@@ -144,8 +144,8 @@ def _bias(
     if len(names) > 1:
         raise LoadError(
             f"{len(names)} constants are added to the product with {layer.weight!r}: "
-            f"{', '.join(names)}. Their sum would be rounded; choose one with bias_tensor= "
-            "(--bias-tensor) or export the model with a single bias."
+            f"{', '.join(names)}. Their sum would be rounded: export the model with a single bias. "
+            "(bias_tensor=, --bias-tensor takes one of them and leaves the others out.)"
         )
     if names and names[0] not in tensors:
         raise LoadError(

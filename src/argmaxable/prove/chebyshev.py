@@ -18,6 +18,7 @@ from argmaxable.domain import Box, Domain
 from argmaxable.errors import DomainError
 from argmaxable.prove.boundary import basis_certificate
 from argmaxable.prove.highs import Outcome, maximise
+from argmaxable.prove.lazy import without
 from argmaxable.verdict import Certificate
 
 
@@ -42,8 +43,7 @@ def require_box(domain: Domain) -> None:
 
 def chebyshev_centre(chart: Chart, checker: Checker, class_id: int) -> Centre:
     """Radius and checked evidence for one class, by one linear programme over all rivals."""
-    rivals = np.flatnonzero(np.isfinite(chart.biases32))
-    rivals = rivals[rivals != class_id]
+    rivals = without(chart.usable, class_id)
     lo, hi = (np.array(bound[chart.kept]) for bound in _box(chart).bounds(chart.head.features))
     if not len(rivals):
         middle = chart.to_point(((lo + hi) / 2)[None])[0]

@@ -169,14 +169,13 @@ class InteriorPoint:
     single: bool = False
 
     def __post_init__(self) -> None:
-        count, size = self.rows.shape
         self._rows32: NDArray[np.float32] | None = None
         self.weights = self._least_squares_weights()
         slack = self.limits - self.rows @ self.x
         spread = max(float(slack.std()), 0.05 * float(np.sqrt((self.rows[:64] ** 2).sum(axis=1).mean())))
         self.t = float(slack.min()) - _START_DEPTH * spread
         self.slack = slack - self.t
-        self.mu = float(self.weights @ self.slack) / count
+        self.mu = float(self.weights @ self.slack) / len(slack)
         self.space.start(self.mu)
 
     def _least_squares_weights(self) -> Vector:

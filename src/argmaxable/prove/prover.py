@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from argmaxable.chart import chart_of
 from argmaxable.check import Checker
 from argmaxable.domain import Box, Everywhere
-from argmaxable.prove.lazy import Answer, Blockers, LazySolver
+from argmaxable.prove.lazy import Answer, Blockers, LazySolver, without
 from argmaxable.prove.simplex import settle_exactly
 from argmaxable.verdict import Method
 
@@ -82,16 +82,12 @@ class Prover:
         return [LazySolver(chart, self.checker, self.solver.blockers, self.solver.tied) for chart in charts]
 
     def _random_rows(self, class_id: int) -> Ids:
-        usable = self._usable(class_id)
+        usable = without(self.chart.usable, class_id)
         count = min(len(usable), 4 * self.chart.size)
         return np.random.default_rng((self.seed, class_id)).choice(usable, count, replace=False)
 
-    def _usable(self, class_id: int) -> Ids:
-        usable = np.flatnonzero(np.isfinite(self.chart.biases32))
-        return usable[usable != class_id]
-
     def _settle_exactly(self, answer: Answer) -> Settled:
-        usable = self._usable(answer.class_id)
+        usable = without(self.chart.usable, answer.class_id)
         room = _LARGEST_EXACT_TABLE // (self.chart.size + 1)
         if self.chart.radius is not None:
             return Settled(replace(answer, reason=answer.reason + "; the domain is curved"), Method.NONE)

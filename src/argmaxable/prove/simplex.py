@@ -77,7 +77,7 @@ def exact_problem(chart: Chart, class_id: int, rivals: Ids) -> ExactProblem | No
         return ExactProblem(rivals, table, [zero] * len(rivals), _rationals(low), _rationals(high))
     biases = _exact_offsets(chart, ids)
     limits = [biases[-1] - value for value in biases[:-1]]
-    low, high = _bounds(chart)
+    low, high = chart.domain_bounds()
     return ExactProblem(rivals, table, limits, _rationals(low), _rationals(high))
 
 
@@ -94,13 +94,6 @@ def _rationals(values: NDArray[np.float64]) -> list[Any]:
             else -far
         )
     return out
-
-
-def _bounds(chart: Chart) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    if isinstance(chart.domain, Box):
-        lo, hi = chart.domain.bounds(chart.head.features)
-        return lo[chart.kept], hi[chart.kept]
-    return np.full(chart.size, -math.inf), np.full(chart.size, math.inf)
 
 
 def _exact_offsets(chart: Chart, ids: Ids) -> list[Any]:

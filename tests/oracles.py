@@ -1,0 +1,226 @@
+"""Independent truths about small heads: hulls by Qhull, margins by HiGHS, Clarabel and rationals.
+
+None of them shares code with the package. The rational simplex checks its own answer on both sides
+(a feasible point and a feasible combination of the same value), so it needs no trust either.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import clarabel
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import linprog
+from scipy.spatial import ConvexHull
+
+import argmaxable as am
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+Rationals = list[Fraction]
+
+
+def box_bounds(domain: am.Box | am.Everywhere, features: int) -> tuple[Vector, Vector]:
+    """lo and hi of a box, or of all of space."""
+    if isinstance(domain, am.Everywhere):
+        return np.full(features, -math.inf), np.full(features, math.inf)
+    return np.broadcast_to(domain.lo, features), np.broadcast_to(domain.hi, features)
+
+
+# ---------------------------------------------------------------------- Qhull
+
+
+def hull_vertices(rows: Matrix) -> set[int]:
+    """The rows that are vertices of the hull of all rows (Qhull; exact ends in one dimension)."""
+    if rows.shape[1] == 1:
+        return {int(rows[:, 0].argmin()), int(rows[:, 0].argmax())}
+    # C-0: merge only what is certainly concave or coplanar; Pp: no remarks about narrow hulls.
+    options = "C-0 Pp" if rows.shape[1] <= 4 else "Qx C-0 Pp"
+    return {int(vertex) for vertex in ConvexHull(rows, qhull_options=options).vertices}
+
+
+# ---------------------------------------------------------------------- linear programmes in floats
+
+
+def margin_by_highs(head: am.Head, domain: am.Box | am.Everywhere, class_id: int) -> float:
+    """t* over a box by HiGHS, accurate to about 1e-9; infinite where unbounded."""
+    above, offset = _differences(head.rows(slice(None)), head.biases(), class_id)
+    if len(above) == 0:
+        return math.inf
+    lo, hi = box_bounds(domain, head.features)
+    answer = linprog(
+        np.append(np.zeros(head.features), -1.0),
+        A_ub=np.hstack([above, np.ones((len(above), 1))]),
+        b_ub=offset,
+        bounds=[*zip(lo, hi, strict=True), (None, None)],
+        method="highs",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    if answer.status == 3:
+        return math.inf
+    assert answer.status == 0, answer.message
+    return float(-answer.fun)
+
+
+def _differences(rows: Matrix, biases: Vector, class_id: int) -> tuple[Matrix, Vector]:
+    """The constraints (w_i − w_c)·x + t ≤ b_c − b_i of all rivals."""
+    rivals = np.arange(len(rows)) != class_id
+    return rows[rivals] - rows[class_id], biases[class_id] - biases[rivals]
+
+
+# ---------------------------------------------------------------------- cone programmes
+
+
+def margin_by_clarabel(head: am.Head, domain: am.Ball | am.RMSNorm | am.LayerNorm, class_id: int) -> float:
+    """t* over a ball or a norm's solid by Clarabel, accurate to about 1e-9."""
+    features = head.features
+    rows, biases, radius = head.rows(slice(None)), head.biases(), 0.0
+    if isinstance(domain, am.Ball):
+        radius = domain.radius
+    else:
+        biases = biases + rows @ domain.shifts(features)
+        rows, radius = rows * domain.gains(features), math.sqrt(features)
+    above, offset = _differences(rows, biases, class_id)
+    blocks = [np.hstack([above, np.ones((len(above), 1))])]
+    right, cones = [offset], [clarabel.NonnegativeConeT(len(above))]
+    if isinstance(domain, am.LayerNorm):
+        blocks.append(np.append(np.ones(features), 0.0)[None])
+        right.append(np.zeros(1))
+        cones.append(clarabel.ZeroConeT(1))
+    blocks.append(np.vstack([np.zeros(features + 1), -np.eye(features, features + 1)]))
+    right.append(np.append(radius, np.zeros(features)))
+    cones.append(clarabel.SecondOrderConeT(features + 1))
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.max_threads = 1
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
+    solution = clarabel.DefaultSolver(
+        sparse.csc_matrix((features + 1, features + 1)),
+        np.append(np.zeros(features), -1.0),
+        sparse.csc_matrix(np.vstack(blocks)),
+        np.concatenate(right),
+        cones,
+        settings,
+    ).solve()
+    solved = (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved)
+    assert solution.status in solved, solution.status
+    return float(-solution.obj_val)
+
+
+# ---------------------------------------------------------------------- linear programmes in rationals
+
+
+def exact_margin(head: am.Head, domain: am.Box | am.Everywhere, class_id: int) -> Fraction | float:
+    """t* over a box or everywhere, exactly; math.inf where unbounded."""
+    lo, hi = box_bounds(domain, head.features)
+    gaps, drops = exact_differences(head, class_id)
+    if not gaps:
+        return math.inf
+    # The dual in standard form, min cost·y with A y = right, y ≥ 0: weights λ on the rivals, and
+    # u = Σ λ_i (w_c − w_i) split into p − q, where p costs hi and q costs −lo (if they are finite).
+    columns = [[*gap, Fraction(1)] for gap in gaps]
+    cost = list(drops)
+    for j in range(head.features):
+        for bound, side in ((hi[j], -1), (lo[j], 1)):
+            if math.isfinite(bound):
+                columns.append([Fraction(side if i == j else 0) for i in range(head.features + 1)])
+                cost.append(-side * Fraction(float(bound)))
+    right = [Fraction(0)] * head.features + [Fraction(1)]
+    value, multipliers = _minimise(columns, cost, right)
+    x = [-multiplier for multiplier in multipliers[:-1]]
+    if value is None:
+        _require_escape(gaps, lo, hi, x)
+        return math.inf
+    _require_reached(gaps, drops, lo, hi, x, value)
+    return value
+
+
+def exact_differences(head: am.Head, class_id: int) -> tuple[list[Rationals], Rationals]:
+    """w_c − w_i and b_c − b_i of all rivals i, as rationals."""
+    rows = [[Fraction(float(value)) for value in row] for row in head.rows(slice(None))]
+    biases = [Fraction(float(value)) for value in head.biases()]
+    rivals = [i for i in range(head.classes) if i != class_id]
+    gaps = [[a - b for a, b in zip(rows[class_id], rows[i], strict=True)] for i in rivals]
+    return gaps, [biases[class_id] - biases[i] for i in rivals]
+
+
+def _minimise(
+    columns: list[Rationals], cost: Rationals, right: Rationals
+) -> tuple[Fraction | None, Rationals]:
+    """Two-phase simplex with Bland's rule: the minimum (None: infeasible) and its multipliers.
+
+    Every right-hand side is ≥ 0. The artificial columns stay in the tableau, barred from the basis:
+    their reduced costs are the multipliers.
+    """
+    height, width = len(right), len(columns)
+    tableau = [
+        [column[i] for column in columns] + [Fraction(int(i == k)) for k in range(height)] + [right[i]]
+        for i in range(height)
+    ]
+    basis = list(range(width, width + height))
+    first = [Fraction(0)] * width + [Fraction(1)] * height + [Fraction(0)]
+    line = [a - sum(row[j] for row in tableau) for j, a in enumerate(first)]
+    _descend(tableau, line, basis, width)
+    if line[-1] != 0:  # minus the least sum of artificials
+        return None, [1 - line[width + k] for k in range(height)]
+    _drive_out(tableau, basis, width)
+    second = [*cost, *[Fraction(0)] * (height + 1)]
+    line = list(second)
+    for i, row in enumerate(tableau):
+        if basis[i] < width:
+            line = [a - cost[basis[i]] * b for a, b in zip(line, row, strict=True)]
+    _descend(tableau, line, basis, width)
+    return -line[-1], [-line[width + k] for k in range(height)]
+
+
+def _descend(tableau: list[Rationals], line: Rationals, basis: list[int], width: int) -> None:
+    """Pivot until no column promises less; the programmes here are never unbounded."""
+    while True:
+        column = next((j for j in range(width) if line[j] < 0), None)
+        if column is None:
+            return
+        ratios = [(row[-1] / row[column], basis[i], i) for i, row in enumerate(tableau) if row[column] > 0]
+        _pivot(tableau, line, basis, min(ratios)[2], column)
+
+
+def _drive_out(tableau: list[Rationals], basis: list[int], width: int) -> None:
+    """Swap artificials at zero for real columns; rows without any are redundant and stay zero."""
+    for i, row in enumerate(tableau):
+        column = next((j for j in range(width) if row[j] != 0), None)
+        if basis[i] >= width and column is not None:
+            _pivot(tableau, [Fraction(0)] * len(row), basis, i, column)
+
+
+def _pivot(tableau: list[Rationals], line: Rationals, basis: list[int], row: int, column: int) -> None:
+    scale = tableau[row][column]
+    tableau[row] = [value / scale for value in tableau[row]]
+    for other in (*(tableau[i] for i in range(len(tableau)) if i != row), line):
+        factor = other[column]
+        if factor:
+            other[:] = [a - factor * b if b else a for a, b in zip(other, tableau[row], strict=True)]
+    basis[row] = column
+
+
+def dot(left: Sequence[Any], right: Sequence[Any]) -> Any:
+    """The inner product of two lists of rationals."""
+    return sum((a * b for a, b in zip(left, right, strict=True)), Fraction(0))
+
+
+def _require_reached(
+    gaps: list[Rationals], drops: Rationals, lo: Vector, hi: Vector, x: Rationals, value: Fraction
+) -> None:
+    """The multipliers are a point of the box with exactly this margin: nothing is left to trust."""
+    assert all(low <= entry <= high for low, entry, high in zip(lo, x, hi, strict=True))
+    assert min(dot(gap, x) + drop for gap, drop in zip(gaps, drops, strict=True)) == value
+
+
+def _require_escape(gaps: list[Rationals], lo: Vector, hi: Vector, ray: Rationals) -> None:
+    """Along this ray, which never leaves the box, every gap grows."""
+    assert all(entry <= 0 for entry, high in zip(ray, hi, strict=True) if math.isfinite(high))
+    assert all(entry >= 0 for entry, low in zip(ray, lo, strict=True) if math.isfinite(low))
+    assert all(dot(gap, ray) > 0 for gap in gaps)
