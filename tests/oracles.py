@@ -224,3 +224,128 @@ def _require_escape(gaps: list[Rationals], lo: Vector, hi: Vector, ray: Rational
     assert all(entry <= 0 for entry, high in zip(ray, hi, strict=True) if math.isfinite(high))
     assert all(entry >= 0 for entry, low in zip(ray, lo, strict=True) if math.isfinite(low))
     assert all(dot(gap, ray) > 0 for gap in gaps)
+
+
+# ---------------------------------------------------------------------- evidence in rationals
+
+
+def rationals(values: Any) -> Rationals:
+    """Floats as the rationals they are."""
+    return [Fraction(float(value)) for value in np.asarray(values, np.float64).ravel()]
+
+
+def exact_gap(head: am.Head, domain: am.Domain, class_id: int, z: Vector) -> Fraction | None:
+    """The least gap of the class at the point z, exactly; None outside the domain or without rivals."""
+    x = _placed(domain, rationals(z)) if np.isfinite(z).all() else None
+    if x is None:
+        return None
+    gaps, drops = exact_differences(head, class_id)
+    return min((dot(gap, x) + drop for gap, drop in zip(gaps, drops, strict=True)), default=None)
+
+
+def _placed(domain: am.Domain, z: Rationals) -> Rationals | None:
+    """The feature vector x of a point z, or None when z does not belong to the domain."""
+    size = len(z)
+    if isinstance(domain, am.Box):
+        lo, hi = box_bounds(domain, size)
+        return z if all(a <= b <= c for a, b, c in zip(lo, z, hi, strict=True)) else None
+    if isinstance(domain, am.Ball):
+        return z if dot(z, z) <= Fraction(domain.radius) ** 2 else None
+    if isinstance(domain, am.RMSNorm | am.LayerNorm):
+        if isinstance(domain, am.LayerNorm):
+            z = [entry - sum(z) / size for entry in z]
+        gain, shift = rationals(domain.gains(size)), rationals(domain.shifts(size))
+        x = [g * entry + s for g, entry, s in zip(gain, z, shift, strict=True)]
+        return x if dot(z, z) <= size else None
+    return z
+
+
+def support_is_at_most(domain: am.Domain, u: Rationals, limit: Fraction) -> bool:
+    """Whether h_X(u) ≤ limit, exactly."""
+    size = len(u)
+    if isinstance(domain, am.Everywhere):
+        return not any(u) and limit >= 0
+    if isinstance(domain, am.Box):
+        lo, hi = box_bounds(domain, size)
+        ends = [(high if entry > 0 else low) for entry, low, high in zip(u, lo, hi, strict=True)]
+        used = [(entry, end) for entry, end in zip(u, ends, strict=True) if entry]
+        return all(math.isfinite(end) for _, end in used) and (
+            sum(entry * Fraction(float(end)) for entry, end in used) <= limit
+        )
+    if isinstance(domain, am.Ball):
+        return limit >= 0 and Fraction(domain.radius) ** 2 * dot(u, u) <= limit**2
+    assert isinstance(domain, am.RMSNorm | am.LayerNorm)
+    limit -= dot(rationals(domain.shifts(size)), u)
+    v = [g * entry for g, entry in zip(rationals(domain.gains(size)), u, strict=True)]
+    if isinstance(domain, am.LayerNorm):
+        v = [entry - sum(v) / size for entry in v]
+    return limit >= 0 and size * dot(v, v) <= limit**2
+
+
+def certificate_proves(
+    head: am.Head, domain: am.Domain, class_id: int, certificate: am.Certificate, claim: Fraction
+) -> bool:
+    """Whether the certificate proves t* ≤ claim by the words of its docstring, exactly."""
+    ids = [int(i) for i in certificate.classes]
+    if len(ids) != len(certificate.weights) or not np.isfinite(certificate.weights).all():
+        return False
+    if class_id in ids or len(set(ids)) != len(ids) or not all(0 <= i < head.classes for i in ids):
+        return False
+    weights = _meant_weights(head, domain, class_id, certificate)
+    if weights is None or any(weight < 0 for weight in weights) or sum(weights) <= 0:
+        return False
+    rows = [rationals(row) for row in head.rows(np.array([*ids, class_id]))]
+    biases = rationals(head.biases(np.array([*ids, class_id])))
+    u = [dot(weights, [own - other[j] for other in rows[:-1]]) for j, own in enumerate(rows[-1])]
+    drop = dot(weights, [biases[-1] - bias for bias in biases[:-1]])
+    return support_is_at_most(domain, u, claim * sum(weights) - drop)
+
+
+def _meant_weights(
+    head: am.Head, domain: am.Domain, class_id: int, certificate: am.Certificate
+) -> Rationals | None:
+    """The stored weights, or those whose basis part solves its equations (None: not uniquely)."""
+    weights = rationals(certificate.weights)
+    basis = certificate.basis
+    if not 0 <= basis <= len(weights):
+        return None
+    if basis == 0:
+        return weights
+    size = head.features
+    rows = [rationals(row) for row in head.rows(np.append(certificate.classes, class_id))]
+    if isinstance(domain, am.RMSNorm | am.LayerNorm):
+        gain = rationals(domain.gains(size))
+        rows = [[g * value for g, value in zip(gain, row, strict=True)] for row in rows]
+    wanted = range(size) if certificate.coordinates is None else [int(j) for j in certificate.coordinates]
+    if not all(0 <= j < size for j in wanted):
+        return None
+    if isinstance(domain, am.LayerNorm):  # the mean's removal leaves differences between features
+        rows = [[value - row[-1] for value in row] for row in rows]
+    rows = [[*(row[j] for j in wanted), Fraction(1)] for row in rows]
+    system = [
+        [
+            *(row[k] for row in rows[:basis]),
+            rows[-1][k] - dot(weights[basis:], [r[k] for r in rows[basis:-1]]),
+        ]
+        for k in range(len(wanted) + 1)
+    ]
+    solution = _solve(system, basis)
+    return None if solution is None else [*solution, *weights[basis:]]
+
+
+def _solve(system: list[Rationals], unknowns: int) -> Rationals | None:
+    """The unique solution of a linear system (rows with their right-hand side), or None."""
+    for column in range(unknowns):
+        pivot = next((i for i in range(column, len(system)) if system[i][column]), None)
+        if pivot is None:
+            return None
+        system[column], system[pivot] = system[pivot], system[column]
+        scale = system[column][column]
+        system[column] = [value / scale for value in system[column]]
+        for i, row in enumerate(system):
+            if i != column and row[column]:
+                factor = row[column]
+                system[i] = [a - factor * b for a, b in zip(row, system[column], strict=True)]
+    if any(row[-1] for row in system[unknowns:]):
+        return None
+    return [system[k][-1] for k in range(unknowns)]

@@ -17,8 +17,9 @@ from argmaxable.load import load_head
 from argmaxable.recheck import Recheck, recheck
 from argmaxable.result import Cost, Result
 from argmaxable.run.progress import Progress
+from argmaxable.run.session import Algorithm
 from argmaxable.verdict import Certificate, Method, OwnDirection, Point, Status, Strength, Verdict
-from argmaxable.verify import Algorithm, verify
+from argmaxable.verify import verify
 from argmaxable.version import VERSION as __version__
 
 __all__ = [

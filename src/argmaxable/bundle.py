@@ -14,6 +14,7 @@ import platform
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,9 @@ from argmaxable.version import VERSION
 
 FORMAT = "argmaxable-proofs-1"
 _MANIFEST, _VERDICTS, _EVIDENCE = "manifest.json", "verdicts.jsonl", "evidence.npz"
+# Claims keep four digits: short, and weak enough to be proven again on a machine that sums in
+# another order.
+_DOWN, _UP = Context(prec=4, rounding=ROUND_FLOOR), Context(prec=4, rounding=ROUND_CEILING)
 # Arrays of evidence.npz: name, kind of number, dimensions.
 _ARRAYS = {
     "centre": ("f", 1),
@@ -103,7 +107,10 @@ def write_bundle(result: Result, folder: str | os.PathLike[str]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         evidence = _Evidence()
-        lines = [json.dumps(_line(verdict, evidence), ensure_ascii=False) for verdict in result.verdicts]
+        lines = [
+            json.dumps(_line(verdict, evidence), ensure_ascii=False, separators=(",", ":"))
+            for verdict in result.verdicts
+        ]
         (folder / _VERDICTS).write_text("\n".join(lines) + "\n", encoding="utf-8")
         np.savez_compressed(folder / _EVIDENCE, allow_pickle=False, **_arrays(result, evidence))
         manifest = json.dumps(_manifest(result), indent=2, ensure_ascii=False)
@@ -117,12 +124,10 @@ def _line(verdict: Verdict, evidence: _Evidence) -> dict[str, Any]:
         "class": verdict.class_id,
         "label": verdict.label,
         "status": verdict.status.value,
-        "lower": _finite(verdict.lower),
-        "upper": _finite(verdict.upper),
+        "lower": _claimed(verdict.lower, _DOWN),
+        "upper": _claimed(verdict.upper, _UP),
         "method": verdict.method.value,
     }
-    if verdict.strength is not None:
-        line["strength"] = verdict.strength.value
     if isinstance(verdict.witness, OwnDirection):
         line["own"] = verdict.witness.exponent
     elif verdict.witness is not None:
@@ -140,8 +145,9 @@ def _line(verdict: Verdict, evidence: _Evidence) -> dict[str, Any]:
     return line
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _claimed(value: float, away: Context) -> float | None:
+    """The bound as claimed: few digits, rounded to the weaker side; None when infinite."""
+    return float(away.create_decimal_from_float(value)) if math.isfinite(value) else None
 
 
 def _arrays(result: Result, evidence: _Evidence) -> dict[str, NDArray[Any]]:

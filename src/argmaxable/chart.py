@@ -84,7 +84,11 @@ class Chart:
 
     def rows(self, ids: Ids) -> Matrix:
         """The chosen rows in float64 (n × kept features), centred."""
-        return _in_chart(self.domain, self.head.rows(ids) - self.centre)[:, self.kept]
+        return self.coordinates(self.head.rows(ids) - self.centre)
+
+    def coordinates(self, rows: Matrix) -> Matrix:
+        """Rows of the head (n × features) in coordinates of z (n × kept features)."""
+        return np.asarray(_in_chart(self.domain, rows)[:, self.kept])
 
     def to_point(self, x: Matrix) -> Matrix:
         """Points z of the domain (n × all features) from chart coordinates."""

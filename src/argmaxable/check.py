@@ -102,7 +102,7 @@ class Checker:
     def point(self, class_id: int, witness: Witness) -> Vector:
         """The vector z a witness stands for."""
         if isinstance(witness, OwnDirection):
-            return self.rebuild(np.array([class_id]), np.array([witness.exponent]))[0]
+            return np.asarray(self.rebuild(np.array([class_id]), np.array([witness.exponent]))[0])
         return witness.values
 
     # ------------------------------------------------------------------ witnesses
@@ -113,7 +113,7 @@ class Checker:
         Arithmetic gets more exact where a sign, or a claimed lower bound, can't be told otherwise.
         """
         count = len(classes)
-        claims = np.zeros(count) if claims is None else claims
+        claims = np.full(count, -math.inf) if claims is None else claims
         found = Gaps(np.full(count, -math.inf), np.full(count, -1), np.full(count, _FLOAT32, np.uint8))
         for block in _blocks(count, self.head.classes):
             self._gaps_by_float32(classes[block], points[block], claims[block], _view(found, block))
@@ -139,7 +139,8 @@ class Checker:
             slack += error(self._norms.max(), np.abs(self._biases).max())
             found.lower[:] = gap - slack
             # Only what float32 can't tell apart goes on; a clear loss is a valid answer too.
-            unclear = np.flatnonzero(~((np.abs(gap) > slack) & (np.abs(gap - claims) > slack)))
+            signed = np.abs(gap) > slack
+            unclear = np.flatnonzero(~(signed & ((gap - slack >= claims) | (gap + slack < claims))))
         for some in np.array_split(unclear, max(1, len(unclear) * self.head.classes // _BLOCK_SCORES)):
             if len(some):
                 placed = (x[some], misplaced[some])
@@ -165,13 +166,9 @@ class Checker:
                 low = scores[k, class_id] - scores[k] - (slack[class_id] + slack)
                 high = scores[k, class_id] - scores[k] + (slack[class_id] + slack)
                 low[class_id] = high[class_id] = math.inf
-                goal = max(0.0, claims[k])
-                if not low.min() > goal and not (high < 0).any():
-                    unclear = np.flatnonzero(~(low > goal))
-                    low[unclear] = self._exact_gaps(int(class_id), points[k], unclear)
-                    found.strength[where[k]] = _EXACT
-                else:
-                    found.strength[where[k]] = _FLOAT64
+                unclear = _unclear_rivals(low, high, claims[k])
+                low[unclear] = self._exact_gaps(int(class_id), points[k], unclear)
+                found.strength[where[k]] = _EXACT if len(unclear) else _FLOAT64
                 found.rival[where[k]] = low.argmin()
                 found.lower[where[k]] = low.min()
 
@@ -327,6 +324,15 @@ class Checker:
         rows = self.head.rows(ids) - self.centre
         size = np.abs(rows) @ np.abs(shift) + np.abs(self._biases[ids])
         return rows @ shift + self._biases[ids], gamma(self.head.features + 6) * size
+
+
+def _unclear_rivals(low: Vector, high: Vector, claim: float) -> Ids:
+    """Rivals whose gap in [low, high] leaves open whether the smallest is above 0, or the claim."""
+    if not low.min() > 0 and not (high < 0).any():
+        return np.flatnonzero(~(low > max(0.0, claim)))
+    if not low.min() >= claim and not (high < claim).any():
+        return np.flatnonzero(~(low >= claim))
+    return np.empty(0, np.intp)
 
 
 def centre_of(head: Head) -> Vector:

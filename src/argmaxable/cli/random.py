@@ -14,7 +14,7 @@ from argmaxable.qhull import LARGEST_DIMENSION, compare_with_qhull
 from argmaxable.random_heads import Distribution, random_head
 from argmaxable.report.hull_plot import plot_hull, require_plottable
 from argmaxable.report.text import summary
-from argmaxable.verify import Algorithm
+from argmaxable.run.session import Algorithm
 from argmaxable.verify import verify as verify_head
 
 

@@ -15,7 +15,7 @@ from argmaxable.errors import InputError
 from argmaxable.load import load_head
 from argmaxable.report.text import as_record, summary
 from argmaxable.result import Result
-from argmaxable.verify import Algorithm
+from argmaxable.run.session import Algorithm
 from argmaxable.verify import verify as verify_head
 
 _EPILOG = """\b

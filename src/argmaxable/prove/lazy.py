@@ -223,8 +223,12 @@ class _Attempt:
             return None
         astray = self._astray(point, weights)
         if astray == 0.0:
-            literal = Certificate(self.rows, weights)
-            return literal if self._float_bound(literal) <= 0 else None
+            # Weights of float32 precision make smaller bundles; they nearly always do.
+            for chosen in (weights.astype(np.float32).astype(np.float64), weights):
+                literal = Certificate(self.rows, chosen)
+                if self._float_bound(literal) <= 0:
+                    return literal
+            return None
         if astray > self.astray_limit:
             return None
         self.astray_limit = astray / _ASTRAY_STEP
@@ -236,7 +240,8 @@ class _Attempt:
         if self.chart.is_bounded:
             return 0.0
         u = -(weights @ point.rows)
-        out = np.where(self.chart.opens_up, np.maximum(u, 0), 0) + np.where(self.chart.opens_down, np.maximum(-u, 0), 0)
+        up, down = self.chart.opens_up, self.chart.opens_down
+        out = np.where(up, np.maximum(u, 0), 0) + np.where(down, np.maximum(-u, 0), 0)
         return float(out.sum()) / max(float(weights @ np.abs(point.rows).sum(axis=1)), 1e-300)
 
     def _basis_certificate(self, point: InteriorPoint, weights: Vector) -> Certificate | None:

@@ -47,11 +47,13 @@ def _ties(result: Result) -> list[str]:
     tied = result.tied
     if not tied:
         return []
-    groups = {verdict.tie_group for verdict in tied}
+    groups = len({verdict.tie_group for verdict in tied})
+    where = "a group" if groups == 1 else f"{groups:,} groups"
     return [
         "",
-        f"{len(tied):,} of them in {len(groups):,} {'group' if len(groups) == 1 else 'groups'} of identical rows: at "
-        "best tied, never the unique argmax. A framework's argmax returns the first of such a group.",
+        f"{len(tied):,} of them in {where} of identical rows: at best tied, never the unique argmax. "
+        "A framework's argmax returns the first of a group.",
+        "",
         _labels(tied),
     ]
 
@@ -75,7 +77,9 @@ def _cost(result: Result) -> str:
     cost = result.cost
     text = f"{cost.seconds:.1f} s"
     if cost.solves:
-        text += f"; {cost.solves:,} solves of {cost.mean_steps:.1f} steps and {cost.mean_rows:.0f} rows on average"
+        text += (
+            f"; {cost.solves:,} solves, on average {cost.mean_steps:.1f} steps over {cost.mean_rows:.0f} rows"
+        )
     return text
 
 

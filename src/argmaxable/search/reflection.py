@@ -30,9 +30,10 @@ class Step:
 
 
 def reflect(chart: Chart, classes: Ids, start: NDArray[np.float32]) -> Iterator[Step]:
-    """Yield the steps of a batched search from `start` (n × kept features), without end.
+    """Yield the steps of a batched search from `start` (n × kept features) until all have won.
 
-    A class whose point wins leaves the search, unless the caller sends its position back.
+    A class whose point wins leaves the search; whether the point lies in the domain is for the
+    caller to check.
     """
     x = start.copy()
     open_ids = classes

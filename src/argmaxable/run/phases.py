@@ -1,0 +1,216 @@
+"""The phases of a run: searches over all open classes at once, then a solve for each one left."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from argmaxable.chart import Chart
+from argmaxable.ledger import own_directions, points_as_witnesses
+from argmaxable.prove.chebyshev import chebyshev_centre
+from argmaxable.prove.lazy import Answer
+from argmaxable.prove.prover import Settled
+from argmaxable.run.pool import Pool
+from argmaxable.run.session import Algorithm, Session, Stop
+from argmaxable.run.worker import Assignment, Report, lay_out
+from argmaxable.search.own_direction import own_exponents
+from argmaxable.search.reflection import reflect
+from argmaxable.verdict import Method
+
+Ids = NDArray[np.intp]
+
+# Scores in one block of the first phase: often enough for a progress bar, large enough for BLAS.
+_BLOCK_SCORES = 1 << 25
+# Rough price of a solve, in units of one feature squared: decides when reflection stops paying
+# and whether other processes are worth their start-up. Measured on the OCR heads (d = 64 to 120).
+_SOLVE_SECONDS = 6e-3 / 120**2
+_WORTH_A_PROCESS = 0.4
+
+
+def settle_all(session: Session) -> bool:
+    """Work through the phases of the algorithm; False when interrupted."""
+    why, finished = f"not settled by {session.settings.algorithm} alone", True
+    try:
+        _PHASES[session.settings.algorithm](session)
+    except (Stop, KeyboardInterrupt):
+        why, finished = "interrupted", False
+    for class_id in session.ledger.open_ids.tolist():
+        session.ledger.entries[class_id].reason = why
+    return finished
+
+
+def _by_all_methods(session: Session) -> None:
+    session.timed("own direction", partial(_try_own_directions, session))
+    _solve_with_pool(session)
+
+
+def _solve_with_pool(session: Session) -> None:
+    """Start other processes, reflect while they get ready, then solve what is left."""
+    with Pool(_useful_workers(session)) as pool:
+        if pool.has_workers:
+            _start_workers(session, pool)
+        if session.settings.algorithm is Algorithm.AUTO:
+            session.timed("reflection", partial(_try_reflections, session))
+        with threadpool_limits(limits=1, user_api="blas"):
+            session.timed("solving", partial(_solve_rest, session, pool))
+
+
+def _by_own_direction(session: Session) -> None:
+    session.timed("own direction", partial(_try_own_directions, session))
+
+
+def _by_reflection(session: Session) -> None:
+    session.timed("reflection", partial(_reflect_alone, session))
+
+
+def _by_chebyshev(session: Session) -> None:
+    session.timed("chebyshev", partial(_solve_by_chebyshev, session))
+
+
+_PHASES: dict[Algorithm, Callable[[Session], None]] = {
+    Algorithm.AUTO: _by_all_methods,
+    Algorithm.OWN_DIRECTION: _by_own_direction,
+    Algorithm.REFLECTION: _by_reflection,
+    Algorithm.INTERIOR_POINT: _solve_with_pool,
+    Algorithm.CHEBYSHEV: _by_chebyshev,
+}
+
+
+def _try_own_directions(session: Session) -> None:
+    ids = session.ledger.open_ids
+    step = max(1, _BLOCK_SCORES // session.checker.head.classes)
+    started = time.perf_counter()
+    for first in range(0, len(ids), step):
+        classes = ids[first : first + step]
+        exponents = own_exponents(session.checker, classes)
+        gaps = session.checker.gaps(classes, session.checker.rebuild(classes, exponents))
+        method = Method.OWN_DIRECTION if session.checker.head.classes > 1 else Method.ONLY_CLASS
+        settled = session.ledger.enter_gaps(classes, gaps, own_directions(exponents), method)
+        session.prover.solver.blockers.saw(gaps.rival[~settled], 1e-3)
+        done = first + len(classes)
+        session.report("own direction", (time.perf_counter() - started) * (len(ids) - done) / done)
+
+
+def _try_reflections(session: Session) -> None:
+    """Reflect all open classes until a step finds fewer than solving would in the same time."""
+    ids = session.ledger.open_ids
+    start = session.checker.rebuild(ids, own_exponents(session.checker, ids))[:, session.chart.kept]
+    price = _SOLVE_SECONDS * session.chart.size**2 / session.settings.workers
+    _reflect(session, ids, start, lambda number, found, seconds: number > 2 and found * price < seconds)
+
+
+def _reflect_alone(session: Session) -> None:
+    """Braid Reflect as the paper has it: from x = w_c, for as long as patience lasts."""
+    ids = session.ledger.open_ids
+    start = session.chart.coordinates(session.checker.head.rows(ids))
+    _reflect(session, ids, start, lambda number, found, seconds: False)
+
+
+def _reflect(
+    session: Session, ids: Ids, start: NDArray[np.float64], is_enough: Callable[[int, int, float], bool]
+) -> None:
+    if not len(ids) or not session.settings.patience:
+        return
+    began = time.perf_counter()
+    for number, step in enumerate(reflect(session.chart, ids, start.astype(np.float32))):
+        found = 0
+        if len(step.classes):
+            points = session.chart.to_point(step.points.astype(np.float64))
+            gaps = session.checker.gaps(step.classes, points)
+            witnesses = points_as_witnesses(points)
+            found = int(session.ledger.enter_gaps(step.classes, gaps, witnesses, Method.REFLECTION).sum())
+            for class_id in step.classes.tolist():
+                session.ledger.entries[class_id].steps = number
+        session.prover.solver.blockers.saw(step.winners, 1e-3)
+        session.report("reflection")
+        seconds, began = time.perf_counter() - began, time.perf_counter()
+        if number >= session.settings.patience or is_enough(number, found, seconds):
+            return
+
+
+def _solve_by_chebyshev(session: Session) -> None:
+    ids, started = session.ledger.open_ids, time.perf_counter()
+    for done, class_id in enumerate(ids.tolist()):
+        left = (time.perf_counter() - started) * (len(ids) - done) / done if done else None
+        session.report("chebyshev", left)
+        begin = time.perf_counter()
+        centre = chebyshev_centre(session.chart, session.checker, class_id)
+        answer = Answer(
+            class_id, centre.point, centre.certificate, 0, session.checker.head.classes, 0, centre.reason
+        )
+        session.enter(Report(Settled(answer, Method.CHEBYSHEV), time.perf_counter() - begin), share=False)
+        session.ledger.entries[class_id].radius = centre.radius
+
+
+def _useful_workers(session: Session) -> int:
+    """Other processes to start: none where the work is done before they are."""
+    expected = session.ledger.open.sum() * _SOLVE_SECONDS * session.chart.size**2
+    return session.settings.workers - 1 if expected > _WORTH_A_PROCESS else 0
+
+
+def _start_workers(session: Session, pool: Pool) -> None:
+    checker, prover = session.checker, session.prover
+    layout = lay_out(checker.head, checker.domain, pool.folder)
+    pool.start(
+        Assignment(
+            **layout,
+            centre=checker.centre,
+            ignored=prover.ignored,
+            tied=prover.solver.tied,
+            score=prover.solver.blockers.score,
+            seed=session.settings.seed,
+        )
+    )
+
+
+def _solve_rest(session: Session, pool: Pool) -> None:
+    """This process solves from the middle of the open classes, the others from the outside: the
+    middle ones tend to be lost and their proofs transfer, the outer ones tend to be found."""
+    todo = deque(_from_the_middle(session.chart, session.ledger.open_ids).tolist())
+    total, started = len(todo), time.perf_counter()
+    while todo or pool.pending:
+        _feed(session, pool, todo)
+        mine = _next(session, todo.popleft) if todo else None
+        if mine is not None:
+            begin = time.perf_counter()
+            settled = session.prover.settle(mine)
+            session.enter(Report(settled, time.perf_counter() - begin))
+        reports, orphans = pool.collect(wait=0.0 if mine is not None else 0.05)
+        for report in reports:
+            session.enter(report)
+        todo.extend(orphans)
+        done = total - len(todo) - pool.pending
+        left = (time.perf_counter() - started) * (total - done) / done if done else None
+        session.report("solving", left)
+
+
+def _next(session: Session, pop: Callable[[], int]) -> int | None:
+    """The next class still open, or None at the end."""
+    while True:
+        try:
+            class_id = pop()
+        except IndexError:
+            return None
+        if session.ledger.open[class_id]:
+            return class_id
+
+
+def _feed(session: Session, pool: Pool, todo: deque[int]) -> None:
+    for worker in pool.idle():
+        share = max(1, min(8, len(todo) // (4 * session.settings.workers)))
+        batch = [class_id for _ in range(share) if (class_id := _next(session, todo.pop)) is not None]
+        if batch:
+            pool.submit(worker, batch)
+
+
+def _from_the_middle(chart: Chart, ids: Ids) -> Ids:
+    rows = chart.rows32[ids]
+    if not len(ids):
+        return ids
+    return ids[np.argsort(((rows - rows.mean(axis=0)) ** 2).sum(axis=1))]

@@ -1,0 +1,126 @@
+"""A run in progress: what is to be done, what has been entered, when to stop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+from argmaxable.chart import Chart
+from argmaxable.check import Bound, Checker, require
+from argmaxable.ledger import Ledger, points_as_witnesses
+from argmaxable.prove.prover import Prover, Settled
+from argmaxable.prove.transfer import transfer
+from argmaxable.result import Cost
+from argmaxable.run.progress import Deadline, Progress, ProgressCallback
+from argmaxable.run.worker import Report
+from argmaxable.verdict import Certificate, Method, Strength
+
+
+class Stop(Exception):
+    """The time limit has passed."""
+
+
+class Algorithm(StrEnum):
+    """Which methods to use: all of them, or one alone to see how far it gets."""
+
+    AUTO = "auto"
+    OWN_DIRECTION = "own-direction"
+    REFLECTION = "reflection"
+    INTERIOR_POINT = "interior-point"
+    CHEBYSHEV = "chebyshev"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to go about it; with the default algorithm none of these can change a status."""
+
+    algorithm: Algorithm
+    patience: int
+    workers: int
+    seed: int
+
+
+@dataclass(eq=False)
+class Session:
+    """A run in progress."""
+
+    ledger: Ledger
+    prover: Prover
+    settings: Settings
+    deadline: Deadline
+    progress: ProgressCallback
+    phases: dict[str, float] = field(default_factory=dict)
+    reports: list[Report] = field(default_factory=list)
+
+    @property
+    def checker(self) -> Checker:
+        return self.ledger.checker
+
+    @property
+    def chart(self) -> Chart:
+        return self.prover.chart
+
+    def timed(self, phase: str, work: Callable[[], None]) -> None:
+        """Do the work and note the seconds it took, finished or not."""
+        started = time.perf_counter()
+        try:
+            work()
+        finally:
+            self.phases[phase] = time.perf_counter() - started
+
+    def report(self, phase: str, seconds_left: float | None = None) -> None:
+        """Tell how far it got; raises Stop when the time is over."""
+        if self.deadline.has_passed:
+            raise Stop
+        ledger = self.ledger
+        self.progress(Progress(phase, len(ledger.entries), ledger.found, ledger.lost, seconds_left))
+
+    def enter(self, report: Report, *, share: bool = True) -> None:
+        """Put an answer into the ledger, checked again by this process, and try its proof on others."""
+        settled, ledger = report.settled, self.ledger
+        answer = settled.answer
+        self.reports.append(report)
+        ledger.enter_cost(
+            answer.class_id,
+            steps=answer.steps,
+            rows=answer.rows,
+            seconds=report.seconds,
+            reason=answer.reason,
+        )
+        if not ledger.open[answer.class_id]:
+            return  # settled meanwhile by another's proof
+        if answer.point is not None:
+            ids = np.array([answer.class_id])
+            gaps = self.checker.gaps(ids, answer.point[None])
+            accepted = ledger.enter_gaps(ids, gaps, points_as_witnesses(answer.point[None]), settled.method)
+            require(bool(accepted[0]), f"The witness for class {answer.class_id} failed its check.")
+        elif answer.certificate is not None:
+            self._enter_certificate(settled, answer.certificate, share=share)
+        else:
+            ledger.open[answer.class_id] = False  # tried and undecided: its reason is entered
+
+    def _enter_certificate(self, settled: Settled, certificate: Certificate, *, share: bool) -> None:
+        class_id = settled.answer.class_id
+        bound = self.checker.bound(class_id, certificate)
+        require(bound.upper <= 0, f"The certificate for class {class_id} failed its check.")
+        self.ledger.enter_bound(class_id, bound, certificate, settled.method)
+        if not share:
+            return
+        moved, uppers = transfer(self.chart, self.checker, certificate, self.ledger.open_ids)
+        for other, upper in zip(moved.tolist(), uppers.tolist(), strict=True):
+            self.ledger.enter_bound(other, Bound(upper, Strength.FLOAT64), certificate, Method.TRANSFER)
+
+    def cost(self, seconds: float) -> Cost:
+        """What the run took so far."""
+        answers = [report.settled.answer for report in self.reports]
+        return Cost(
+            seconds=seconds,
+            phases=self.phases,
+            solves=len(answers),
+            mean_steps=float(np.mean([answer.steps for answer in answers])) if answers else 0.0,
+            mean_rows=float(np.mean([answer.rows for answer in answers])) if answers else 0.0,
+        )
