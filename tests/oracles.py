@@ -6,6 +6,7 @@ None of them shares code with the package. The rational simplex checks its own a
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -140,10 +141,10 @@ def exact_margin(head: am.Head, domain: am.Box | am.Everywhere, class_id: int) -
     return value
 
 
+@functools.lru_cache(maxsize=64)
 def exact_differences(head: am.Head, class_id: int) -> tuple[list[Rationals], Rationals]:
     """w_c − w_i and b_c − b_i of all rivals i, as rationals."""
-    rows = [[Fraction(float(value)) for value in row] for row in head.rows(slice(None))]
-    biases = [Fraction(float(value)) for value in head.biases()]
+    rows, biases = [rationals(row) for row in head.rows(slice(None))], rationals(head.biases())
     rivals = [i for i in range(head.classes) if i != class_id]
     gaps = [[a - b for a, b in zip(rows[class_id], rows[i], strict=True)] for i in rivals]
     return gaps, [biases[class_id] - biases[i] for i in rivals]

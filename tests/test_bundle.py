@@ -6,6 +6,7 @@ import functools
 import getpass
 import io
 import json
+import math
 import os
 import pickletools
 import shutil
@@ -118,8 +119,9 @@ def read_arrays(folder: Path) -> Arrays:
         return {name: archive[name] for name in archive.files}
 
 
-def same_bits(left: float, right: float) -> bool:
-    return np.float64(left).tobytes() == np.float64(right).tobytes()
+def is_just_below(claim: float, bound: float) -> bool:
+    """Equal to a few digits, rounded to the weaker side."""
+    return claim == bound or (math.isfinite(bound) and bound - 1e-3 * abs(bound) <= claim <= bound)
 
 
 def same_certificate(left: Certificate | None, right: Certificate | None, features: int) -> bool:
@@ -144,17 +146,15 @@ def evidence_bytes(folder: Path) -> int:
 
 @pytest.mark.parametrize("head_name", HEADS)
 @pytest.mark.parametrize("domain_name", ["box", "everywhere", "ball"])
-def test_claims_read_back_equal_the_verdicts_written(
-    head_name: str, domain_name: str, tmp_path: Path
-) -> None:
+def test_claims_read_back_are_the_verdicts_written(head_name: str, domain_name: str, tmp_path: Path) -> None:
     head = HEADS[head_name]()
     result = verify(head, DOMAINS[domain_name], workers=1)
     bundle = read_bundle(write(result, tmp_path))
     assert len(bundle.claims) == len(result.verdicts)
     for claim, verdict in zip(bundle.claims, result.verdicts, strict=True):
         assert (claim.class_id, claim.status) == (verdict.class_id, verdict.status)
-        assert same_bits(claim.lower, verdict.lower) or verdict.lower == np.inf
-        assert same_bits(claim.upper, verdict.upper)
+        assert is_just_below(claim.lower, verdict.lower) or verdict.lower == math.inf
+        assert is_just_below(-claim.upper, -verdict.upper)
         assert claim.tie_group == verdict.tie_group
         assert same_certificate(claim.certificate, verdict.certificate, head.features)
 

@@ -26,6 +26,8 @@ Ids = NDArray[np.intp]
 # Half-width of the box that stands in for an unbounded domain, in units of the largest score
 # offset over the typical row; retried larger when a class stays undecided.
 _FIRST_REACH = 1e4
+# Rows compared at a time when looking for features that never vary.
+_BLOCK_ROWS = 1024
 # Keeps a scaled point inside a curved domain in spite of rounding.
 _INSIDE = 1 - 1e-12
 
@@ -85,6 +87,10 @@ class Chart:
     def rows(self, ids: Ids) -> Matrix:
         """The chosen rows in float64 (n × kept features), centred."""
         return self.coordinates(self.head.rows(ids) - self.centre)
+
+    def lengths(self) -> Vector:
+        """Norms of all rows, roughly."""
+        return _lengths(self.rows32)
 
     def coordinates(self, rows: Matrix) -> Matrix:
         """Rows of the head (n × features) in coordinates of z (n × kept features)."""
@@ -175,7 +181,11 @@ def _chart_biases(checker: Checker) -> Vector:
 
 def _kept_features(checker: Checker) -> Ids:
     head, domain = checker.head, checker.domain
-    varies = (head.weight != head.weight[:1]).any(axis=0)
+    varies = np.zeros(head.features, bool)
+    for first in range(0, head.classes, _BLOCK_ROWS):
+        varies |= (head.weight[first : first + _BLOCK_ROWS] != head.weight[:1]).any(axis=0)
+        if varies.all():
+            break
     if isinstance(domain, Box):
         lo, hi = domain.bounds(head.features)
         varies &= lo < hi
@@ -218,6 +228,11 @@ def _search_set(
     )
 
 
+def _lengths(rows32: NDArray[np.float32]) -> Vector:
+    with np.errstate(over="ignore"):
+        return np.sqrt(np.einsum("ij,ij->i", rows32, rows32)).astype(np.float64)
+
+
 def _typical_offset(rows32: NDArray[np.float32], biases: Vector) -> float:
-    norm = float(np.median(np.sqrt((rows32.astype(np.float64) ** 2).sum(axis=1))))
+    norm = float(np.median(_lengths(rows32)))
     return float(np.abs(biases).max()) / norm if norm > 0 else 1.0

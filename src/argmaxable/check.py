@@ -79,6 +79,7 @@ class Checker:
         self.head, self.domain = head, domain
         self.centre = centre_of(head) if centre is None else centre
         biases = head.biases()
+        self._has_bias = head.has_bias
         self._biases = biases - biases.mean() if np.isfinite(biases.mean()) else biases
         self.rows32: NDArray[np.float32] = np.empty(head.weight.shape, np.float32)
         self._norms = np.empty(head.classes)
@@ -129,7 +130,8 @@ class Checker:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             x, misplaced = place(self.domain, points)
             scores = x.astype(np.float32) @ self.rows32.T
-            scores += self.biases32
+            if self._has_bias:
+                scores += self.biases32
             own = scores[index, classes].astype(np.float64)
             scores[index, classes] = -np.inf
             found.rival[:] = scores.argmax(axis=1)
@@ -320,7 +322,7 @@ class Checker:
         domain = self.domain
         shift = domain.shifts(self.head.features) if isinstance(domain, RMSNorm | LayerNorm) else None
         if shift is None or not shift.any():
-            return (self._biases[ids], np.abs(self._biases[ids]) * 2 * UNIT) if self.head.has_bias else None
+            return (self._biases[ids], np.abs(self._biases[ids]) * 2 * UNIT) if self._has_bias else None
         rows = self.head.rows(ids) - self.centre
         size = np.abs(rows) @ np.abs(shift) + np.abs(self._biases[ids])
         return rows @ shift + self._biases[ids], gamma(self.head.features + 6) * size

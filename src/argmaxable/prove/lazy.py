@@ -55,8 +55,7 @@ class Blockers:
     @staticmethod
     def of(chart: Chart) -> Blockers:
         # Far rows first until experience says otherwise; far below any real count.
-        norms = np.sqrt((chart.rows32.astype(np.float64) ** 2).sum(axis=1))
-        score = 1e-9 * norms
+        score = 1e-9 * chart.lengths()
         score[chart.ignored] = -np.inf
         return Blockers(score)
 

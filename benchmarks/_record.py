@@ -1,0 +1,49 @@
+"""Benchmark results with what is needed to read them later: commit, machine, versions."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def write(name: str, measured: dict[str, Any]) -> None:
+    """Print the measurements and keep them in results/NAME.json."""
+    record = {"benchmark": name, **_circumstances(), **measured}
+    RESULTS.mkdir(exist_ok=True)
+    text = json.dumps(record, indent=2)
+    (RESULTS / f"{name}.json").write_text(text + "\n")
+    print(text)
+
+
+def _circumstances() -> dict[str, Any]:
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "commit": _git("rev-parse", "--short", "HEAD")
+        + ("+changes" if _git("status", "--porcelain") else ""),
+        "machine": f"{_processor()}, {len(os.sched_getaffinity(0))} cores",
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+    }
+
+
+def _git(*words: str) -> str:
+    command = ["git", "-C", str(Path(__file__).parent), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor()
