@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from oracles import certificate_proves, exact_gap
+from oracles import certificate_proves, exact_gap, exact_margin
 
 import argmaxable as am
 
@@ -69,3 +69,13 @@ def assert_evidence_holds_exactly(head: am.Head, domain: am.Domain, result: am.R
         if verdict.upper < math.inf:
             upper = Fraction(float(verdict.upper))
             assert certificate_proves(head, domain, class_id, verdict.certificate, upper), verdict
+
+
+def assert_agrees_exactly(head: am.Head, domain: am.Box | am.Everywhere) -> None:
+    """Every verdict and bound over a box agrees with the rational simplex."""
+    result = verified(head, domain)
+    assert_evidence_holds_exactly(head, domain, result)
+    for verdict in result.verdicts:
+        margin = exact_margin(head, domain, verdict.class_id)
+        assert (verdict.status is am.Status.ARGMAXABLE) == (margin > 0), (verdict, margin)
+        assert verdict.lower <= margin <= verdict.upper, (verdict, margin)

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from evidence import assert_evidence_holds_exactly, verified
+from evidence import assert_agrees_exactly, verified
 from oracles import exact_margin, hull_vertices, margin_by_clarabel, margin_by_highs
 
 import argmaxable as am
@@ -106,15 +106,6 @@ GRID_DOMAINS = {
     "[1, 3]": am.Box(1, 3),
     "everywhere": am.Everywhere(),
 }
-
-
-def assert_agrees_exactly(head: am.Head, domain: am.Box | am.Everywhere) -> None:
-    result = verified(head, domain)
-    assert_evidence_holds_exactly(head, domain, result)
-    for verdict in result.verdicts:
-        margin = exact_margin(head, domain, verdict.class_id)
-        assert (verdict.status is am.Status.ARGMAXABLE) == (margin > 0), (verdict, margin)
-        assert verdict.lower <= margin <= verdict.upper, (verdict, margin)
 
 
 @pytest.mark.parametrize("has_bias", [False, True], ids=["no bias", "bias"])

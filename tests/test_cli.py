@@ -64,7 +64,8 @@ def in_a_process(*arguments: str | Path, **environment: str) -> Ran:
         timeout=120,
         check=False,
     )
-    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+    encoding = environment.get("PYTHONIOENCODING", "utf-8")
+    return Ran(done.returncode, done.stdout.decode(encoding), done.stderr.decode(encoding))
 
 
 def is_one_clear_line(ran: Ran) -> bool:
@@ -180,21 +181,15 @@ def test_json_exits_with_the_same_code_as_text(command: Command, square: Path, l
     assert [command("verify", path, "--json").code for path in (square, lossy)] == [0, 1]
 
 
-def test_json_is_valid_on_a_terminal_that_knows_only_ascii(lossy: Path) -> None:
-    lost = in_a_process("verify", lossy, "--json", "--only", "1,5", PYTHONIOENCODING="ascii")
-    assert lost.record["unargmaxable_classes"][0]["label"] == "😀"
+def test_json_is_valid_where_stdout_can_not_encode_a_label(lossy: Path) -> None:
+    ran = in_a_process("verify", lossy, "--json", "--only", "5", PYTHONIOENCODING="latin-1")
+    assert ran.record["unargmaxable_classes"][0]["label"] == "😀"
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_labels_a_terminal_can_not_show_are_escaped(encoding: str, lossy: Path) -> None:
-    done = subprocess.run(
-        [*PROGRAM, "verify", str(lossy)],
-        capture_output=True,
-        env={**os.environ, "PYTHONIOENCODING": encoding},
-        check=False,
-    )
-    assert done.returncode == 1
-    assert b"\\U0001f600" in done.stdout
+def test_labels_that_stdout_can_not_encode_are_escaped(lossy: Path) -> None:
+    ran = in_a_process("verify", lossy, "--only", "5", PYTHONIOENCODING="latin-1")
+    assert ran.code == 1
+    assert "\\U0001f600" in ran.out
 
 
 @pytest.mark.parametrize(
@@ -207,12 +202,14 @@ def test_only_takes_numbers_and_ranges(only: str, classes: int, command: Command
 @pytest.mark.parametrize(
     "only",
     [
-        "", ",", "1,", "5-", "-5", "a", "1-b", "2-1", "1.5", "0x1", "²", "1--2", "0-6", "6", "99999999999999999999",
-        "9" * 5000, "0-99999999999999999999", "0-999999999", "0-99999999",
+        "", ",", "1,", "5-", "-5", "a", "1-b", "2-1", "1.5", "0x1", "²", "1--2", "0-6", "6", "0-999999999",
+        "99999999999999999999", "9" * 5000, "0-99999999999999999999",
     ],
     ids=lambda only: only[:24],
 )  # fmt: skip
-def test_only_that_names_no_classes_of_the_head_is_bad_input(only: str, command: Command, lossy: Path) -> None:
+def test_only_that_names_no_classes_of_the_head_is_bad_input(
+    only: str, command: Command, lossy: Path
+) -> None:
     ran = command("verify", lossy, f"--only={only}")
     assert ran.code == 2
     assert is_one_clear_line(ran)
@@ -253,8 +250,8 @@ def test_extreme_domains_are_verified(domain: str, command: Command, square: Pat
 
 
 @pytest.mark.parametrize("method", ["auto", "interior-point", "chebyshev"])
-def test_methods_that_prove_decide_every_class(method: str, command: Command, clustered: Path) -> None:
-    ran = command("verify", clustered, "--method", method, "--json")
+def test_methods_that_prove_decide_every_class(method: str, command: Command, lossy: Path) -> None:
+    ran = command("verify", lossy, "--method", method, "--json")
     assert ran.code == 1
     assert ran.record["undecided"] == 0
 
@@ -498,6 +495,10 @@ def is_running(pid: int) -> bool:
         return False
 
 
+def has_loaded(pid: int, library: str) -> bool:
+    return library in Path(f"/proc/{pid}/maps").read_text()
+
+
 @dataclass
 class Started:
     """The program with stderr on a terminal of its own, so that it shows its progress."""
@@ -568,6 +569,8 @@ def test_ctrl_c_at_a_terminal_reaches_all_processes_and_shows_no_traceback(hard:
     # A terminal signals the whole foreground group, here while the worker is still importing.
     started = start("verify", hard, "--workers", "2", "--json")
     children = started.wait_for_child()
+    while not has_loaded(children[0], "_multiarray_umath"):
+        time.sleep(0.001)
     os.killpg(started.process.pid, signal.SIGINT)
     ran = started.finish()
     assert ran.code == 3
@@ -587,11 +590,11 @@ def test_ctrl_c_while_the_model_is_read_exits_with_3(tmp_path: Path) -> None:
     assert "Traceback" not in ran.err
 
 
-def test_a_reader_that_leaves_early_causes_no_traceback(tmp_path: Path) -> None:
-    # 60,000 twins make more text than a pipe holds.
-    np.savez(tmp_path / "twins.npz", W=np.ones((3000, 1)), labels=np.array(["x" * 40] * 3000))
+def test_a_reader_that_leaves_early_hears_no_complaint_and_no_false_verdict(tmp_path: Path) -> None:
+    # Most points of a cloud in the plane stay undecided here: a longer list than a pipe holds.
+    np.savez(tmp_path / "cloud.npz", W=np.random.default_rng(0).normal(size=(3000, 2)))
     process = subprocess.Popen(
-        [*PROGRAM, "verify", str(tmp_path / "twins.npz"), "--json"],
+        [*PROGRAM, "verify", str(tmp_path / "cloud.npz"), "--method", "own-direction", "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -601,7 +604,7 @@ def test_a_reader_that_leaves_early_causes_no_traceback(tmp_path: Path) -> None:
     process.stdout.close()
     error = process.stderr.read().decode()
     process.stderr.close()
-    assert process.wait() == 0
+    assert process.wait() != 1  # nothing was proven unargmaxable
     assert error == ""
 
 
@@ -660,7 +663,7 @@ def test_random_draws_uniform_heads_too(command: Command) -> None:
 
 
 def test_random_with_reflection_alone_says_what_the_comparison_counts(command: Command) -> None:
-    ran = command("random", "--classes", "300", "--dim", "8", "--method", "reflection", "--patience", "2")
+    ran = command("random", "--classes", "200", "--dim", "5", "--method", "reflection", "--patience", "2")
     assert ran.code == 3
     assert "counting undecided classes as unargmaxable" in ran.out
     assert "recall 100%" in ran.out
@@ -707,9 +710,7 @@ def test_a_picture_that_can_not_be_drawn_is_bad_input(
     ids=" ".join,
 )  # fmt: skip
 @pytest.mark.parametrize("name", ["random", "prevent"])
-def test_a_head_that_can_not_be_drawn_is_bad_input(
-    name: str, arguments: list[str], command: Command
-) -> None:
+def test_a_head_that_can_not_be_drawn_is_bad_input(name: str, arguments: list[str], command: Command) -> None:
     ran = command(name, *arguments)
     assert ran.code == 2
     assert "Traceback" not in ran.err
@@ -756,6 +757,8 @@ def test_version_prints_name_and_version(command: Command) -> None:
     assert command("--version") == Ran(0, f"argmaxable {VERSION}\n", "")
 
 
-@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["--nonsense"], ["verify"], ["check", "proofs"]], ids=str)
+@pytest.mark.parametrize(
+    "arguments", [[], ["nonsense"], ["--nonsense"], ["verify"], ["check", "proofs"]], ids=str
+)
 def test_a_call_without_what_it_needs_is_bad_input(arguments: list[str], command: Command) -> None:
     assert command(*arguments).code == 2

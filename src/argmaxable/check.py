@@ -239,7 +239,7 @@ class Checker:
             slack = relative * (total * np.abs(mine) + float(weights @ np.abs(theirs))) + lost
             value = support_bound(self.domain, u, error)
             upper = (value + offset + slack) / total
-            upper += 8 * UNIT * (np.abs(value) + np.abs(offset) + slack) / total
+            upper += relative * (np.abs(value) + np.abs(offset) + slack) / total  # the total is rounded too
         return np.where(np.isfinite(upper), upper, math.inf)
 
     def rival_bounds(self, classes: Ids, rivals: Ids) -> Vector:
