@@ -230,7 +230,7 @@ def _search_set(
 
 def _lengths(rows32: NDArray[np.float32]) -> Vector:
     with np.errstate(over="ignore"):
-        return np.sqrt(np.einsum("ij,ij->i", rows32, rows32)).astype(np.float64)
+        return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows32, rows32)), np.float64)
 
 
 def _typical_offset(rows32: NDArray[np.float32], biases: Vector) -> float:

@@ -17,7 +17,8 @@ from argmaxable.load.registry import BUILT_IN, FileFormat, Format, ReadOptions, 
 WEIGHT = np.arange(6, dtype=np.float32).reshape(3, 2)
 
 PLUGIN = """
-from argmaxable.head import Head
+import numpy as np
+from argmaxable.load.finding import Finding, TensorInfo
 
 class Text:
     name = "text"
@@ -26,9 +27,11 @@ class Text:
     def recognises(self, path):
         return path.suffix == ".weights"
 
-    def read(self, path, options):
+    def find(self, path, options):
         rows = [[float(x) for x in line.split()] for line in path.read_text().splitlines()]
-        return Head(rows, name=path.name)
+        weight = np.array(rows)
+        info = TensorInfo("text", weight.shape, "float64")
+        return Finding("text", info, None, *weight.shape, "all of it", lambda: (weight, None))
 
 FORMAT = Text()
 NOT_A_FORMAT = "text"
@@ -114,7 +117,7 @@ def test_arrays_that_are_no_head_are_reported_with_the_file(tmp_path: Path) -> N
 def test_a_missing_library_is_named() -> None:
     exotic = FileFormat("exotic", (".exotic",), "argmaxable_has_no_such_module:read")
     with pytest.raises(LoadError, match="exotic files needs the Python module argmaxable_has_no_such_module"):
-        exotic.read(Path("model.exotic"), ReadOptions())
+        exotic.find(Path("model.exotic"), ReadOptions())
 
 
 def test_an_npz_is_read_without_importing_onnx(tmp_path: Path) -> None:

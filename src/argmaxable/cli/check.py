@@ -15,7 +15,9 @@ _MOST_FAILURES = 20
 
 
 def check(
-    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="Folder that `argmaxable verify --output` wrote.")],
+    bundle: Annotated[
+        Path, typer.Argument(metavar="BUNDLE", help="Folder that `argmaxable verify --output` wrote.")
+    ],
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model file the bundle is about.")],
     tensor: Annotated[
         str | None, typer.Option(help="Name of the weight tensor, when it isn't found.")

@@ -30,7 +30,9 @@ Exit codes: 0 all argmaxable, 1 some unargmaxable, 2 bad input, 3 some undecided
 
 
 def verify(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file: .onnx, .npz (arrays W, b, labels) or .npy.")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Model file: .onnx, .npz (arrays W, b, labels) or .npy.")
+    ],
     domain: Annotated[
         str, typer.Option(help="Inputs of the head to consider: everywhere, box:R, box:LO:HI or ball:R.")
     ] = "box:100",

@@ -31,7 +31,7 @@ def load_head(
     file = Path(path)
     options = ReadOptions(tensor=tensor, bias_tensor=bias_tensor, transpose=transpose)
     try:
-        return find_format(file).read(file, options)
+        return find_format(file).find(file, options).head(file.name)
     except (LoadError, HeadError) as error:
         raise LoadError(f"{file}: {error}") from error
     except OSError as error:

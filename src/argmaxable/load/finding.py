@@ -31,10 +31,15 @@ class TensorInfo:
 
 @dataclass(frozen=True)
 class Labels:
-    """Names of the classes and the file or key they come from."""
+    """Names of the classes and the file or key they come from.
+
+    A tokenizer's vocabulary may be shorter than the head, whose rows are padded to a round number;
+    labels stored for the classes themselves may not.
+    """
 
     names: tuple[str, ...]
     source: str
+    may_be_padded: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,9 +83,9 @@ class Finding:
     def _class_names(self) -> list[str] | None:
         if self.labels is None:
             return None
-        if self.padding < 0:
+        if self.padding < 0 or (self.padding and not self.labels.may_be_padded):
             raise HeadError(
-                f"{len(self.labels.names)} labels from {self.labels.source} but only {self.classes} classes. "
-                "Do they belong to this model? Pass the right ones with --labels."
+                f"{len(self.labels.names)} labels for {self.classes} classes (from {self.labels.source}). "
+                "Do they belong to this model?"
             )
         return [*self.labels.names, *(f"<padding {k}>" for k in range(self.padding))]

@@ -105,6 +105,12 @@ def layer_using(graph: Graph, weight: str) -> Layer:
     return users[0] if users else Layer(weight)
 
 
+def other_weights(graph: Graph, weight: str) -> list[str]:
+    """Weights of all other linear layers, nearest to the output first."""
+    names = dict.fromkeys(layer.weight for layer in reversed(_linear_layers(graph)))
+    return [name for name in names if name != weight]
+
+
 def _walk_back(graph: Graph, name: str, *, softmax: bool) -> list[Node]:
     """The nodes from a tensor back to the first that can't be passed, which comes last."""
     path: list[Node] = []
@@ -235,7 +241,7 @@ def _linear_layers(graph: Graph) -> list[Layer]:
 
 def _candidates(graph: Graph) -> str:
     """What the user can choose from, nearest to the output first."""
-    weights = list(dict.fromkeys(layer.weight for layer in reversed(_linear_layers(graph))))
+    weights = other_weights(graph, "")
     if not weights:
         quantised = any(node.op in _QUANTISED for node in graph.nodes)
         hint = "quantised: use the float model it was made from" if quantised else "is it a classifier?"

@@ -11,7 +11,8 @@ import os
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -22,7 +23,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from argmaxable.errors import LoadError
-from argmaxable.head import Head
+from argmaxable.load.finding import Arrays, Finding, Labels, TensorInfo
 from argmaxable.load.registry import ReadOptions
 
 # Trained weights hardly compress (1.1:1, fp16 values in fp32 1.8:1) and labels, padded to the longest,
@@ -64,23 +65,29 @@ class _Header:
         return f"{' × '.join(map(str, self.shape)) or 'scalar'} {dtype}"
 
 
-def read(path: Path, options: ReadOptions) -> Head:
-    """The head in an .npz or .npy file; told apart by their first bytes. Raises LoadError, HeadError."""
+def find(path: Path, options: ReadOptions) -> Finding:
+    """The head in an .npz or .npy file; told apart by their first bytes. Raises LoadError."""
     with path.open("rb") as file:
         is_npy = file.read(len(npy.MAGIC_PREFIX)) == npy.MAGIC_PREFIX
         file.seek(0)
         if is_npy:
-            return _read_npy(file, options, path.name)
-        try:
-            with zipfile.ZipFile(file) as archive:
-                return _read_archive(archive, options, path.name)
-        except _BROKEN_ARCHIVE as error:
-            raise LoadError(
-                f"is no readable .npz archive: {error}. It may be cut short or damaged; save it again."
-            ) from error
+            return _find_npy(path, file, options)
+        with _opened(file) as archive:
+            return _find_in_archive(path, archive, options)
 
 
-def _read_npy(file: IO[bytes], options: ReadOptions, name: str) -> Head:
+@contextmanager
+def _opened(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
+    try:
+        with zipfile.ZipFile(file) as archive:
+            yield archive
+    except _BROKEN_ARCHIVE as error:
+        raise LoadError(
+            f"is no readable .npz archive: {error}. It may be cut short or damaged; save it again."
+        ) from error
+
+
+def _find_npy(path: Path, file: IO[bytes], options: ReadOptions) -> Finding:
     if options.tensor is not None or options.bias_tensor is not None:
         raise LoadError(
             "an .npy file holds one array without a name, so tensor= and bias_tensor= (--tensor, "
@@ -89,17 +96,60 @@ def _read_npy(file: IO[bytes], options: ReadOptions, name: str) -> Head:
     header = _read_header(file, "the array")
     present = os.fstat(file.fileno()).st_size - file.tell()
     _require_size(header, present, "the array")
-    return Head(_oriented(_read_array(file, header, "the array"), options), name=name)
+
+    def read() -> Arrays:
+        with path.open("rb") as again:
+            return _oriented(_read_array(again, _read_header(again, "the array"), "the array"), options), None
+
+    classes, features = _matrix_shape(header, "the array", options)
+    return Finding("npy", _info("the array", header), None, classes, features, "the only array", read)
 
 
-def _read_archive(archive: zipfile.ZipFile, options: ReadOptions, name: str) -> Head:
+def _find_in_archive(path: Path, archive: zipfile.ZipFile, options: ReadOptions) -> Finding:
     headers = _read_headers(archive)
-    weight_name = "W" if options.tensor is None else options.tensor
-    weight = _read_member(archive, _required(headers, weight_name, "tensor"))
-    bias_name = "b" if options.bias_tensor is None else _required(headers, options.bias_tensor, "bias_tensor")
-    bias = _read_bias(archive, headers, bias_name)
+    weight = _required(headers, "W" if options.tensor is None else options.tensor, "tensor")
+    bias = "b" if options.bias_tensor is None else _required(headers, options.bias_tensor, "bias_tensor")
+    # An empty array is how some writers say "no bias".
+    has_bias = bias in headers and 0 not in headers[bias].shape
     labels = _as_labels(_read_member(archive, "labels")) if "labels" in headers else None
-    return Head(_oriented(weight, options), bias, labels, name=name)
+
+    def read() -> Arrays:
+        with path.open("rb") as file, _opened(file) as again:
+            return (
+                _oriented(_read_member(again, weight), options),
+                _read_member(again, bias) if has_bias else None,
+            )
+
+    classes, features = _matrix_shape(headers[weight], weight, options)
+    return Finding(
+        format="npz",
+        weight=_info(weight, headers[weight]),
+        bias=_info(bias, headers[bias]) if has_bias else None,
+        classes=classes,
+        features=features,
+        why="chosen by name" if options.tensor else "the array named W",
+        read=read,
+        labels=None if labels is None else Labels(tuple(labels), "the array labels"),
+        alternatives=tuple(
+            _info(name, header)
+            for name, header in headers.items()
+            if header.looks_like_head and name != weight
+        ),
+    )
+
+
+def _info(name: str, header: _Header) -> TensorInfo:
+    return TensorInfo(name, header.shape, "bfloat16" if header.is_bfloat16 else str(header.dtype))
+
+
+def _matrix_shape(header: _Header, name: str, options: ReadOptions) -> tuple[int, int]:
+    _require_plain(header, repr(name))
+    if len(header.shape) != 2:
+        raise LoadError(
+            f"weight must be a matrix (classes × features), found {name} of shape {header.shape}."
+        )
+    rows, columns = header.shape
+    return (columns, rows) if options.transpose else (rows, columns)
 
 
 def _read_headers(archive: zipfile.ZipFile) -> dict[str, _Header]:
@@ -113,13 +163,6 @@ def _read_headers(archive: zipfile.ZipFile) -> dict[str, _Header]:
         with archive.open(info) as member:
             headers[name] = _read_header(member, repr(name))
     return headers
-
-
-def _read_bias(archive: zipfile.ZipFile, headers: Mapping[str, _Header], name: str) -> NDArray[Any] | None:
-    # An empty array is how some writers say "no bias".
-    if name not in headers or 0 in headers[name].shape:
-        return None
-    return _read_member(archive, name)
 
 
 def _required(headers: Mapping[str, _Header], name: str, option: str) -> str:
@@ -171,12 +214,16 @@ def _require_size(header: _Header, present: int, name: str) -> None:
         )
 
 
-def _read_array(stream: IO[bytes], header: _Header, name: str) -> NDArray[Any]:
+def _require_plain(header: _Header, name: str) -> None:
     if header.dtype.hasobject:
         raise LoadError(
             f"{name} holds pickled Python objects, which can run code when loaded, so it was not read. Save "
             "numbers as floats and labels as strings: numpy.array(labels, dtype=str)."
         )
+
+
+def _read_array(stream: IO[bytes], header: _Header, name: str) -> NDArray[Any]:
+    _require_plain(header, name)
     data = stream.read()
     try:
         array: NDArray[Any] = np.ndarray(

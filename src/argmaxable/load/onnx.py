@@ -18,8 +18,8 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from onnx.checker import ValidationError
 
 from argmaxable.errors import LoadError
-from argmaxable.head import Head
-from argmaxable.load.graph import Graph, Layer, Node, last_layer, layer_using
+from argmaxable.load.finding import Arrays, Finding, Labels, TensorInfo
+from argmaxable.load.graph import Graph, Layer, Node, last_layer, layer_using, other_weights
 from argmaxable.load.registry import ReadOptions
 
 _FLOAT_TYPES = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE})
@@ -27,27 +27,47 @@ _FLOAT_TYPES = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto
 _LABELS_KEY = "character"
 
 
-def read(path: Path, options: ReadOptions) -> Head:
+def find(path: Path, options: ReadOptions) -> Finding:
     """The head of an ONNX model.
 
     Without `options.tensor` it is the linear layer that leads to the output. Its orientation follows from
-    the node that uses it; `options.transpose` flips it. Raises LoadError, HeadError.
+    the node that uses it; `options.transpose` flips it. Raises LoadError.
     """
     model = _parse(path)
     tensors = _tensors(model.graph)
     graph = _translate(model.graph, tensors)
     layer = last_layer(graph) if options.tensor is None else layer_using(graph, options.tensor)
     _require_unscaled(layer)
-    weight = _float_array(tensors, layer.weight, path.parent)
-    if layer.stored_by_class == options.transpose:
-        weight = np.ascontiguousarray(weight.T)
-    classes = len(weight)
+    rows, columns = tensors[layer.weight].dims
+    flipped = layer.stored_by_class == options.transpose
+    classes, features = (columns, rows) if flipped else (rows, columns)
     if options.tensor is None:
         _require_classes_kept(layer, classes, tensors, path.parent)
-    bias = _bias(layer, options, tensors, path.parent)
-    if bias is not None and bias.size == 1:  # one number for all classes, as Add broadcasts it
-        bias = np.broadcast_to(bias.reshape(1), classes)
-    return Head(weight, bias, _labels(model, classes), name=path.name)
+    bias = _bias_name(layer, options, tensors)
+
+    def read() -> Arrays:
+        weight = _float_array(tensors, layer.weight, path.parent)
+        values = None if bias is None else _float_array(tensors, bias, path.parent)
+        if values is not None and values.size == 1:  # one number for all classes, as Add broadcasts it
+            values = np.broadcast_to(values.reshape(1), classes)
+        return np.ascontiguousarray(weight.T) if flipped else weight, values
+
+    return Finding(
+        format="onnx",
+        weight=_info(tensors, layer.weight),
+        bias=None if bias is None else _info(tensors, bias),
+        classes=classes,
+        features=features,
+        why="chosen by name" if options.tensor else "the linear layer that leads to the output",
+        read=read,
+        labels=_labels(model, classes),
+        alternatives=tuple(_info(tensors, name) for name in other_weights(graph, layer.weight)),
+    )
+
+
+def _info(tensors: Mapping[str, TensorProto], name: str) -> TensorInfo:
+    dtype = TensorProto.DataType.Name(tensors[name].data_type).lower()
+    return TensorInfo(name, tuple(tensors[name].dims), dtype)
 
 
 def _parse(path: Path) -> ModelProto:
@@ -137,9 +157,7 @@ def _require_classes_kept(
             )
 
 
-def _bias(
-    layer: Layer, options: ReadOptions, tensors: Mapping[str, TensorProto], folder: Path
-) -> NDArray[Any] | None:
+def _bias_name(layer: Layer, options: ReadOptions, tensors: Mapping[str, TensorProto]) -> str | None:
     names = layer.biases if options.bias_tensor is None else (options.bias_tensor,)
     if len(names) > 1:
         raise LoadError(
@@ -152,10 +170,10 @@ def _bias(
             f"tensor {names[0]!r} not found ({len(tensors)} constants; added to the layer: "
             f"{', '.join(layer.biases) or 'none'}). Correct bias_tensor= (--bias-tensor) or leave it out."
         )
-    return _float_array(tensors, names[0], folder) if names else None
+    return names[0] if names else None
 
 
-def _labels(model: ModelProto, classes: int) -> list[str] | None:
+def _labels(model: ModelProto, classes: int) -> Labels | None:
     """The labels PaddleOCR's exporters store, or None when their number does not fit the classes.
 
     A recogniser has a class "<blank>" before the listed characters and, unless it was trained without,
@@ -166,5 +184,5 @@ def _labels(model: ModelProto, classes: int) -> list[str] | None:
     stored = value.removesuffix("\n").split("\n") if value else []
     for labels in (stored, ["<blank>", *stored], ["<blank>", *stored, " "]):
         if stored and len(labels) == classes:
-            return labels
+            return Labels(tuple(labels), f"the model's metadata, key {_LABELS_KEY!r}")
     return None

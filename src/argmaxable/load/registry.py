@@ -1,6 +1,6 @@
 """The file formats a head can be read from, and which of them fits a path.
 
-A new format is one module with a `read` function and one line in `BUILT_IN`. Third parties name an
+A new format is one module with a `find` function and one line in `BUILT_IN`. Third parties name an
 object that satisfies `Format` in the entry-point group `argmaxable.formats`.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from argmaxable.errors import LoadError
-from argmaxable.head import Head
+from argmaxable.load.finding import Finding
 
 ENTRY_POINT_GROUP = "argmaxable.formats"
 
@@ -31,7 +31,7 @@ class ReadOptions:
 
 @runtime_checkable
 class Format(Protocol):
-    """A way to store heads. `recognises` must be cheap and import nothing; `read` raises LoadError."""
+    """A way to store heads. `recognises` must be cheap and import nothing; `find` raises LoadError."""
 
     @property
     def name(self) -> str: ...
@@ -41,20 +41,20 @@ class Format(Protocol):
 
     def recognises(self, path: Path) -> bool: ...
 
-    def read(self, path: Path, options: ReadOptions) -> Head: ...
+    def find(self, path: Path, options: ReadOptions) -> Finding: ...
 
 
 @dataclass(frozen=True)
 class FileFormat:
     """A format of single files, told by a suffix (in lower case) or by the file's first bytes.
 
-    `reader` is "package.module:function". It is imported when the first such file is read, so that
+    `finder` is "package.module:function". It is imported when the first such file is met, so that
     nobody waits for the libraries of formats they don't use.
     """
 
     name: str
     suffixes: tuple[str, ...]
-    reader: str
+    finder: str
     magic: bytes | None = None
 
     def recognises(self, path: Path) -> bool:
@@ -62,16 +62,16 @@ class FileFormat:
             return False
         return path.suffix.lower() in self.suffixes or self._starts_with_magic(path)
 
-    def read(self, path: Path, options: ReadOptions) -> Head:
+    def find(self, path: Path, options: ReadOptions) -> Finding:
         try:
-            read = pkgutil.resolve_name(self.reader)
+            find = pkgutil.resolve_name(self.finder)
         except ModuleNotFoundError as error:
             raise LoadError(
                 f"reading {self.name} files needs the Python module {error.name}, which is not installed. "
                 "Install it, or convert the head to .npz."
             ) from error
-        head: Head = read(path, options)
-        return head
+        finding: Finding = find(path, options)
+        return finding
 
     def _starts_with_magic(self, path: Path) -> bool:
         if self.magic is None:
@@ -82,9 +82,9 @@ class FileFormat:
 
 BUILT_IN: tuple[Format, ...] = (
     # No magic for zip archives: .keras and PyTorch's files begin like .npz.
-    FileFormat("npz", (".npz", ".npy"), "argmaxable.load.npz:read", magic=b"\x93NUMPY"),
+    FileFormat("npz", (".npz", ".npy"), "argmaxable.load.npz:find", magic=b"\x93NUMPY"),
     # Protobuf has no magic bytes.
-    FileFormat("onnx", (".onnx",), "argmaxable.load.onnx:read"),
+    FileFormat("onnx", (".onnx",), "argmaxable.load.onnx:find"),
 )
 
 
@@ -111,7 +111,7 @@ def _load(entry_point: EntryPoint) -> Format:
         raise LoadError(f"{origin} can't be loaded: {error}. Update or uninstall it.") from error
     if isinstance(plugin, type) or not isinstance(plugin, Format):
         raise LoadError(
-            f"{origin} is {plugin!r}; expected an object with name, suffixes, recognises and read. "
+            f"{origin} is {plugin!r}; expected an object with name, suffixes, recognises and find. "
             "Update or uninstall it."
         )
     return plugin
