@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -211,6 +212,11 @@ class Checker:
             return _NOTHING
         if certificate.basis:
             return self._bound_by_solution(class_id, certificate)
+        rival = certificate.classes[0]
+        if len(certificate.classes) == 1 and (self.head.weight[class_id] == self.head.weight[rival]).all():
+            # A twin: u = 0 without arithmetic, and heads may have thousands of them.
+            biases = self.head.biases(np.array([class_id, rival]))
+            return Bound(round_up(Fraction(biases[0]) - Fraction(biases[1])), Strength.EXACT)
         upper = float(self._float_bounds(np.array([class_id]), certificate)[0])
         if upper <= 0:
             return Bound(upper, Strength.FLOAT64)

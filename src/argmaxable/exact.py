@@ -85,7 +85,7 @@ def round_down(value: Fraction) -> float:
 
 def round_up(value: Fraction) -> float:
     """The smallest float that is not below the value."""
-    return -round_down(-value)
+    return -round_down(-value) + 0.0  # never −0
 
 
 def _to_float(value: Fraction) -> float:

@@ -1,0 +1,21 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Model = Annotated[
+    str, typer.Argument(metavar="MODEL", help="Model file or directory, or a Hugging Face hub id.")
+]
+Tensor = Annotated[str | None, typer.Option(help="Name of the weight tensor to take.")]
+BiasTensor = Annotated[str | None, typer.Option(help="Name of the bias tensor to take.")]
+Transpose = Annotated[bool, typer.Option("--transpose", help="The weight is stored the other way round.")]
+LabelFile = Annotated[
+    Path | None, typer.Option("--labels", help="File with the classes' labels: a vocabulary or one a line.")
+]
+Revision = Annotated[str | None, typer.Option(help="Revision of a hub model: branch, tag or commit.")]
+Subfolder = Annotated[str | None, typer.Option(help="Folder inside a hub model.")]
+CacheDir = Annotated[Path | None, typer.Option(help="Where hub models are kept (default: the hub's own).")]
