@@ -237,14 +237,14 @@ def rationals(values: Any) -> Rationals:
 
 def exact_gap(head: am.Head, domain: am.Domain, class_id: int, z: Vector) -> Fraction | None:
     """The least gap of the class at the point z, exactly; None outside the domain or without rivals."""
-    x = _placed(domain, rationals(z)) if np.isfinite(z).all() else None
+    x = placed(domain, rationals(z)) if np.isfinite(z).all() else None
     if x is None:
         return None
     gaps, drops = exact_differences(head, class_id)
     return min((dot(gap, x) + drop for gap, drop in zip(gaps, drops, strict=True)), default=None)
 
 
-def _placed(domain: am.Domain, z: Rationals) -> Rationals | None:
+def placed(domain: am.Domain, z: Rationals) -> Rationals | None:
     """The feature vector x of a point z, or None when z does not belong to the domain."""
     size = len(z)
     if isinstance(domain, am.Box):
@@ -292,6 +292,8 @@ def certificate_proves(
         return False
     if class_id in ids or len(set(ids)) != len(ids) or not all(0 <= i < head.classes for i in ids):
         return False
+    if (certificate.weights < 0).any() or not certificate.weights.any():
+        return False
     weights = _meant_weights(head, domain, class_id, certificate)
     if weights is None or any(weight < 0 for weight in weights) or sum(weights) <= 0:
         return False
@@ -320,8 +322,8 @@ def _meant_weights(
     wanted = range(size) if certificate.coordinates is None else [int(j) for j in certificate.coordinates]
     if not all(0 <= j < size for j in wanted):
         return None
-    if isinstance(domain, am.LayerNorm):  # the mean's removal leaves differences between features
-        rows = [[value - row[-1] for value in row] for row in rows]
+    if isinstance(domain, am.LayerNorm):  # the mean's removal leaves all differences between features
+        rows, wanted = [[value - row[-1] for value in row] for row in rows], range(size)
     rows = [[*(row[j] for j in wanted), Fraction(1)] for row in rows]
     system = [
         [

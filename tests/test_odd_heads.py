@@ -19,6 +19,7 @@ ARGMAXABLE, UNARGMAXABLE = am.Status.ARGMAXABLE, am.Status.UNARGMAXABLE
 LARGEST = np.finfo(np.float64).max
 LARGEST32 = np.finfo(np.float32).max
 TINIEST = 5e-324
+SUBNORMAL = 2.0**-1050  # small enough to be subnormal, large enough for margins to be floats
 
 BOXES = [am.Box(-100, 100), am.Box(0, INF), am.Box(1, 3), am.Everywhere()]
 SOLIDS = [am.Ball(2.0), am.RMSNorm(1.0), am.LayerNorm(1.0), am.LayerNorm(-0.5, 0.25)]
@@ -205,8 +206,8 @@ ODD: dict[str, tuple[Any, Any]] = {
     "squares overflow": (draw(8, 3) * 1e200, None),
     "squares underflow": (draw(8, 3) * 1e-200, None),
     "near the largest": (SPREAD * LARGEST, None),
-    "subnormals": (np.array([[3, 0], [0, 3], [-3, 0], [1, 1], [0, 0]]) * TINIEST, None),
-    "subnormals and a bias": (np.array([[3, 0], [0, 3], [-3, 0]]) * TINIEST, [TINIEST, 0, 0]),
+    "subnormals": (np.array([[3, 0], [0, 3], [-3, 0], [1, 1], [0, 0]]) * SUBNORMAL, None),
+    "subnormals and a bias": (np.array([[3, 0], [0, 3], [-3, 0]]) * SUBNORMAL, [SUBNORMAL, 0, 0]),
     "float32 subnormals": (integers(8, 2).astype(np.float32) * np.float32(2.0**-149), None),
     "integers": (integers(8, 3).astype(np.int64), BIAS.astype(np.int32)),
     "small unsigned integers": (integers(8, 3).astype(np.int64).astype(np.uint8), None),
@@ -220,7 +221,7 @@ ODD: dict[str, tuple[Any, Any]] = {
     "enormous biases that tie": (integers(8, 2), [1e30, 1e30, 0, 1e30, 0, 0, 0, -1e30]),
     "biases near the largest": (integers(4, 2), [LARGEST, LARGEST, 0, 1]),
     "biases from one end to the other": (integers(4, 2), [LARGEST, -LARGEST, -LARGEST, 0]),
-    "subnormal biases": (integers(5, 2), np.array([1, 2, 0, 3, -1]) * TINIEST),
+    "subnormal biases": (integers(5, 2), np.array([1, 2, 0, 3, -1]) * SUBNORMAL),
     "a bias in a column": (integers(8, 2), BIAS[:, None]),
     "a bias in a row": (integers(8, 2), BIAS[None, :]),
 }  # fmt: skip
@@ -279,7 +280,7 @@ ODD_BOXES = {
     "one feature fixed": am.Box([1.0, -1.0, -INF], [1.0, 2.0, 0.0]),
     "two features fixed": am.Box([1.0, 0.5, -1.0], [1.0, 0.5, 1.0]),
     "hardly any room": am.Box(1.0, np.nextafter(1.0, 2.0)),
-    "subnormal room": am.Box(0.0, TINIEST),
+    "subnormal room": am.Box(0.0, SUBNORMAL),
     "tiny": am.Box(-1e-200, 1e-200),
     "enormous": am.Box(-1e200, 1e200),
     "the largest": am.Box(-LARGEST, LARGEST),
@@ -332,6 +333,12 @@ TIES_ON_A_SURFACE = {
     "RMSNorm of one feature": ([[2.0], [0.0]], [-2.0, 0.0], am.RMSNorm(1.0)),
     "LayerNorm": ([[1.0, -1.0], [0.0, 0.0]], [-2.0, 0.0], am.LayerNorm(1.0)),
     "enormous": ([[1e30, 0.0], [0.0, 0.0]], [0.0, 1e30], am.Ball(1.0)),
+    "ball, one feature of five": (
+        [[0.1, 0.1, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.1, 0.0], [-0.1, -0.1, -0.1, 0.1, -0.1]],
+        [-0.1, 0.1, 0.0],
+        am.Ball(2.0),
+    ),
+    "RMSNorm, at the shift's far end": ([[0.0], [1.0], [-1.0]], None, am.RMSNorm(-1.0, -1.0)),
     "ball, of three classes": ([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]], [-2.0, 0.0, 0.0], am.Ball(2.0)),
 }
 

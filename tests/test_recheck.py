@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import math
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -337,11 +336,13 @@ LIES: dict[str, tuple[str, str, Callable[[Line], Line], str]] = {
     "a rival dropped": ("unargmaxable", "rival", lambda _: {"rival": None}, "without a certificate"),
     "a loser said to win": (
         "unargmaxable", "certificate",
-        lambda _: {"status": "argmaxable", "lower": 1.0, "upper": None, "own": 0, "certificate": None}, "witness"
+        lambda _: {"status": "argmaxable", "lower": 1.0, "upper": None, "own": 0, "certificate": None},
+        "witness"
     ),
     "a loser said to win by a hair": (
         "unargmaxable", "certificate",
-        lambda _: {"status": "argmaxable", "lower": 5e-324, "upper": None, "own": 0, "certificate": None}, "witness"
+        lambda _: {"status": "argmaxable", "lower": 5e-324, "upper": None, "own": 0, "certificate": None},
+        "witness"
     ),
     "a tied class said to win": (
         "unargmaxable", "tie",
@@ -350,7 +351,9 @@ LIES: dict[str, tuple[str, str, Callable[[Line], Line], str]] = {
     "a loser that loses by more": (
         "unargmaxable", "certificate", lambda _: {"lower": None, "upper": -1e6}, "certificate"
     ),
-    "a rival that beats itself": ("argmaxable", "rival", lambda line: {"rival": line["class"]}, "certificate"),
+    "a class as its own rival": (
+        "argmaxable", "rival", lambda line: {"rival": line["class"]}, "certificate"
+    ),
     "a rival that does not exist": ("argmaxable", "rival", lambda _: {"rival": 40}, "certificate"),
     "a rival far out of range": ("argmaxable", "rival", lambda _: {"rival": 2**62 - 1}, "certificate"),
     "another tie group": ("unargmaxable", "certificate", lambda _: {"tie": 1}, "tie"),
@@ -506,6 +509,10 @@ LIES_IN_ARRAYS: dict[str, tuple[str, Callable[[NDArray[Any]], NDArray[Any]]]] = 
     "classes beyond int64": ("certificate_classes", lambda array: each(array.astype(np.uint64), 2**64 - 1)),
     "other classes": ("certificate_classes", lambda array: (array + 1) % 40),
     "points of NaN": ("points32", lambda array: each(array, math.nan)),
+    "points of signalling NaN": (
+        "points32",
+        lambda array: each(array.view(np.uint32), 0x7FA00000).view("f4"),
+    ),
     "infinite points": ("points32", lambda array: each(array, math.inf)),
     "points outside the domain": ("points32", lambda array: array + 300),
     "points in reverse": ("points32", lambda array: array[::-1]),
@@ -639,25 +646,22 @@ def test_a_domain_of_another_size_is_a_bundle_error(record: Line, biased: Forger
         biased.check()
 
 
-@pytest.mark.parametrize(
-    "domain",
-    [
-        RMSNorm(1e308),
-        LayerNorm(1e308, -1e308),
-        RMSNorm(5e-324),
-        RMSNorm(0.0),
-        Box(-1.7e308, 1.7e308),
-        Box(5e-324, 5e-324),
-        Ball(5e-324),
-        Ball(1e-200),
-        Ball(1e200),
-        Ball(1.7e308),
-    ],
-    ids=lambda domain: str(domain.as_record()),
-)
-def test_an_extreme_domain_is_checked_without_a_crash(domain: Domain, biased: Forgery) -> None:
-    biased.move_to(domain)
-    assert biased.check().failures
+@pytest.mark.parametrize("value", [0.0, 5e-324, 1e-200, 1e200, 1.7e308])
+@pytest.mark.parametrize("kind", ["ball", "box", "point", "rmsnorm", "layernorm"])
+def test_an_extreme_domain_is_refused_or_proves_less(kind: str, value: float, biased: Forgery) -> None:
+    record = {
+        "ball": {"radius": value.hex()},
+        "box": {"lo": (-value).hex(), "hi": value.hex()},
+        "point": {"lo": value.hex(), "hi": value.hex()},
+        "rmsnorm": {"gain": value.hex(), "shift": "0x0p0"},
+        "layernorm": {"gain": value.hex(), "shift": (-value).hex()},
+    }[kind]
+    biased.move_to({"kind": "box" if kind == "point" else kind} | record)
+    try:
+        failures = biased.check().failures
+    except BundleError:
+        return
+    assert failures
 
 
 @pytest.mark.parametrize("sha256", [None, "", 0, [], "0" * 64])
@@ -687,7 +691,7 @@ PLAUSIBLE = st.one_of(
         st.tuples(st.integers(0, 39), st.sampled_from(FIELDS), PLAUSIBLE), min_size=1, max_size=6
     ),
 )
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 def test_plausible_lies_prove_nothing_false(
     name: str, changes: list[tuple[int, str, Any]], forgeries: dict[str, Forgery]
 ) -> None:
@@ -704,7 +708,7 @@ def test_plausible_lies_prove_nothing_false(
     file=st.sampled_from(["manifest.json", "verdicts.jsonl", "evidence.npz"]),
     flips=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=3),
 )
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 def test_flipped_bytes_prove_nothing_false(
     name: str, file: str, flips: list[tuple[float, int]], forgeries: dict[str, Forgery]
 ) -> None:
@@ -721,7 +725,7 @@ def test_flipped_bytes_prove_nothing_false(
     array=st.sampled_from(["centre", "points32", "points64", "certificate_weights", "certificate_classes"]),
     flips=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=3),
 )
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 def test_flipped_bytes_inside_arrays_prove_nothing_false(
     name: str, array: str, flips: list[tuple[float, int]], forgeries: dict[str, Forgery]
 ) -> None:
@@ -733,6 +737,32 @@ def test_flipped_bytes_inside_arrays_prove_nothing_false(
     for where, byte in flips:
         content[int(where * len(content))] = byte
     changed = np.frombuffer(bytes(content), arrays[array].dtype).reshape(arrays[array].shape)
+    forgery.write_arrays(arrays | {array: changed})
+    forgery.check_or_refuse()
+
+
+INTEGERS = (
+    "certificate_start", "certificate_classes", "certificate_basis", "coordinate_start", "coordinates",
+    "tie_start", "tie_classes",
+)  # fmt: skip
+
+
+@given(
+    name=st.sampled_from(["biased", "unbiased", "narrow"]),
+    array=st.sampled_from(INTEGERS),
+    changes=st.lists(
+        st.tuples(st.floats(0, 1, exclude_max=True), st.integers(-2, 50)), min_size=1, max_size=4
+    ),
+)
+@settings(max_examples=80, deadline=None, derandomize=True)
+def test_other_integers_prove_nothing_false(
+    name: str, array: str, changes: list[tuple[float, int]], forgeries: dict[str, Forgery]
+) -> None:
+    forgery = forgeries[name]
+    arrays = forgery.arrays()
+    changed = arrays[array].astype(np.int64)
+    for where, value in changes:
+        changed[int(where * len(changed)) : int(where * len(changed)) + 1] = value
     forgery.write_arrays(arrays | {array: changed})
     forgery.check_or_refuse()
 

@@ -8,10 +8,14 @@ untrusted input to whoever reads it.
 from __future__ import annotations
 
 import json
+import lzma
 import math
 import os
 import platform
+import struct
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
@@ -23,13 +27,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.domain import Domain, domain_from_record
-from argmaxable.errors import BundleError
+from argmaxable.errors import BundleError, DomainError
 from argmaxable.result import Result
 from argmaxable.verdict import Certificate, OwnDirection, Point, Status, Verdict, Witness
 from argmaxable.version import VERSION
 
 FORMAT = "argmaxable-proofs-1"
 _MANIFEST, _VERDICTS, _EVIDENCE = "manifest.json", "verdicts.jsonl", "evidence.npz"
+# What numpy, zipfile and the decompressors raise for archives that are cut short, damaged, encrypted
+# or lie about their sizes.
+_UNREADABLE = (
+    *(
+        OSError,
+        KeyError,
+        ValueError,
+        EOFError,
+        TypeError,
+        AttributeError,
+        RuntimeError,
+        MemoryError,
+        OverflowError,
+    ),
+    *(SyntaxError, tokenize.TokenError, struct.error, zlib.error, lzma.LZMAError, zipfile.BadZipFile),
+)
+# What a line raises that is not JSON, or not of the form expected.
+_MALFORMED = (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError)
 # Claims keep four digits: short, and weak enough to be proven again on a machine that sums in
 # another order.
 _DOWN, _UP = Context(prec=4, rounding=ROUND_FLOOR), Context(prec=4, rounding=ROUND_CEILING)
@@ -111,7 +133,8 @@ def write_bundle(result: Result, folder: str | os.PathLike[str]) -> None:
             json.dumps(_line(verdict, evidence), ensure_ascii=False, separators=(",", ":"))
             for verdict in result.verdicts
         ]
-        (folder / _VERDICTS).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        # Backslashes keep the lone surrogates that a label may hold, as JSON's own escapes.
+        (folder / _VERDICTS).write_text("\n".join(lines) + "\n", encoding="utf-8", errors="backslashreplace")
         np.savez_compressed(folder / _EVIDENCE, allow_pickle=False, **_arrays(result, evidence))
         manifest = json.dumps(_manifest(result), indent=2, ensure_ascii=False)
         (folder / _MANIFEST).write_text(manifest + "\n", encoding="utf-8")
@@ -212,8 +235,16 @@ def read_bundle(folder: str | os.PathLike[str]) -> Bundle:
     certificates = list(_certificates(arrays))
     ties = [tuple(group.tolist()) for group in _slices(arrays["tie_start"], arrays["tie_classes"])]
     claims = tuple(_claims(folder, arrays, certificates, ties))
-    domain = domain_from_record(manifest["domain"])
-    return Bundle(manifest, domain, arrays["centre"].astype(np.float64), claims)
+    try:
+        domain = domain_from_record(manifest["domain"])
+    except DomainError as error:
+        raise BundleError(f"{folder / _MANIFEST}: {error}") from error
+    return Bundle(manifest, domain, _as_float64(arrays["centre"]), claims)
+
+
+def _as_float64(array: NDArray[Any]) -> NDArray[np.float64]:
+    with np.errstate(invalid="ignore", over="ignore"):  # signalling NaNs; refused when checked
+        return array.astype(np.float64)
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
@@ -223,7 +254,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         raise BundleError(
             f"{folder} is no proof bundle: can't read {_MANIFEST} ({error.strerror})."
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BundleError(f"{folder / _MANIFEST} is not valid JSON: {error}.") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise BundleError(f"{folder / _MANIFEST} is not of the format {FORMAT}.")
@@ -236,7 +267,8 @@ def _read_arrays(folder: Path) -> dict[str, NDArray[Any]]:
     path = folder / _EVIDENCE
     arrays: dict[str, NDArray[Any]] = {}
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # numpy leaves a file it opened itself open when the archive is broken.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             for name, (kind, dimensions) in _ARRAYS.items():
                 array = archive[name]
                 if array.dtype.kind not in kind or array.ndim != dimensions:
@@ -244,7 +276,7 @@ def _read_arrays(folder: Path) -> dict[str, NDArray[Any]]:
                         f"{path}: array '{name}' has dtype {array.dtype}, {array.ndim} dimensions."
                     )
                 arrays[name] = array
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except _UNREADABLE as error:
         raise BundleError(f"{path} can't be read: {error}.") from error
     return arrays
 
@@ -271,7 +303,7 @@ def _certificates(arrays: dict[str, NDArray[Any]]) -> Iterator[Certificate]:
     features = len(arrays["centre"])
     for k in range(len(classes)):
         chosen = None if len(coordinates[k]) == features else coordinates[k].astype(np.intp)
-        yield Certificate(classes[k].astype(np.intp), weights[k].astype(np.float64), int(basis[k]), chosen)
+        yield Certificate(classes[k].astype(np.intp), _as_float64(weights[k]), int(basis[k]), chosen)
 
 
 def _claims(
@@ -286,7 +318,7 @@ def _claims(
             for number, line in enumerate(lines, 1):
                 try:
                     yield _claim(json.loads(line), arrays, certificates, ties)
-                except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
+                except _MALFORMED as error:
                     raise BundleError(f"{path}, line {number}: {error!r}.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise BundleError(f"{path} can't be read: {error}.") from error
@@ -324,7 +356,7 @@ def _claim(
 
 def _point(arrays: dict[str, NDArray[Any]], name: str, number: Any) -> NDArray[np.float64]:
     shelf = arrays["points32" if name == "point32" else "points64"]
-    return np.asarray(shelf[_integer(number, 0, len(shelf))], np.float64)
+    return _as_float64(shelf[_integer(number, 0, len(shelf))])
 
 
 def _integer(value: Any, low: int, high: int) -> int:

@@ -26,6 +26,8 @@ Ids = NDArray[np.intp]
 # Half-width of the box that stands in for an unbounded domain, in units of the largest score
 # offset over the typical row; retried larger when a class stays undecided.
 _FIRST_REACH = 1e4
+# Norms from here to its inverse leave float32 room for squares and products.
+_SMALL = 2.0**-40
 # Rows compared at a time when looking for features that never vary.
 _BLOCK_ROWS = 1024
 # Keeps a scaled point inside a curved domain in spite of rounding.
@@ -35,6 +37,8 @@ _INSIDE = 1 - 1e-12
 @dataclass(frozen=True, eq=False)
 class Chart:
     """Rows (classes × kept features) and biases in coordinates of z, and the set z ranges over.
+
+    Rows and biases of extreme size are multiplied by `scale`, a power of two, which moves no argmax.
 
     `usable` classes count as rivals, `ignored` ones do not: another class stands for them.
     """
@@ -52,6 +56,7 @@ class Chart:
     hi: Vector
     radius: float | None
     is_cone: bool
+    scale: float
 
     @property
     def size(self) -> int:
@@ -86,7 +91,7 @@ class Chart:
 
     def rows(self, ids: Ids) -> Matrix:
         """The chosen rows in float64 (n × kept features), centred."""
-        return self.coordinates(self.head.rows(ids) - self.centre)
+        return self.coordinates(self.head.rows(ids) - self.centre) * self.scale
 
     def lengths(self) -> Vector:
         """Norms of all rows, roughly."""
@@ -143,10 +148,12 @@ def chart_of(checker: Checker, *, ignored: Ids | None = None, reach: float = 1.0
     `reach` widens the stand-in for an unbounded domain.
     """
     head, domain = checker.head, checker.domain
-    biases = _chart_biases(checker)
+    scale = _scale(checker)
+    with np.errstate(over="ignore", under="ignore"):
+        biases = _chart_biases(checker) * scale
     kept = _kept_features(checker)
     is_cone = bool((biases == biases[0]).all()) and _has_origin(domain)
-    rows32 = _chart_rows32(checker, kept)
+    rows32 = _chart_rows32(checker, kept, scale)
     lo, hi, radius = _search_set(domain, head.features, rows32, biases, is_cone, reach)
     biases32 = biases.astype(np.float32)
     ignored = np.empty(0, np.intp) if ignored is None else ignored
@@ -154,6 +161,7 @@ def chart_of(checker: Checker, *, ignored: Ids | None = None, reach: float = 1.0
     return Chart(
         head, domain, checker.centre, rows32, biases, biases32,
         np.setdiff1d(np.arange(head.classes), ignored), ignored, kept, lo[kept], hi[kept], radius, is_cone,
+        scale,
     )  # fmt: skip
 
 
@@ -172,7 +180,7 @@ def _chart_biases(checker: Checker) -> Vector:
     elif isinstance(domain, Box):
         lo, hi = domain.bounds(head.features)
         fixed = np.where(lo == hi, lo, 0.0)
-    biases = head.biases()
+    biases = checker.scores.biases if head.has_bias else np.zeros(head.classes)
     if fixed.any():
         biases = biases + (head.rows(slice(None)) - checker.centre) @ fixed
     middle = (biases.max() / 2 + biases.min() / 2) if (biases != biases[0]).any() else biases[0]
@@ -191,16 +199,34 @@ def _kept_features(checker: Checker) -> Ids:
         varies &= lo < hi
     if isinstance(domain, LayerNorm):
         varies[:] = True
-    kept = np.flatnonzero(varies)
-    return kept if len(kept) else np.arange(1)
+    return np.flatnonzero(varies)
 
 
-def _chart_rows32(checker: Checker, kept: Ids) -> NDArray[np.float32]:
-    if not isinstance(checker.domain, RMSNorm | LayerNorm):
-        rows32 = checker.rows32
-        return rows32 if len(kept) == checker.head.features else np.ascontiguousarray(rows32[:, kept])
-    rows = _in_chart(checker.domain, checker.rows32.astype(np.float64))
-    return np.ascontiguousarray(rows[:, kept], np.float32)
+def _chart_rows32(checker: Checker, kept: Ids, scale: float) -> NDArray[np.float32]:
+    head = checker.head
+    if scale == 1.0 and not isinstance(checker.domain, RMSNorm | LayerNorm):
+        # The checker's own copy will do: large heads are not stored twice.
+        rows32 = checker.scores.rows32
+        return rows32 if len(kept) == head.features else np.ascontiguousarray(rows32[:, kept])
+    rows32 = np.empty((head.classes, len(kept)), np.float32)
+    for first in range(0, head.classes, _BLOCK_ROWS):
+        rows = head.rows(slice(first, first + _BLOCK_ROWS)) - checker.centre
+        with np.errstate(under="ignore"):
+            rows32[first : first + _BLOCK_ROWS] = _in_chart(checker.domain, rows)[:, kept] * scale
+    return rows32
+
+
+def _scale(checker: Checker) -> float:
+    """1 for ordinary heads; otherwise the power of two that brings the largest weight near 1."""
+    largest = float(checker.scores.norms.max())
+    if _SMALL <= largest <= 1 / _SMALL:
+        return 1.0
+    head = checker.head
+    largest = 0.0
+    for first in range(0, head.classes, _BLOCK_ROWS):
+        rows = head.rows(slice(first, first + _BLOCK_ROWS)) - checker.centre
+        largest = max(largest, float(np.abs(rows).max()))
+    return math.ldexp(1.0, -max(-1000, min(1000, math.frexp(largest)[1]))) if largest > 0 else 1.0
 
 
 def _has_origin(domain: Domain) -> bool:

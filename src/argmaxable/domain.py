@@ -254,4 +254,6 @@ def _record(array: Vector) -> str | list[str]:
 def _from_record(record: str | list[str]) -> ArrayLike:
     if isinstance(record, str):
         return float.fromhex(record)
+    if not isinstance(record, list):
+        raise TypeError(f"{record!r} is no list")
     return [float.fromhex(value) for value in record]

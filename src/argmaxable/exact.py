@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -28,7 +30,7 @@ class Dyadic:
         whole = np.asarray((mantissa * 2.0**53).astype(np.int64))
         used = whole != 0
         if not used.any():
-            return Dyadic(whole.astype(object), 0)
+            return _dyadic(whole, 0)
         # frexp of the lowest set bit (an exact power of two) counts the trailing zeros.
         trailing = np.frexp((whole & -whole).astype(np.float64))[1] - 1
         lowest = int((exponent + trailing)[used].min())
@@ -36,8 +38,8 @@ class Dyadic:
         whole = whole >> np.maximum(-shift, 0)
         left = np.maximum(shift, 0)
         if left.max() <= _SAFE_SHIFT:
-            return Dyadic((whole << left).astype(object), lowest - 53)
-        return Dyadic(whole.astype(object) << left.astype(object), lowest - 53)
+            return _dyadic(whole << left, lowest - 53)
+        return _dyadic(whole.astype(object) << left.astype(object), lowest - 53)
 
     def __add__(self, other: Dyadic) -> Dyadic:
         exponent = min(self.exponent, other.exponent)
@@ -69,18 +71,19 @@ class Dyadic:
         return Fraction(int(self.integers[()])) * Fraction(2) ** self.exponent
 
     def _scaled_to(self, exponent: int) -> NDArray[Any]:
-        return np.asarray(self.integers * (1 << (self.exponent - exponent)), dtype=object)
+        return np.asarray(self.integers * (1 << (self.exponent - exponent))).astype(object)
 
 
 def _dyadic(integers: Any, exponent: int) -> Dyadic:
-    # NumPy hands single objects back bare; keep them arrays without dimensions.
-    return Dyadic(np.asarray(integers, dtype=object), exponent)
+    # NumPy hands single objects back bare; keep them arrays without dimensions. astype makes Python
+    # integers of NumPy's, which would wrap.
+    return Dyadic(np.asarray(integers).astype(object), exponent)
 
 
 def round_down(value: Fraction) -> float:
     """The largest float that is not above the value."""
     nearest = _to_float(value)
-    return nearest if nearest <= value else float(np.nextafter(nearest, -np.inf))
+    return nearest if nearest <= value else math.nextafter(nearest, -math.inf)
 
 
 def round_up(value: Fraction) -> float:
@@ -92,4 +95,4 @@ def _to_float(value: Fraction) -> float:
     try:
         return float(value)
     except OverflowError:
-        return np.finfo(np.float64).max if value > 0 else -np.inf
+        return sys.float_info.max if value > 0 else -math.inf

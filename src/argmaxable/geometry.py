@@ -35,7 +35,9 @@ def contains(domain: Domain, points: Matrix) -> NDArray[np.bool_]:
     if isinstance(domain, Everywhere):
         return np.asarray(inside)
     features = points.shape[1]
-    limit = float(features) if not isinstance(domain, Ball) else domain.radius**2 * (1 - 4 * UNIT)
+    limit = (
+        float(features) if not isinstance(domain, Ball) else domain.radius * domain.radius * (1 - 4 * UNIT)
+    )
     with np.errstate(over="ignore", invalid="ignore"):
         squares = (points * points).sum(axis=1)
     surely = squares * (1 + gamma(features + 4)) + features * TINY <= limit
@@ -70,7 +72,8 @@ def place(domain: Domain, points: Matrix) -> tuple[Matrix, Matrix]:
         centred = points - points.mean(axis=1, keepdims=True)
         spread = spread + spread.mean(axis=1, keepdims=True)
     x = gain * centred + shift
-    error = gamma(features + 8) * (np.abs(gain) * spread + np.abs(shift)) + features * TINY
+    error = gamma(features + 8) * (np.abs(gain) * spread + np.abs(shift))
+    error = error + features * TINY * (1 + np.abs(gain))  # underflow, magnified by the gain
     return x, error
 
 

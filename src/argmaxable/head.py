@@ -65,6 +65,39 @@ class Head:
         object.__setattr__(self, "labels", _validated_labels(labels, classes))
         object.__setattr__(self, "name", name)
 
+    @staticmethod
+    def from_linear(layer: Any, labels: Sequence[object] | None = None, *, name: str | None = None) -> Head:
+        """The head in a `torch.nn.Linear`, or in anything else with a `weight` and perhaps a `bias`.
+
+        The head shares the layer's memory: train on, and it changes. Raises HeadError.
+        """
+        weight, bias = getattr(layer, "weight", None), getattr(layer, "bias", None)
+        kind = type(layer).__name__
+        if weight is None:
+            raise HeadError(f"{kind} has no weight. Pass the output layer itself, e.g. model.lm_head.")
+        return Head(_as_array(weight), None if bias is None else _as_array(bias), labels, name=name or kind)
+
+    @staticmethod
+    def from_sklearn(classifier: Any, *, name: str | None = None) -> Head:
+        """The head of a fitted linear classifier of scikit-learn, or of a pipeline that ends in one.
+
+        A classifier with two classes stores one row w and answers the second class where w·x + b > 0; its
+        head has the rows 0 and w. Raises HeadError when the prediction is no argmax of a linear layer.
+        """
+        while hasattr(classifier, "steps"):
+            classifier = classifier.steps[-1][1]
+        kind = type(classifier).__name__
+        weight, bias = _linear_parts(classifier)
+        classes = len(classifier.classes_)
+        if classes == 2 and len(weight) == 1:
+            weight, bias = (np.concatenate([np.zeros_like(part), part]) for part in (weight, bias))
+        if classes != len(weight):
+            raise HeadError(
+                f"{kind} has {len(weight)} rows of coefficients for {classes} classes, so its prediction is "
+                "no argmax over them. Fit a one-vs-rest or multinomial model."
+            )
+        return Head(weight, bias, classifier.classes_, name=name or kind)
+
     @property
     def classes(self) -> int:
         return int(self.weight.shape[0])
@@ -108,6 +141,37 @@ def _little_endian_bytes(array: NDArray[Any]) -> bytes:
     # Same-width integers carry the bits of every float dtype, bfloat16 included.
     bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
     return bits.astype(bits.dtype.newbyteorder("<"), copy=False).tobytes()
+
+
+def _as_array(tensor: Any) -> NDArray[Any]:
+    """A tensor of PyTorch, which need not be imported for that, or any other array."""
+    if hasattr(tensor, "detach"):
+        tensor = tensor.detach().cpu()
+        if str(tensor.dtype) == "torch.bfloat16":  # NumPy has none; by way of float32 no bit is lost
+            return np.asarray(tensor.float().numpy(), ml_dtypes.bfloat16)
+        tensor = tensor.numpy()
+    return np.asarray(tensor)
+
+
+def _linear_parts(classifier: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Coefficients (rows × features) and intercepts (rows) of a scikit-learn classifier."""
+    kind = type(classifier).__name__
+    if not hasattr(classifier, "classes_"):
+        raise HeadError(f"{kind} has no classes_: it is no classifier, or not fitted yet. Call fit first.")
+    # Where several labels can hold at once, each row is decided by itself.
+    binarizer = getattr(classifier, "label_binarizer_", getattr(classifier, "_label_binarizer", None))
+    if getattr(binarizer, "y_type_", "").startswith("multilabel"):
+        raise HeadError(f"{kind} was fitted to several labels at once: it takes no argmax.")
+    if hasattr(classifier, "label_binarizer_"):  # OneVsRestClassifier
+        parts = [_linear_parts(each) for each in classifier.estimators_]
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+    # SVC compares classes in pairs, which vote; three classes make three pairs.
+    votes = hasattr(classifier, "support_vectors_") and len(classifier.classes_) > 2
+    if votes or not hasattr(classifier, "coef_"):
+        raise HeadError(f"{kind} is no linear classifier with a row of coefficients (coef_) for each class.")
+    weight = classifier.coef_.toarray() if hasattr(classifier.coef_, "toarray") else classifier.coef_
+    weight = np.atleast_2d(weight)
+    return weight, np.broadcast_to(np.asarray(classifier.intercept_, weight.dtype).reshape(-1), len(weight))
 
 
 def _as_floats(values: ArrayLike, what: str) -> NDArray[Any]:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.check import Bound, Checker, Gaps, require, rival_certificate
+from argmaxable.check import Bound, Checker, require, rival_certificate
 from argmaxable.prove.twins import Twins
+from argmaxable.scores import Gaps
 from argmaxable.verdict import (
     Certificate,
     Method,
@@ -78,10 +79,10 @@ class Ledger:
         self, classes: Ids, gaps: Gaps, witnesses: list[Witness], method: Method
     ) -> NDArray[np.bool_]:
         """Enter checked points; returns which of them settle their class."""
-        settles = (gaps.lower > 0) | (self.is_tied(classes) & (gaps.lower == 0))
+        settles = gaps.settle(self.is_tied(classes))
         for k, class_id in enumerate(classes.tolist()):
             entry = self.entries[class_id]
-            if gaps.lower[k] <= entry.lower:
+            if gaps.lower[k] <= entry.lower and not settles[k]:
                 continue
             entry.lower, entry.witness = float(gaps.lower[k]), witnesses[k]
             if settles[k]:
@@ -89,7 +90,7 @@ class Ledger:
                 entry.certificate = rival_certificate(int(gaps.rival[k])) if gaps.rival[k] >= 0 else None
                 self.open[class_id] = False
                 self.found += 1
-        return np.asarray(settles)
+        return settles
 
     def enter_bound(self, class_id: int, bound: Bound, certificate: Certificate, method: Method) -> None:
         """Enter a checked certificate that proves the class unargmaxable."""
@@ -136,16 +137,18 @@ class Ledger:
 
     def _twin_verdict(self, class_id: int, best: int) -> Verdict:
         """A class whose row another one shares with at least its bias."""
-        entry, group = self.entries[best], self.twins.ties.get(best, ())
-        if class_id not in group:
-            return self._build(class_id, self._beaten_by(class_id, best), ())
+        first = int(self.twins.tied_to[class_id])
+        entry, group = self.entries[best], self.twins.ties.get(first, ())
+        if first != best:  # the other one has the larger bias
+            return self._build(class_id, self._beaten_by(class_id, best), group)
         if entry.upper <= 0:  # what dominates one of them dominates all
             return self._build(class_id, entry, group)
         return self._tied_verdict(class_id, entry, group)
 
     def _tied_verdict(self, class_id: int, entry: Entry, group: tuple[int, ...]) -> Verdict:
         tied = self._beaten_by(class_id, group[1] if class_id == group[0] else group[0])
-        tied.lower, tied.witness = min(entry.lower, 0.0), entry.witness
+        if entry.method is not Method.NONE:  # known to reach the top; otherwise only unargmaxable
+            tied.lower, tied.witness = 0.0, entry.witness
         return self._build(class_id, tied, group)
 
     def _beaten_by(self, class_id: int, twin: int) -> Entry:

@@ -32,6 +32,8 @@ def random_head(
     """A head with independent entries (float32)."""
     if classes < 1 or features < 1:
         raise InputError(f"a head needs at least one class and one feature, found {classes} × {features}.")
+    if seed < 0:
+        raise InputError(f"a seed can't be negative, found {seed}.")
     generator = np.random.default_rng(seed)
 
     def draw(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from argmaxable.bundle import Bundle, Claim
 from argmaxable.check import Checker
-from argmaxable.errors import BundleError
+from argmaxable.errors import BundleError, DomainError
 from argmaxable.head import Head
 from argmaxable.verdict import Point, Status, status_of
 
@@ -48,14 +48,17 @@ def recheck(bundle: Bundle, head: Head) -> Recheck:
         )
     if len(bundle.centre) != head.features or not np.isfinite(bundle.centre).all():
         raise BundleError("the bundle's centre does not fit the head.")
-    checker = Checker(head, bundle.domain, centre=bundle.centre)
+    try:
+        checker = Checker(head, bundle.domain, centre=bundle.centre)
+    except DomainError as error:
+        raise BundleError(f"the bundle's domain does not fit the head: {error}") from error
     failures = {failure.class_id: failure for failure in _failures(checker, bundle.claims)}
     undecided = sum(1 for claim in bundle.claims if claim.status is Status.UNDECIDED)
     decided = {claim.class_id for claim in bundle.claims if claim.status is not Status.UNDECIDED}
     return Recheck(
         proven=len(decided - failures.keys()),
         undecided=undecided,
-        missing=head.classes - len({claim.class_id for claim in bundle.claims}),
+        missing=head.classes - len({c.class_id for c in bundle.claims if c.class_id < head.classes}),
         failures=tuple(failures.values()),
     )
 
@@ -70,9 +73,13 @@ def _failures(checker: Checker, claims: tuple[Claim, ...]) -> Iterable[Failure]:
             yield Failure(claim.class_id, why)
         else:
             sound.append(claim)
+    # First, because members of a tie group share what is proven for one of them.
+    untied = list(_failed_ties(checker.head, [claim for claim in sound if claim.tie_group]))
+    yield from untied
+    strangers = {failure.class_id for failure in untied}
+    sound = [claim for claim in sound if claim.class_id not in strangers]
     yield from _failed_lower_bounds(checker, [claim for claim in sound if claim.lower > -math.inf])
     yield from _failed_upper_bounds(checker, [claim for claim in sound if claim.upper < math.inf])
-    yield from _failed_ties(checker.head, [claim for claim in sound if claim.tie_group])
 
 
 def _malformed(claim: Claim, head: Head, seen: set[int]) -> str:
@@ -149,15 +156,19 @@ def _failed_upper_bounds(checker: Checker, claims: list[Claim]) -> Iterable[Fail
 
 
 def _failed_ties(head: Head, claims: list[Claim]) -> Iterable[Failure]:
-    biases = head.biases()
+    members: dict[int, frozenset[int]] = {}
     for claim in claims:
-        first = claim.tie_group[0]
-        member = claim.class_id in claim.tie_group
-        same = (
-            member
-            and first < head.classes
-            and biases[first] == biases[claim.class_id]
-            and bool((head.weight[first] == head.weight[claim.class_id]).all())
-        )
-        if not same:
+        group = claim.tie_group
+        if id(group) not in members:
+            members[id(group)] = frozenset(group if _are_identical(head, group) else ())
+        if claim.class_id not in members[id(group)]:
             yield Failure(claim.class_id, "it is not identical with the classes it is said to tie with")
+
+
+def _are_identical(head: Head, group: tuple[int, ...]) -> bool:
+    if not all(0 <= member < head.classes for member in group):
+        return False
+    ids = np.array(group)
+    return bool(
+        (head.weight[ids] == head.weight[ids[0]]).all() and (head.biases(ids) == head.biases(ids)[0]).all()
+    )

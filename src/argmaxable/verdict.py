@@ -105,7 +105,7 @@ class Verdict:
     @property
     def is_tied(self) -> bool:
         """Unargmaxable for no other reason than classes with the same weights and bias."""
-        return bool(self.tie_group) and self.lower >= 0
+        return bool(self.tie_group) and self.method is Method.TWIN and self.lower >= 0
 
 
 def status_of(lower: float, upper: float) -> Status:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,13 +12,26 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from onnxruntime.quantization import (
+    CalibrationDataReader,
+    QuantFormat,
+    QuantType,
+    quantize_dynamic,
+    quantize_static,
+)
 
+from argmaxable.domain import Box
 from argmaxable.errors import LoadError
 from argmaxable.load import load_head
+from argmaxable.load.onnx import find
+from argmaxable.load.registry import ReadOptions
 
 CLASSES, FEATURES = 6, 4
 WEIGHT = np.random.default_rng(0).normal(size=(CLASSES, FEATURES)).astype(np.float32)
@@ -138,6 +153,37 @@ BIASED = [
         ],
         LINEAR,
     ),
+    Variant(
+        "convolution",
+        [node("Reshape", "x image", "i"), node("Conv", "i W b", "z"), node("Flatten", "z", "y")],
+        {"W": WEIGHT[:, :, None, None], "b": BIAS, "image": integers(1, FEATURES, 1, 1)},
+    ),
+    Variant(
+        "convolution over one axis, bias added",
+        [
+            node("Reshape", "x image", "i"),
+            node("Conv", "i W", "c"),
+            node("Add", "c b", "z"),
+            node("Softmax", "z", "y", axis=1),
+        ],
+        {"W": WEIGHT[:, :, None], "b": BIAS[:, None], "image": integers(1, FEATURES, 1)},
+    ),
+    Variant(
+        "mean of a convolution's logits",
+        [
+            node("Reshape", "x image", "i"),
+            node("Conv", "i W b", "c"),
+            node("GlobalAveragePool", "c", "z"),
+            node("Softmax", "z", "y", axis=1),
+        ],
+        {"W": WEIGHT[:, :, None, None], "b": BIAS, "image": integers(1, FEATURES, 1, 1)},
+    ),
+    Variant(
+        "bias as a column",
+        [node("Reshape", "column row", "b"), *linear("y")],
+        {"W": BY_FEATURE, "column": BIAS[:, None], "row": integers(1, -1)},
+    ),
+    after_linear("temperature", node("Div", "z T", "t"), node("Softmax", "t", "y"), T=np.float32(0.7)),
     after_linear("softmax", node("Softmax", "z", "y", axis=-1)),
     after_linear("log softmax", node("LogSoftmax", "z", "y", axis=-1)),
     after_linear("log of softmax", node("Softmax", "z", "p", axis=-1), node("Log", "p", "y")),
@@ -369,17 +415,55 @@ def test_a_bias_of_another_size_is_refused(tmp_path: Path) -> None:
         load_head(save(tmp_path, two_layers()), bias_tensor="c")
 
 
-def test_a_quantised_tensor_is_refused(tmp_path: Path) -> None:
+def test_a_quantised_tensor_without_scale_is_refused(tmp_path: Path) -> None:
     model = build([node("MatMul", "x W", "y")], {"W": np.ones((FEATURES, CLASSES), np.int8)})
-    with pytest.raises(LoadError, match=r"'W' has type INT8; expected FLOAT16.*scales"):
+    with pytest.raises(LoadError, match=r"'W' has type int8; expected float16.*scales"):
         load_head(save(tmp_path, model))
 
 
-@pytest.mark.parametrize("factor", ["alpha", "beta"])
-def test_a_scaled_gemm_is_refused(tmp_path: Path, factor: str) -> None:
-    model = build([node("Gemm", "x W b", "y", **{factor: 2.0})], LINEAR)
-    with pytest.raises(LoadError, match="uses 'W' has alpha or beta other than 1"):
-        load_head(save(tmp_path, model))
+@pytest.mark.parametrize(("alpha", "beta"), [(2.0, 1.0), (1.0, 0.25), (-0.5, 4.0), (1.0, 0.0)])
+def test_a_gemm_scaled_by_powers_of_two_keeps_its_dtype(tmp_path: Path, alpha: float, beta: float) -> None:
+    head = load_head(save(tmp_path, build([node("Gemm", "x W b", "y", alpha=alpha, beta=beta)], LINEAR)))
+    assert same_bits(head.weight, WEIGHT * np.float32(alpha))
+    assert head.bias is not None
+    assert np.array_equal(head.bias, BIAS * np.float32(beta))
+
+
+def test_a_gemm_scaled_by_other_factors_is_exact_in_float64(tmp_path: Path) -> None:
+    factor = float(np.float32(0.1))
+    head = load_head(save(tmp_path, build([node("Gemm", "x W b", "y", alpha=factor, beta=factor)], LINEAR)))
+    assert same_bits(head.weight, WEIGHT.astype(np.float64) * factor)
+    assert same_bits(head.bias, BIAS.astype(np.float64) * factor)
+
+
+def test_a_factor_that_would_round_float64_weights_is_refused(tmp_path: Path) -> None:
+    constants = {name: array.astype(np.float64) for name, array in LINEAR.items()}
+    path = save(tmp_path, build([node("Gemm", "x W b", "y", alpha=0.1)], constants))
+    with pytest.raises(LoadError, match=r"multiplying float64 values by 0\.1.* would round them"):
+        load_head(path)
+
+
+@pytest.mark.parametrize("stored", [np.float16, ml_dtypes.bfloat16])
+def test_a_weight_that_is_widened_comes_back_as_stored(tmp_path: Path, stored: Any) -> None:
+    nodes = [node("Cast", "V", "W", to=TensorProto.FLOAT), *linear("y")]
+    head = load_head(save(tmp_path, build(nodes, {"V": BY_FEATURE.astype(stored), "b": BIAS})))
+    assert same_bits(head.weight, WEIGHT.astype(stored))
+
+
+def test_a_weight_that_is_narrowed_comes_back_rounded_as_the_model_rounds_it(tmp_path: Path) -> None:
+    nodes = [
+        node("Cast", "V", "U", to=TensorProto.FLOAT16),
+        node("Cast", "U", "W", to=TensorProto.FLOAT),
+        *linear("y"),
+    ]
+    head = load_head(save(tmp_path, build(nodes, {"V": BY_FEATURE, "b": BIAS})))
+    assert same_bits(head.weight, WEIGHT.astype(np.float16))
+
+
+def test_a_weight_that_is_cast_to_integers_is_refused(tmp_path: Path) -> None:
+    nodes = [node("Cast", "V", "W", to=TensorProto.INT32), *linear("y")]
+    with pytest.raises(LoadError, match="'V' is cast to int32, no type for weights"):
+        load_head(save(tmp_path, build(nodes, {"V": BY_FEATURE, "b": BIAS})))
 
 
 def test_two_biases_are_refused_unless_one_is_chosen(tmp_path: Path) -> None:
@@ -418,6 +502,45 @@ def test_labels_of_recognisers_are_taken_only_if_they_fit(
     assert load_head(save(tmp_path, build(linear("y"), LINEAR, character=character))).labels == labels
 
 
+@pytest.mark.parametrize(
+    "names", ["{0: 'a', 1: 'b', 2: 'c', 3: 'd', 4: 'e', 5: 'f'}", "['a', 'b', 'c', 'd', 'e', 'f']"]
+)
+def test_labels_of_ultralytics_are_read_as_data(tmp_path: Path, names: str) -> None:
+    model = build(linear("y"), LINEAR)
+    helper.set_model_props(model, {"names": names})
+    assert load_head(save(tmp_path, model)).labels == tuple("abcdef")
+
+
+@pytest.mark.parametrize(
+    "names", ["__import__('os').abort()", "{0: 'a'}", "(" * 5000, "{0: 1}", "\x00", "a" * 2**20]
+)
+def test_names_that_are_no_labels_are_left_out(tmp_path: Path, names: str) -> None:
+    model = build(linear("y"), LINEAR)
+    helper.set_model_props(model, {"names": names})
+    assert load_head(save(tmp_path, model)).labels is None
+
+
+def test_labels_are_found_beside_the_model(tmp_path: Path) -> None:
+    (tmp_path / "inference.yml").write_text("PostProcess:\n  character_dict:\n  - a\n  - b\n  - c\n  - '!'\n")
+    head = load_head(save(tmp_path, build(linear("y"), LINEAR)))
+    assert head.labels == ("<blank>", "a", "b", "c", "!", " ")
+
+
+def test_labels_are_found_above_a_folder_called_onnx(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(
+        json.dumps({"id2label": {str(n): f"class {n}" for n in range(CLASSES)}})
+    )
+    (tmp_path / "onnx").mkdir()
+    head = load_head(save(tmp_path / "onnx", build(linear("y"), LINEAR)))
+    assert head.labels == tuple(f"class {n}" for n in range(CLASSES))
+
+
+def test_the_models_own_labels_come_before_a_files(tmp_path: Path) -> None:
+    (tmp_path / "labels.txt").write_text("1\n2\n3\n4\n5\n6\n")
+    head = load_head(save(tmp_path, build(linear("y"), LINEAR, character="a\nb\nc\nd\ne\nf")))
+    assert head.labels == tuple("abcdef")
+
+
 def test_an_empty_label_list_does_not_name_the_only_class(tmp_path: Path) -> None:
     model = build([node("MatMul", "x W", "y")], {"W": BY_FEATURE[:, :1]}, character="")
     assert load_head(save(tmp_path, model)).labels is None
@@ -454,3 +577,335 @@ def test_a_tensor_with_bytes_missing_is_refused(tmp_path: Path) -> None:
     model.graph.initializer[0].raw_data = model.graph.initializer[0].raw_data[:-4]
     with pytest.raises(LoadError, match=r"'W' \(shape \(4, 6\)\) can't be read"):
         load_head(save(tmp_path, model))
+
+
+@pytest.mark.parametrize("dims", [(-1, 6), (4, -6), (0, 6), (2**40, 2**40), (4, 7)])
+def test_an_absurd_shape_is_refused(tmp_path: Path, dims: tuple[int, int]) -> None:
+    model = build(linear("y"), LINEAR)
+    model.graph.initializer[0].dims[:] = dims
+    with pytest.raises(LoadError, match="'W'"):
+        load_head(save(tmp_path, model))
+
+
+def test_an_unknown_type_of_numbers_is_refused(tmp_path: Path) -> None:
+    model = build(linear("y"), LINEAR)
+    model.graph.initializer[0].data_type = 999
+    with pytest.raises(LoadError, match=r"type 999 .*no array of numbers"):
+        load_head(save(tmp_path, model))
+
+
+def test_a_file_too_large_for_protobuf_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "model.onnx").open("wb") as file:
+        file.truncate(2**33)  # sparse: takes no space
+    with pytest.raises(LoadError, match=r"8,589,934,592 bytes.*external data"):
+        load_head(tmp_path / "model.onnx")
+
+
+# ---------------------------------------------------------------------- data files
+
+
+def external(path: Path) -> onnx.ModelProto:
+    return onnx.load(path, load_external_data=False)
+
+
+def entry(tensor: TensorProto, key: str) -> Any:
+    return next(each for each in tensor.external_data if each.key == key)
+
+
+def test_two_tensors_in_one_data_file_are_told_apart_by_offset(tmp_path: Path) -> None:
+    path = save_with_external_data(tmp_path)
+    offsets = {int(entry(tensor, "offset").value) for tensor in external(path).graph.initializer}
+    assert len(offsets) == 2
+    assert same_bits(load_head(path).bias, BIAS)
+
+
+def test_a_length_that_is_missing_follows_from_the_shape(tmp_path: Path) -> None:
+    path = save_with_external_data(tmp_path)
+    model = external(path)
+    for tensor in model.graph.initializer:
+        tensor.external_data.remove(entry(tensor, "length"))
+    path.write_bytes(model.SerializeToString())
+    assert same_bits(load_head(path).weight, WEIGHT)
+
+
+def test_no_more_is_read_than_the_shape_needs(tmp_path: Path) -> None:
+    path = save_with_external_data(tmp_path)
+    model = external(path)
+    with (tmp_path / "model.data").open("r+b") as file:
+        file.truncate(2**40)  # sparse: takes no space, but could not be read at once
+    for tensor in model.graph.initializer:
+        entry(tensor, "length").value = str(2**39)
+    path.write_bytes(model.SerializeToString())
+    assert same_bits(load_head(path).weight, WEIGHT)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("offset", "-8"), ("offset", "x"), ("offset", "9999999"), ("length", "-1")]
+)
+def test_a_wrong_place_in_a_data_file_is_reported(tmp_path: Path, key: str, value: str) -> None:
+    path = save_with_external_data(tmp_path)
+    model = external(path)
+    for tensor in model.graph.initializer:
+        entry(tensor, key).value = value
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(LoadError, match=r"'W' .*can't be read"):
+        load_head(path)
+
+
+# ---------------------------------------------------------------------- If and several outputs
+
+
+def branch(name: str, nodes: Sequence[NodeProto], output: str, constants: Constants | None = None) -> Any:
+    tensors = [numpy_helper.from_array(array, key) for key, array in (constants or {}).items()]
+    outputs = [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)]
+    return helper.make_graph(list(nodes), name, [], outputs, tensors)
+
+
+def choice(then: Any, otherwise: Any, output: str = "y") -> list[NodeProto]:
+    """An If on the sign of the first feature, so that both branches can be run."""
+    return [
+        node("ReduceSum", "x", "total", keepdims=0),
+        node("Greater", "total nought", "condition"),
+        helper.make_node("If", ["condition"], [output], then_branch=then, else_branch=otherwise),
+    ]
+
+
+NOUGHT: Constants = {"nought": np.float32(0)}  # type: ignore[dict-item]  # a scalar array
+TWICE = [node("MatMul", "x W", "t"), node("Add", "t b", "out")]
+BRANCHES = {
+    "weights outside": (
+        choice(branch("then", TWICE, "out"), branch("else", TWICE, "out")),
+        {**LINEAR, **NOUGHT},
+    ),
+    "equal weights in both": (
+        choice(branch("then", TWICE, "out", LINEAR), branch("else", TWICE, "out", LINEAR)),
+        NOUGHT,
+    ),
+    "softmax after": (
+        [*choice(branch("then", TWICE, "out"), branch("else", TWICE, "out"), "z"), node("Softmax", "z", "y")],
+        {**LINEAR, **NOUGHT},
+    ),
+    "constants in both": (
+        choice(
+            branch("then", [constant_node("W", BY_FEATURE), constant_node("b", BIAS), *TWICE], "out"),
+            branch("else", [constant_node("W", BY_FEATURE), constant_node("b", BIAS), *TWICE], "out"),
+        ),
+        NOUGHT,
+    ),
+    "bias after": (
+        [
+            *choice(branch("then", TWICE[:1], "t"), branch("else", TWICE[:1], "t"), "z"),
+            node("Add", "z b", "y"),
+        ],
+        {**LINEAR, **NOUGHT},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+def test_a_head_inside_if_branches_is_found(tmp_path: Path, name: str) -> None:
+    nodes, constants = BRANCHES[name]
+    model = build(nodes, constants)
+    head = load_head(save(tmp_path, model))
+    assert same_bits(head.weight, WEIGHT)
+    assert same_bits(head.bias, BIAS)
+    for x in np.random.default_rng(3).normal(size=(10, FEATURES)).astype(np.float32):
+        (answer,) = ReferenceEvaluator(model).run(None, {"x": x[None]})
+        assert np.argmax(answer) == np.argmax(head.weight @ x + head.biases())
+
+
+def test_the_branch_that_has_a_head_is_taken(tmp_path: Path) -> None:
+    other = branch("else", [node("Relu", "x", "r"), node("Pad", "r pads", "out")], "out")
+    model = build(
+        choice(branch("then", TWICE, "out"), other), {**LINEAR, **NOUGHT, "pads": integers(0, 0, 0, 2)}
+    )
+    finding = find(save(tmp_path, model), ReadOptions())
+    assert same_bits(finding.head("h").weight, WEIGHT)
+    assert "only one branch leads to a linear layer" in finding.notes[0]
+
+
+def test_different_weights_of_one_name_in_two_branches_are_refused(tmp_path: Path) -> None:
+    then, otherwise = (
+        branch("then", TWICE, "out", LINEAR),
+        branch("else", TWICE, "out", {**LINEAR, "W": BY_FEATURE + 1}),
+    )
+    with pytest.raises(
+        LoadError, match=r"branches of an If .*different linear layers.*y/then_branch/W \(4, 6\)"
+    ):
+        load_head(save(tmp_path, build(choice(then, otherwise), NOUGHT)))
+
+
+def test_the_output_called_logits_is_taken_before_states(tmp_path: Path) -> None:
+    nodes = [node("Gemm", "x V", "present.0.key"), *linear("logits"), node("Relu", "x", "state")]
+    path = save(
+        tmp_path,
+        build(nodes, {**LINEAR, "V": BY_FEATURE[:, :FEATURES]}, outputs="present.0.key logits state"),
+    )
+    finding = find(path, ReadOptions())
+    assert same_bits(finding.head("h").weight, WEIGHT)
+    assert finding.notes == ("outputs that don't come from this layer: present.0.key, state",)
+    assert [other.name for other in finding.alternatives] == ["V"]
+
+
+# ---------------------------------------------------------------------- quantised
+
+
+STEPS = np.random.default_rng(4).integers(-128, 128, size=(FEATURES, CLASSES)).astype(np.int8)
+SCALES = np.random.default_rng(5).uniform(0.001, 0.1, size=CLASSES).astype(np.float32)
+ZEROS = np.random.default_rng(6).integers(-20, 20, size=CLASSES).astype(np.int8)
+
+
+@pytest.mark.parametrize("offset", [0, 128], ids=["int8", "uint8"])
+@pytest.mark.parametrize("zero_point", [True, False], ids=["zero point", "no zero point"])
+@pytest.mark.parametrize("per", ["tensor", "class", "class, by class"])
+def test_dequantised_weights_are_exact(tmp_path: Path, offset: int, zero_point: bool, per: str) -> None:
+    dtype = np.uint8 if offset else np.int8
+    steps, scales = (STEPS.astype(int) + offset).astype(dtype), SCALES if per != "tensor" else SCALES[0]
+    zeros = (ZEROS.astype(int) + offset).astype(dtype) if per != "tensor" else np.array(3 + offset, dtype)
+    expected = ((steps.astype(float) - (zeros if zero_point else 0)) * scales).T
+    by_class = per == "class, by class"
+    constants = {"q": steps.T.copy() if by_class else steps, "s": np.asarray(scales), "z": zeros, "b": BIAS}
+    nodes = [
+        node("DequantizeLinear", "q s z" if zero_point else "q s", "w", axis=0 if by_class else 1),
+        node("Gemm", "x w b", "y", transB=int(by_class)),
+    ]
+    model = build(nodes, constants)
+    if not zero_point and offset == 0:  # without a zero point uint8 is meant, where onnx's evaluator is asked
+        model.graph.node[0].input.append("")
+    head = load_head(save(tmp_path, model))
+    assert same_bits(head.weight, expected)
+    assert same_bits(head.bias, BIAS)
+
+
+def test_a_quantised_convolution_is_read(tmp_path: Path) -> None:
+    nodes = [
+        node("Reshape", "x image", "i"),
+        node("DequantizeLinear", "q s", "w", axis=0),
+        node("Conv", "i w b", "y"),
+    ]
+    constants = {"q": STEPS.T[:, :, None, None], "s": SCALES, "b": BIAS, "image": integers(1, FEATURES, 1, 1)}
+    head = load_head(save(tmp_path, build(nodes, constants)))
+    assert same_bits(head.weight, STEPS.T * SCALES[:, None].astype(float))
+
+
+@pytest.mark.parametrize("name", ["s", "z"])
+def test_scales_that_do_not_fit_are_refused(tmp_path: Path, name: str) -> None:
+    nodes = [node("DequantizeLinear", "q s z", "w", axis=1), node("MatMul", "x w", "y")]
+    constants = {"q": STEPS, "s": SCALES, "z": ZEROS}
+    constants[name] = constants[name][:-1]
+    with pytest.raises(
+        LoadError, match=r"5 (scales|zero points) don't fit a quantised tensor of shape \(4, 6\)"
+    ):
+        load_head(save(tmp_path, build(nodes, constants)))
+
+
+def test_a_bias_too_large_to_be_exact_is_refused(tmp_path: Path) -> None:
+    bias = np.full(CLASSES, 2**30 + 1, np.int32)
+    nodes = [node("DequantizeLinear", "q s", "b"), *linear("y")]
+    with pytest.raises(LoadError, match=r"can't be dequantised without rounding"):
+        load_head(save(tmp_path, build(nodes, {"W": BY_FEATURE, "q": bias, "s": SCALES[0]})))
+
+
+FLOAT_MODELS = {
+    "matmul, add": linear("y"),
+    "gemm": [node("Gemm", "x W b", "y")],
+    "softmax": [*linear(), node("Softmax", "z", "y")],
+    "activation": [node("Tanh", "x", "h"), node("Gemm", "h W b", "y")],
+}
+INPUTS = np.random.default_rng(7).normal(size=(40, 1, FEATURES)).astype(np.float32)
+
+
+def with_outputs(model: onnx.ModelProto, names: Sequence[str]) -> onnx.ModelProto:
+    model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names)
+    return model
+
+
+def run(model: onnx.ModelProto) -> list[list[NDArray[Any]]]:
+    """The outputs of onnxruntime for each of INPUTS."""
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return [session.run(None, {"x": x}) for x in INPUTS]
+
+
+@pytest.mark.parametrize("name", FLOAT_MODELS)
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("kind", [QuantType.QInt8, QuantType.QUInt8], ids=["int8", "uint8"])
+def test_a_dynamically_quantised_model_is_close_to_its_twin_and_answers_as_its_head_says(
+    tmp_path: Path, name: str, per_channel: bool, kind: Any
+) -> None:
+    path = save(tmp_path, build(FLOAT_MODELS[name], LINEAR))
+    quantize_dynamic(path, tmp_path / "q.onnx", weight_type=kind, per_channel=per_channel)
+    head = load_head(tmp_path / "q.onnx")
+    assert np.abs(head.weight - WEIGHT).max() < 0.02
+    assert same_bits(head.bias, BIAS)
+    model = onnx.load(tmp_path / "q.onnx")
+    quantiser = next(each for each in model.graph.node if each.op_type == "DynamicQuantizeLinear")
+    # Not onnxruntime: without VNNI instructions its sums of int8 products saturate.
+    evaluator = ReferenceEvaluator(with_outputs(model, quantiser.output))
+    for x in INPUTS:
+        answer, steps, scale, zero = evaluator.run(None, {"x": x})
+        features = (steps.astype(float) - zero) * scale
+        assert np.argmax(answer) == np.argmax(features @ head.weight.T + head.biases())
+
+
+class Calibration(CalibrationDataReader):
+    """onnxruntime asks for inputs one by one to learn the ranges of tensors."""
+
+    def __init__(self) -> None:
+        self.inputs = iter([{"x": x} for x in INPUTS])
+
+    def get_next(self) -> dict[str, NDArray[Any]] | None:
+        return next(self.inputs, None)
+
+
+@pytest.mark.parametrize("name", FLOAT_MODELS)
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("layout", [QuantFormat.QDQ, QuantFormat.QOperator], ids=["QDQ", "operators"])
+def test_a_statically_quantised_model_answers_as_its_head_says(
+    tmp_path: Path, name: str, per_channel: bool, layout: Any
+) -> None:
+    path = save(tmp_path, build(FLOAT_MODELS[name], LINEAR))
+    quantize_static(path, tmp_path / "q.onnx", Calibration(), quant_format=layout, per_channel=per_channel)
+    finding = find(tmp_path / "q.onnx", ReadOptions())
+    head = finding.head("q")
+    assert np.abs(head.weight - WEIGHT).max() < 0.02
+    assert finding.notes == (
+        "the model rounds its logits to 8 bits, so classes that differ here may be equal there",
+    )
+    model = onnx.load(tmp_path / "q.onnx")
+    values = {tensor.name: numpy_helper.to_array(tensor).astype(float) for tensor in model.graph.initializer}
+    quantiser = next(each for each in model.graph.node if each.op_type == "QuantizeLinear")
+    _, scale, zero = quantiser.input
+    in_steps = layout == QuantFormat.QOperator and finding.bias is not None and finding.bias.dtype == "int32"
+    for answer, steps in run(with_outputs(model, quantiser.output)):
+        features = (steps - values[zero]) * (1.0 if in_steps else values[scale])
+        logits = features @ head.weight.T + head.biases()
+        # The model has rounded logits: the head's best is among the equal best ones, or a step below.
+        ranks = np.unique(answer)
+        assert np.ravel(answer)[np.argmax(logits)] >= ranks[-2:].min()
+        assert finding.inputs is not None
+        assert isinstance(finding.inputs.domain, Box)
+        assert (features >= finding.inputs.domain.lo - 1e-9).all()
+        assert (features <= finding.inputs.domain.hi + 1e-9).all()
+
+
+# ---------------------------------------------------------------------- damaged files
+
+
+VALID = build(
+    [*choice(branch("then", TWICE, "out"), branch("else", TWICE, "out"), "z"), node("Softmax", "z", "y")],
+    {**LINEAR, **NOUGHT},
+    character="a\nb\nc\nd",
+).SerializeToString()
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.integers(0, len(VALID) - 1), st.integers(0, 255)), min_size=1, max_size=4))
+def test_bytes_changed_anywhere_raise_nothing_but_load_errors(
+    tmp_path: Path, changes: list[tuple[int, int]]
+) -> None:
+    data = bytearray(VALID)
+    for place, value in changes:
+        data[place] = value
+    (tmp_path / "model.onnx").write_bytes(data)
+    with contextlib.suppress(LoadError):
+        load_head(tmp_path / "model.onnx")

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from typing import Any
+
 import typer
+from typer.core import TyperGroup
 
 from argmaxable.cli.check import check
 from argmaxable.cli.prevent import prevent
@@ -10,7 +15,22 @@ from argmaxable.cli.random import random
 from argmaxable.cli.verify import verify
 from argmaxable.version import VERSION
 
+
+class _Commands(TyperGroup):
+    """Typer has exit codes of its own for Ctrl-C (130) and a closed pipe (1); here they mean other things."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise typer.Exit(3) from None
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+
+
 app = typer.Typer(
+    cls=_Commands,
     name="argmaxable",
     no_args_is_help=True,
     add_completion=False,

@@ -9,7 +9,7 @@ import typer
 
 from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.verify import exit_code
-from argmaxable.domain import parse_domain
+from argmaxable.domain import Box, Domain, parse_domain
 from argmaxable.qhull import LARGEST_DIMENSION, compare_with_qhull
 from argmaxable.random_heads import Distribution, random_head
 from argmaxable.report.hull_plot import plot_hull, require_plottable
@@ -49,10 +49,15 @@ def random(
     with progress_bar() as progress:
         result = verify_head(head, feature_domain, method=method, patience=patience, progress=progress)
     typer.echo("\n".join(summary(result)))
-    if not bias and dim <= LARGEST_DIMENSION:
+    if not bias and dim <= LARGEST_DIMENSION and _surrounds_origin(feature_domain):
         agreement = compare_with_qhull(result)
         typer.echo(agreement.describe())
     if plot is not None:
         plot_hull(result, plot)
         typer.echo(f"Picture: {plot}")
     raise typer.Exit(exit_code(result))
+
+
+def _surrounds_origin(domain: Domain) -> bool:
+    """Only then are the argmaxable classes of a head without bias the vertices of its hull."""
+    return not isinstance(domain, Box) or bool((domain.lo < 0).all() and (domain.hi > 0).all())

@@ -71,7 +71,7 @@ def verify(
     if output is not None:
         write_bundle(result, output)
     if as_json:
-        typer.echo(json.dumps(as_record(result), ensure_ascii=False))
+        typer.echo(json.dumps(as_record(result)))
     else:
         typer.echo("\n".join(summary(result)))
         if output is not None:
@@ -98,6 +98,8 @@ def parse_classes(text: str) -> list[int]:
             raise InputError(
                 f"--only {text}: '{part.strip()}' is neither a class number nor a range like 20-40."
             )
+        if max(len(first), len(last)) > 9:
+            raise InputError(f"--only: '{part.strip()[:20]}' is beyond the classes of any head.")
         if last and int(last) < int(first):
             raise InputError(f"--only {text}: the range {part.strip()} runs backwards.")
         if last and int(last) - int(first) > 10**8:

@@ -2,88 +2,102 @@
 
 The classes a model can answer are decided by argmax(W x + b) only if nothing but order-keeping steps
 stand between that layer and the output. So the walk back from the output passes a softmax (also one
-written out as exp / sum), changes of layout and the addition of constants, and stops at anything else:
-a head it can't vouch for is not returned, the user has to name it.
+written out as exp / sum), changes of layout, positive factors and the addition of constants, follows both
+branches of an If, and stops at anything else: a head it can't vouch for is not returned, the user has to
+name it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from argmaxable.errors import LoadError
+from argmaxable.load.nodes import LONGEST_WALK, Graph, Node
+from argmaxable.load.products import (
+    CONVOLUTIONS,
+    Features,
+    Stored,
+    integer_product,
+    linear_product,
+    stored_vector,
+)
 
 _LAYOUT = frozenset(
     {"Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Cast", "Dropout"}
 )
-_ORDER_KEEPING = frozenset({"Softmax", "LogSoftmax", "Exp", "Log"})
+_IDENTITY = frozenset({"Identity"})
+_ORDER_KEEPING = frozenset({"Softmax", "LogSoftmax", "QLinearSoftmax", "Exp", "Log", "ArgMax"})
+_ADDITIONS = frozenset({"Add", "QLinearAdd"})
+# Rounding to 8 bits never turns the order of two logits round, but may make them equal.
+_ROUNDING = frozenset(
+    {
+        "QuantizeLinear",
+        "DequantizeLinear",
+        "QLinearMatMul",
+        "QLinearAdd",
+        "QLinearSoftmax",
+        "QGemm",
+        "QLinearConv",
+    }
+)
+_ROUNDED = "the model rounds its logits to 8 bits, so classes that differ here may be equal there"
 # What a softmax subtracts. A mean is not among them: it is taken over other axes than the classes' too.
 _SHIFTS = frozenset({"ReduceMax", "ReduceSum", "ReduceLogSumExp"})
-_QUANTISED = frozenset({"MatMulInteger", "QLinearMatMul", "QGemm", "DequantizeLinear"})
+_QUANTISED = frozenset({"MatMulInteger", "QLinearMatMul", "QGemm", "DequantizeLinear", "MatMulNBits"})
+_RANK_CHANGING = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "ArgMax", "If"})
+# ONNX's numbers of FLOAT, FLOAT16, DOUBLE and BFLOAT16; a cast to integers would cut fractions off.
+_FLOATS = frozenset({1, 10, 11, 16})
+# How people call the output that holds the answer, surest first.
+_ANSWERS = ("logits", "output", "outputs", "probabilities", "probs", "scores", "predictions")
 # Enough to find the head, which is nearly always among the last; a large model has hundreds.
 _CANDIDATES_SHOWN = 6
-
-
-@dataclass(frozen=True)
-class Node:
-    """One operation. Omitted inputs are empty names; attributes are numbers or lists of integers."""
-
-    op: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    attributes: Mapping[str, float | tuple[int, ...]]
-
-    def input(self, position: int) -> str:
-        return self.inputs[position] if position < len(self.inputs) else ""
-
-
-@dataclass(frozen=True)
-class Graph:
-    """Operations, the names of the graph's outputs, and the shapes of its constants."""
-
-    nodes: tuple[Node, ...]
-    outputs: tuple[str, ...]
-    constants: Mapping[str, tuple[int, ...]]
-
-    @cached_property
-    def producers(self) -> dict[str, Node]:
-        return {name: node for node in self.nodes for name in node.outputs if name}
+# An If within an If within … has as many ways through it as leaves; a hostile graph has billions.
+_MOST_PATHS = 16
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A linear layer: the names of its constants and how to read them.
+    """A linear layer: its constants and how to read them.
 
-    `stored_by_class` says the weight is classes × features (otherwise features × classes), `scaled`
-    that it is multiplied by a factor, `targets` are the shapes its product is reshaped to.
+    `stored_by_class` says the weight is classes × features (otherwise features × classes). What comes after
+    does not tell layers apart: `features` is what it is given, `targets` are the shapes its product is
+    reshaped to, `notes` what a user should know about the choice.
     """
 
-    weight: str
+    weight: Stored
     stored_by_class: bool = True
-    biases: tuple[str, ...] = ()
-    scaled: bool = False
-    targets: tuple[str, ...] = field(default=(), compare=False)
+    biases: tuple[Stored, ...] = ()
+    features: Features | None = field(default=None, compare=False)
+    targets: tuple[tuple[int, ...], ...] = field(default=(), compare=False)
+    notes: tuple[str, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True)
+class _Behind:
+    """What the ways back from an output lead to: different layers, and the ends of ways without one."""
+
+    layers: tuple[Layer, ...]
+    dead_ends: tuple[Node, ...]
 
 
 def last_layer(graph: Graph) -> Layer:
-    """The linear layer all outputs come from; raises LoadError when there is not exactly one."""
-    paths = [_walk_back(graph, output, softmax=True) for output in graph.outputs]
-    if not any(paths):
+    """The linear layer the outputs come from; raises LoadError when there is not exactly one.
+
+    Outputs that come from none, such as states handed to the next call, are left out; where several come
+    from different layers, a name such as "logits" decides.
+    """
+    behind = {output: _behind(graph, output) for output in graph.outputs if output in graph.producers}
+    if not behind:
         raise LoadError("the graph computes no output; the file is no complete model. Export it again.")
-    layers = [_layer(graph, path) for path in paths]
-    first = layers[0]
-    if len(paths) == 1 and first is None:
-        raise LoadError(
-            f"no linear layer leads straight to the output {graph.outputs[0]!r}: the way back ends at "
-            f"{paths[0][-1].op}. {_candidates(graph)}"
-        )
-    if first is None or any(layer != first for layer in layers):
-        raise LoadError(
-            f"the graph has {len(paths)} outputs ({', '.join(graph.outputs[:_CANDIDATES_SHOWN])}), which do "
-            f"not all come from one linear layer. {_candidates(graph)}"
-        )
-    return first
+    layers = _different(layer for each in behind.values() for layer in each.layers)
+    if len(layers) > 1:
+        answer = _answer(behind)
+        layers = () if answer is None else behind[answer].layers
+    if not layers:
+        raise LoadError(f"{_why_none(behind)} {_candidates(graph)}")
+    layer = layers[0]
+    return replace(layer, notes=(*layer.notes, *_notes(behind, layer)))
 
 
 def layer_using(graph: Graph, weight: str) -> Layer:
@@ -94,51 +108,159 @@ def layer_using(graph: Graph, weight: str) -> Layer:
     shape = graph.constants.get(weight)
     if shape is None:
         raise LoadError(f"{weight!r} not found ({len(graph.constants)} tensors). {_candidates(graph)}")
-    if len(shape) != 2:
+    if len(shape) < 2 or set(shape[2:]) - {1}:
         raise LoadError(f"tensor {weight!r} has shape {shape}, expected a matrix. {_candidates(graph)}")
-    users = [layer for layer in _linear_layers(graph) if layer.weight == weight]
+    users = [layer for layer in _linear_layers(graph) if layer.weight.name == weight]
     if len(users) > 1:
         raise LoadError(
             f"tensor {weight!r} is used by {len(users)} layers that differ in orientation or bias, so it "
             "is not clear which one is the head. Save the wanted weight and bias as .npz instead."
         )
-    return users[0] if users else Layer(weight)
+    return users[0] if users else Layer(Stored(weight))
 
 
 def other_weights(graph: Graph, weight: str) -> list[str]:
     """Weights of all other linear layers, nearest to the output first."""
-    names = dict.fromkeys(layer.weight for layer in reversed(_linear_layers(graph)))
+    names = dict.fromkeys(layer.weight.name for layer in reversed(_linear_layers(graph)))
     return [name for name in names if name != weight]
 
 
-def _walk_back(graph: Graph, name: str, *, softmax: bool) -> list[Node]:
-    """The nodes from a tensor back to the first that can't be passed, which comes last."""
-    path: list[Node] = []
-    node = graph.producers.get(name)
-    while node is not None and node not in path:  # a damaged graph may run in circles
-        path.append(node)
-        softmax = softmax and node.op != "Add"  # softmax(z) + c does not order classes as z does
-        node = graph.producers.get(_passed_input(graph, node, softmax=softmax))
-    return path
+# ---------------------------------------------------------------------- which output
+
+
+def _behind(graph: Graph, output: str) -> _Behind:
+    found = [(path, _layer(graph, path)) for path in _paths_back(graph, output, softmax=True)]
+    layers = _different(layer for _, layer in found if layer is not None)
+    return _Behind(layers, tuple(path[-1] for path, layer in found if layer is None))
+
+
+def _different(layers: Iterable[Layer]) -> tuple[Layer, ...]:
+    """Each different layer once. One that is used in several places has no single tensor of features."""
+    found: dict[Layer, Layer] = {}
+    for layer in layers:
+        known = found.setdefault(layer, layer)
+        if known.features != layer.features:
+            found[layer] = replace(known, features=None)
+    return tuple(found.values())
+
+
+def _answer(behind: Mapping[str, _Behind]) -> str | None:
+    """The one output whose name says that it is the answer and that comes from one layer."""
+    for wanted in _ANSWERS:
+        called = [output for output in behind if _plain(output) == wanted]
+        if len(called) == 1 and len(behind[called[0]].layers) == 1:
+            return called[0]
+    return None
+
+
+def _plain(output: str) -> str:
+    """A tensor's name without the scopes and numbers that exporters put around it."""
+    return output.lower().removesuffix(":0").replace(".", "/").rpartition("/")[2]
+
+
+def _notes(behind: Mapping[str, _Behind], layer: Layer) -> Iterator[str]:
+    left_out = [output for output, each in behind.items() if layer not in each.layers]
+    if left_out:
+        more = f" and {len(left_out) - _CANDIDATES_SHOWN} more" if len(left_out) > _CANDIDATES_SHOWN else ""
+        yield f"outputs that don't come from this layer: {', '.join(left_out[:_CANDIDATES_SHOWN])}{more}"
+    for output, each in behind.items():
+        if layer in each.layers and each.dead_ends:
+            yield f"the way back from {output!r} branches at an If; only one branch leads to a linear layer"
+
+
+def _why_none(behind: Mapping[str, _Behind]) -> str:
+    outputs = f"{len(behind)} outputs ({_shown(behind)})" if len(behind) > 1 else f"output {_shown(behind)!r}"
+    if any(each.layers for each in behind.values()):
+        if len(behind) == 1:
+            return f"the branches of an If lead the {outputs} to different linear layers."
+        return (
+            f"the graph has {outputs}, which do not all come from one linear layer, and none is called "
+            f"{_ANSWERS[0]!r} or the like."
+        )
+    ends = ", ".join({node.op: None for each in behind.values() for node in each.dead_ends})
+    return f"no linear layer leads straight to the {outputs}: the way back ends at {ends}."
+
+
+def _shown(behind: Mapping[str, _Behind]) -> str:
+    return ", ".join(list(behind)[:_CANDIDATES_SHOWN])
+
+
+# ---------------------------------------------------------------------- the way back
+
+
+def _paths_back(graph: Graph, name: str, *, softmax: bool) -> list[list[Node]]:
+    """The ways from a tensor back to the first node that can't be passed, which comes last in each.
+
+    There is one, unless an If makes several. An empty list means that nothing computes the tensor.
+    """
+    complete: list[list[Node]] = []
+    pending: list[tuple[list[Node], str, bool]] = [([], name, softmax)]
+    while pending and len(complete) < _MOST_PATHS:
+        path, name, softmax = pending.pop()
+        node = graph.producers.get(name)
+        if node is None or len(path) == LONGEST_WALK:
+            complete.extend([path] if path else [])
+            continue
+        path = [*path, node]
+        # softmax(z) + c does not order classes as z does, nor does a multiple of z
+        softmax = softmax and node.op not in _ADDITIONS
+        onwards = node.inputs if node.op == "If" else (_passed_input(graph, node, softmax=softmax),)
+        if any(each in graph.producers for each in onwards):
+            pending += [(path, each, softmax) for each in onwards]
+        else:
+            complete.append(path)
+    return complete
 
 
 def _passed_input(graph: Graph, node: Node, *, softmax: bool) -> str:
     """The input that the node hands on with the order of classes kept, or an empty name."""
-    if node.op == "Add":
+    if node.op in _ADDITIONS:
         return _split_addition(graph, node)[0]
-    if node.op in _LAYOUT or (softmax and _is_softmax_step(graph, node)):
+    if node.op == "Mul" and (found := integer_product(graph, node)) is not None:
+        return found[0].outputs[0]
+    if _keeps_order(graph, node) or (softmax and _is_softmax_step(graph, node)):
         return node.input(0)
+    return _scaled_input(graph, node) if softmax else ""
+
+
+def _keeps_order(graph: Graph, node: Node) -> bool:
+    if node.op == "Cast" and node.number("to", 1) not in _FLOATS:
+        source = graph.producers.get(node.input(0))
+        return source is not None and source.op == "ArgMax"
+    if node.op in ("QuantizeLinear", "DequantizeLinear"):
+        return graph.size(node.input(1)) == 1
+    if node.op == "GlobalAveragePool":  # over positions, not classes: their mean is the logit of the mean
+        return _is_convolution(graph, graph.producers.get(node.input(0)))
+    return node.op in _LAYOUT
+
+
+def _is_convolution(graph: Graph, node: Node | None) -> bool:
+    if node is not None and node.op == "Add":
+        node = graph.producers.get(_split_addition(graph, node)[0])
+    return node is not None and node.op in CONVOLUTIONS
+
+
+def _scaled_input(graph: Graph, node: Node) -> str:
+    """What a multiplication with, or a division by, a positive constant is applied to."""
+    for place in {"Mul": (0, 1), "Div": (1,)}.get(node.op, ()):
+        if graph.scalars.get(graph.origin(node.input(place), _IDENTITY), 0.0) > 0:
+            return node.input(1 - place)
     return ""
 
 
-def _split_addition(graph: Graph, node: Node) -> tuple[str, str]:
-    """The names of the variable and the constant summand; empty names unless there is one of each."""
-    left, right = (_constant(graph, node.input(position)) for position in (0, 1))
+def _split_addition(graph: Graph, node: Node) -> tuple[str, Stored | None]:
+    """The name of the variable summand and the constant one; nothing unless there is one of each."""
+    if node.op == "QLinearAdd":
+        values, scale, zero_point = (stored_vector(graph, node.input(place)) for place in (3, 4, 5))
+        if values is None or scale is None or zero_point is None:
+            return "", None
+        return node.input(0), replace(values, scale=scale.name, zero_point=zero_point.name)
+    left, right = (stored_vector(graph, node.input(position)) for position in (0, 1))
     if left is None and right is not None:
-        return node.input(0), right[0]
+        return node.input(0), right
     if left is not None and right is None:
-        return node.input(1), left[0]
-    return "", ""
+        return node.input(1), left
+    return "", None
 
 
 def _is_softmax_step(graph: Graph, node: Node) -> bool:
@@ -148,15 +270,15 @@ def _is_softmax_step(graph: Graph, node: Node) -> bool:
     if shared is None or node.op == "Sub":  # z - max(z), z - log(sum(exp(z))): one number for all classes
         return shared is not None and shared.op in _SHIFTS
     # exp(z) / sum(exp(z)): one number for all classes, and a positive one
-    dividend = _without_layout(graph, node.input(0))
-    summed = _without_layout(graph, shared.input(0)) == dividend and shared.op == "ReduceSum"
+    dividend = graph.origin(node.input(0), _LAYOUT)
+    summed = graph.origin(shared.input(0), _LAYOUT) == dividend and shared.op == "ReduceSum"
     return summed and dividend in graph.producers and graph.producers[dividend].op == "Exp"
 
 
 def _reduction(graph: Graph, name: str) -> Node | None:
     """The Reduce… node whose value the tensor carries, perhaps expanded, bounded below or its logarithm."""
-    for _ in graph.nodes:
-        node = graph.producers.get(_without_layout(graph, name))
+    for _ in range(LONGEST_WALK):
+        node = graph.producers.get(graph.origin(name, _LAYOUT))
         if node is None or node.op.startswith("Reduce"):
             return node
         if node.op == "Max":
@@ -169,74 +291,52 @@ def _reduction(graph: Graph, name: str) -> Node | None:
     return None
 
 
-def _without_layout(graph: Graph, name: str) -> str:
-    for _ in graph.nodes:
-        node = graph.producers.get(name)
-        if node is None or node.op not in _LAYOUT:
-            break
-        name = node.input(0)
-    return name
-
-
-def _constant(graph: Graph, name: str) -> tuple[str, bool] | None:
-    """The stored constant behind a name, and whether it is transposed on the way."""
-    transposed = False
-    for _ in graph.nodes:
-        node = graph.producers.get(name)
-        if name in graph.constants or node is None:
-            break
-        if node.op == "Transpose" and node.attributes.get("perm", (1, 0)) == (1, 0):
-            transposed = not transposed
-        elif node.op != "Identity":
-            break
-        name = node.input(0)
-    return (name, transposed) if name in graph.constants else None
+# ---------------------------------------------------------------------- layers
 
 
 def _layer(graph: Graph, path: list[Node]) -> Layer | None:
     """The linear layer at the end of a path, with the constants added and the shapes taken on the way."""
-    product = path[-1] if path else None
-    weight = None if product is None else _weight(graph, product)
-    if product is None or weight is None:
+    if not path:
         return None
-    addends = [_split_addition(graph, node)[1] for node in path if node.op == "Add"]
-    scaled = product.attributes.get("alpha", 1.0) != 1.0
-    if product.input(2):  # only Gemm has a third input
-        addend = _constant(graph, product.input(2))
-        if addend is None:
-            return None
-        addends.append(addend[0])
-        scaled = scaled or product.attributes.get("beta", 1.0) != 1.0
-    targets = tuple(node.input(1) for node in path if node.op == "Reshape")
-    return Layer(*weight, biases=tuple(addends), scaled=scaled, targets=targets)
-
-
-def _weight(graph: Graph, product: Node) -> tuple[str, bool] | None:
-    """The name of a product's constant matrix and whether it is stored classes × features."""
-    if product.op not in ("MatMul", "Gemm"):
+    scales = [found for node in path if node.op == "Mul" and (found := integer_product(graph, node))]
+    product = linear_product(graph, path[-1], scales[-1][1] if scales else "")
+    if product is None:
         return None
-    left, right = (_constant(graph, product.input(position)) for position in (0, 1))
-    if left is None and right is not None:  # x W: features × classes
-        name, by_class = right[0], right[1] != bool(product.attributes.get("transB", 0))
-    elif left is not None and right is None and product.op == "MatMul":  # W x: classes × features
-        name, by_class = left[0], not left[1]
-    else:
-        return None
-    return (name, by_class) if len(graph.constants[name]) == 2 else None
+    addends = [_split_addition(graph, node)[1] for node in path if node.op in _ADDITIONS]
+    shapes = [graph.integers.get(node.input(1)) for node in path if node.op == "Reshape"]
+    rounded = any(node.op in _ROUNDING for node in path)
+    return Layer(
+        product.weight,
+        product.stored_by_class,
+        biases=tuple(bias for bias in (*addends, product.bias) if bias is not None),
+        features=replace(product.features, rank=product.features.rank or _rank(graph, path)),
+        targets=tuple(shape for shape in shapes if shape is not None),
+        notes=(_ROUNDED,) if rounded else (),
+    )
 
 
-def _linear_layers(graph: Graph) -> list[Layer]:
+def _rank(graph: Graph, path: list[Node]) -> int | None:
+    """How many axes a product has, as declared for it or for a later tensor with as many."""
+    for node in reversed(path):
+        if node is not path[-1] and node.op in _RANK_CHANGING:
+            break
+        if (rank := graph.ranks.get(node.outputs[0])) is not None:
+            return rank
+    return None
+
+
+def _linear_layers(graph: Graph) -> tuple[Layer, ...]:
     """Every different linear layer, with all the constants that are added to it, in graph order."""
     # A layer is complete where something other than layout or a constant takes it over; asking for its
     # shape is no use of it.
     ends = [
         name
         for node in graph.nodes
-        if node.op != "Shape" and not _passed_input(graph, node, softmax=False)
+        if node.op not in ("Shape", "If") and not _passed_input(graph, node, softmax=False)
         for name in node.inputs
     ]
-    layers = (_layer(graph, _walk_back(graph, name, softmax=False)) for name in [*ends, *graph.outputs])
-    return list(dict.fromkeys(layer for layer in layers if layer is not None))
+    paths = (path for name in [*ends, *graph.outputs] for path in _paths_back(graph, name, softmax=False))
+    return _different(layer for path in paths if (layer := _layer(graph, path)) is not None)
 
 
 def _candidates(graph: Graph) -> str:
@@ -244,8 +344,9 @@ def _candidates(graph: Graph) -> str:
     weights = other_weights(graph, "")
     if not weights:
         quantised = any(node.op in _QUANTISED for node in graph.nodes)
-        hint = "quantised: use the float model it was made from" if quantised else "is it a classifier?"
-        return f"The graph has no linear layer with constant float weights ({hint})."
+        quantisation = "quantised in a way not known here: use the float model it was made from"
+        hint = quantisation if quantised else "is it a classifier?"
+        return f"The graph has no linear layer with constant weights ({hint})."
     shown = [f"{name} {graph.constants[name]}" for name in weights[:_CANDIDATES_SHOWN]]
     more = f" and {len(weights) - len(shown)} more" if len(weights) > len(shown) else ""
     return (

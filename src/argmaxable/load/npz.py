@@ -1,4 +1,5 @@
-"""Heads in NumPy's own files: an .npz archive with `W`, `b` and `labels`, or an .npy with a bare matrix.
+"""Heads in NumPy's own files: an .npz archive with `W`, `b` and `labels`, a checkpoint of Marian or Nematus,
+or an .npy with a bare matrix.
 
 The headers are read here rather than by `numpy.load`, so that a declared size is compared with the bytes
 that are really there before any memory is asked for. Pickled objects are never loaded.
@@ -24,15 +25,17 @@ from numpy.typing import NDArray
 
 from argmaxable.errors import LoadError
 from argmaxable.load.finding import Arrays, Finding, Labels, TensorInfo
+from argmaxable.load.npz_layouts import Layout, layout_of
 from argmaxable.load.registry import ReadOptions
+from argmaxable.load.vocabulary import labels_beside
 
 # Trained weights hardly compress (1.1:1, fp16 values in fp32 1.8:1) and labels, padded to the longest,
 # about 15:1; deflate can reach 1032:1. A large array that expands this much is no head but a zip bomb.
 _SUSPICIOUS_EXPANSION = 200
 _HARMLESS_BYTES = 64 * 2**20
-# What zipfile and zlib raise for archives that are cut short, damaged (also in the names of members),
-# encrypted (RuntimeError) or of a kind zipfile does not know (NotImplementedError, a RuntimeError).
-_BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, UnicodeDecodeError)
+# What zipfile and zlib raise for archives that are cut short, damaged (in names and offsets: ValueError or
+# OSError), encrypted (RuntimeError) or of a kind zipfile does not know (NotImplementedError, a RuntimeError).
+_BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError, OSError)
 # numpy writes only these; other decompressors raise errors of their own and are not needed.
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # What numpy's header parser, a reader of Python literals, raises for text that is no header.
@@ -99,37 +102,36 @@ def _find_npy(path: Path, file: IO[bytes], options: ReadOptions) -> Finding:
 
     def read() -> Arrays:
         with path.open("rb") as again:
-            return _oriented(_read_array(again, _read_header(again, "the array"), "the array"), options), None
+            weight = _read_array(again, _read_header(again, "the array"), "the array")
+            return _oriented(weight, options.transpose), None
 
-    classes, features = _matrix_shape(header, "the array", options)
+    classes, features = _matrix_shape(header, "the array", options.transpose)
     return Finding("npy", _info("the array", header), None, classes, features, "the only array", read)
 
 
 def _find_in_archive(path: Path, archive: zipfile.ZipFile, options: ReadOptions) -> Finding:
     headers = _read_headers(archive)
-    weight = _required(headers, "W" if options.tensor is None else options.tensor, "tensor")
-    bias = "b" if options.bias_tensor is None else _required(headers, options.bias_tensor, "bias_tensor")
-    # An empty array is how some writers say "no bias".
-    has_bias = bias in headers and 0 not in headers[bias].shape
-    labels = _as_labels(_read_member(archive, "labels")) if "labels" in headers else None
+    layout = _layout(headers, options)
+    weight, bias = layout.weight, _bias(headers, layout, options)
+    is_flipped = layout.rows_are_classes == options.transpose
+    classes, features = _matrix_shape(headers[weight], weight, is_flipped)
 
     def read() -> Arrays:
         with path.open("rb") as file, _opened(file) as again:
             return (
-                _oriented(_read_member(again, weight), options),
-                _read_member(again, bias) if has_bias else None,
+                _oriented(_read_member(again, weight), is_flipped),
+                None if bias is None else _read_member(again, bias),
             )
 
-    classes, features = _matrix_shape(headers[weight], weight, options)
     return Finding(
         format="npz",
         weight=_info(weight, headers[weight]),
-        bias=_info(bias, headers[bias]) if has_bias else None,
+        bias=None if bias is None else _info(bias, headers[bias]),
         classes=classes,
         features=features,
-        why="chosen by name" if options.tensor else "the array named W",
+        why="chosen by name" if options.tensor else layout.why,
         read=read,
-        labels=None if labels is None else Labels(tuple(labels), "the array labels"),
+        labels=_labels(path, archive, layout, classes),
         alternatives=tuple(
             _info(name, header)
             for name, header in headers.items()
@@ -138,18 +140,39 @@ def _find_in_archive(path: Path, archive: zipfile.ZipFile, options: ReadOptions)
     )
 
 
+def _layout(headers: Mapping[str, _Header], options: ReadOptions) -> Layout:
+    layout = layout_of(headers, options.tensor)
+    if layout is not None:
+        return layout
+    name = _required(headers, "W" if options.tensor is None else options.tensor, "tensor")
+    return Layout("chosen by name", name, "b", has_vocabulary=False)
+
+
+def _bias(headers: Mapping[str, _Header], layout: Layout, options: ReadOptions) -> str | None:
+    named = options.bias_tensor
+    name = layout.bias if named is None else _required(headers, named, "bias_tensor")
+    # An empty array is how some writers say "no bias".
+    return name if name in headers and 0 not in headers[name].shape else None
+
+
+def _labels(path: Path, archive: zipfile.ZipFile, layout: Layout, classes: int) -> Labels | None:
+    if "labels.npy" in archive.namelist():
+        return Labels(tuple(_as_labels(_read_member(archive, "labels"))), "the array labels")
+    return labels_beside(path.parent, classes) if layout.has_vocabulary else None
+
+
 def _info(name: str, header: _Header) -> TensorInfo:
     return TensorInfo(name, header.shape, "bfloat16" if header.is_bfloat16 else str(header.dtype))
 
 
-def _matrix_shape(header: _Header, name: str, options: ReadOptions) -> tuple[int, int]:
+def _matrix_shape(header: _Header, name: str, is_flipped: bool) -> tuple[int, int]:
     _require_plain(header, repr(name))
     if len(header.shape) != 2:
         raise LoadError(
             f"weight must be a matrix (classes × features), found {name} of shape {header.shape}."
         )
     rows, columns = header.shape
-    return (columns, rows) if options.transpose else (rows, columns)
+    return (columns, rows) if is_flipped else (rows, columns)
 
 
 def _read_headers(archive: zipfile.ZipFile) -> dict[str, _Header]:
@@ -234,8 +257,8 @@ def _read_array(stream: IO[bytes], header: _Header, name: str) -> NDArray[Any]:
     return array.view(ml_dtypes.bfloat16) if header.is_bfloat16 else array
 
 
-def _oriented(weight: NDArray[Any], options: ReadOptions) -> NDArray[Any]:
-    return np.ascontiguousarray(weight.T if options.transpose else weight)
+def _oriented(weight: NDArray[Any], is_flipped: bool) -> NDArray[Any]:
+    return np.ascontiguousarray(weight.T if is_flipped else weight)
 
 
 def _as_labels(array: NDArray[Any]) -> list[str]:

@@ -80,11 +80,42 @@ class FileFormat:
             return file.read(len(self.magic)) == self.magic
 
 
+@dataclass(frozen=True)
+class FolderFormat:
+    """A format of whole directories, told by files in it, any of these names or patterns."""
+
+    name: str
+    contents: tuple[str, ...]
+    finder: str
+    suffixes: tuple[str, ...] = ()
+
+    def recognises(self, path: Path) -> bool:
+        return path.is_dir() and any(file for pattern in self.contents for file in path.glob(pattern))
+
+    def find(self, path: Path, options: ReadOptions) -> Finding:
+        finding: Finding = pkgutil.resolve_name(self.finder)(path, options)
+        return finding
+
+
 BUILT_IN: tuple[Format, ...] = (
+    FolderFormat(
+        "huggingface",
+        ("config.json", "*.safetensors", "*.safetensors.index.json", "pytorch_model.bin*"),
+        "argmaxable.load.huggingface:find",
+    ),
+    FileFormat("safetensors", (".safetensors",), "argmaxable.load.huggingface:find_file"),
     # No magic for zip archives: .keras and PyTorch's files begin like .npz.
     FileFormat("npz", (".npz", ".npy"), "argmaxable.load.npz:find", magic=b"\x93NUMPY"),
     # Protobuf has no magic bytes.
     FileFormat("onnx", (".onnx",), "argmaxable.load.onnx:find"),
+    FileFormat(
+        "keras", (".h5", ".hdf5", ".keras"), "argmaxable.load.keras:find", magic=b"\x89HDF\r\n\x1a\n"
+    ),
+    FileFormat("tflite", (".tflite",), "argmaxable.load.tflite:find"),
+    FileFormat("gguf", (".gguf",), "argmaxable.load.gguf:find", magic=b"GGUF"),
+    # fastText also says .bin, which is mostly PyTorch's: its first bytes are looked at before that suffix.
+    FileFormat("fasttext", (".ftz",), "argmaxable.load.fasttext:find", magic=b"\xba\x16\x4f\x2f"),
+    FileFormat("pytorch", (".bin", ".pt", ".pth", ".ckpt"), "argmaxable.load.state_dict:find"),
 )
 
 
@@ -119,7 +150,7 @@ def _load(entry_point: EntryPoint) -> Format:
 
 def _describe(path: Path) -> str:
     if path.is_dir():
-        return "is a directory, expected a model file"
+        return "is a directory, expected a model file or a Hugging Face model's directory"
     if not path.is_file():
         return "is neither a file nor a directory, expected a model file"
     with path.open("rb") as file:
@@ -127,7 +158,7 @@ def _describe(path: Path) -> str:
 
 
 def _known_formats() -> str:
-    return "; ".join(f"{known.name} ({', '.join(known.suffixes)})" for known in _formats())
+    return "; ".join(f"{known.name} ({', '.join(known.suffixes) or 'a directory'})" for known in _formats())
 
 
 def _advice(path: Path) -> str:

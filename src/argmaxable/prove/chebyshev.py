@@ -41,7 +41,7 @@ def require_box(domain: Domain) -> None:
         )
 
 
-def chebyshev_centre(chart: Chart, checker: Checker, class_id: int) -> Centre:
+def chebyshev_centre(chart: Chart, checker: Checker, class_id: int, *, tied: bool = False) -> Centre:
     """Radius and checked evidence for one class, by one linear programme over all rivals."""
     rivals = without(chart.usable, class_id)
     lo, hi = (np.array(bound[chart.kept]) for bound in _box(chart).bounds(chart.head.features))
@@ -63,7 +63,7 @@ def chebyshev_centre(chart: Chart, checker: Checker, class_id: int) -> Centre:
         return Centre(math.nan, None, None, f"HiGHS says {solution.outcome.name.lower()}")
     radius = float(solution.x[-1])
     point = chart.to_point(np.clip(solution.x[None, :-1], lo, hi))
-    if checker.gaps(np.array([class_id]), point).lower[0] > 0:
+    if checker.gaps(np.array([class_id]), point).settle(np.array([tied]))[0]:
         return Centre(radius, point[0], None)
     certificate = _certificate(chart, checker, class_id, rivals, solution.multipliers)
     reason = "" if certificate else f"HiGHS's radius of {radius:.3g} came without evidence that checks"
@@ -84,7 +84,12 @@ def _certificate(
         return None
     literal = Certificate(rivals[used], weights[used] / weights[used].sum())
     solved = basis_certificate(chart, class_id, literal.classes, literal.weights)
-    for certificate in (literal, solved):
+    differences = chart.rows(np.array([class_id])) - chart.rows(literal.classes)
+    u, size = literal.weights @ differences, literal.weights @ np.abs(differences)
+    partly = basis_certificate(
+        chart, class_id, literal.classes, literal.weights, np.flatnonzero(np.abs(u) <= 1e-9 * size)
+    )
+    for certificate in (literal, solved, partly):
         if certificate is not None and checker.bound(class_id, certificate).upper <= 0:
             return certificate
     return None

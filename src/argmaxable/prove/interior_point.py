@@ -108,9 +108,11 @@ class BallSet:
 
     def __init__(self, radius: float, x: Vector) -> None:
         self.radius, self.x = radius, x
-        self.room = (radius**2 - float(x @ x)) / 2
+        self.room = (radius * radius - float(x @ x)) / 2
 
     def start(self, mu: float) -> None:
+        if not 0 < self.room < np.inf:  # a radius whose square is no float
+            raise Stalled
         self.y = mu / self.room
 
     def complementarity(self) -> float:
@@ -152,7 +154,7 @@ class BallSet:
     def move(self, dx: Vector, primal: float, dual: float) -> None:
         self.y += dual * self._multiplier_step(dx)
         self.x = self.x + primal * dx
-        self.room = (self.radius**2 - float(self.x @ self.x)) / 2
+        self.room = (self.radius * self.radius - float(self.x @ self.x)) / 2
 
     def support(self, u: Vector) -> float:
         return self.radius * float(np.sqrt(u @ u))

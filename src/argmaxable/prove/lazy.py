@@ -31,6 +31,8 @@ _CONE_LIMIT, _CONE_REACH = 0.1, 1e4
 _ASTRAY_START, _ASTRAY_STEP = 1e-4, 30.0
 # A multiplier above this share of the rows means that its feature is held at a bound.
 _HELD = 1e-6
+# Denominator of the fractions tried where floats can't tell a margin from zero.
+_SIMPLE = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +101,9 @@ class LazySolver:
         `extra` rows join the first ones: a second attempt should not repeat the first.
         """
         rows = self.first_rows(class_id)
-        return _Attempt(self, class_id, rows if extra is None else np.union1d(rows, extra)).run()
+        # Extreme heads overflow here and there; what comes of it is checked like everything else.
+        with np.errstate(all="ignore"):
+            return _Attempt(self, class_id, rows if extra is None else np.union1d(rows, extra)).run()
 
 
 class _Attempt:
@@ -115,19 +119,28 @@ class _Attempt:
         self.single_until = 30 if self.chart.size >= 256 else 15
 
     def run(self) -> Answer:
-        point = self._start(self.chart.rows(self.rows) - self.own)
+        if not len(self.rows):  # no rival but twins: every point will do
+            return self._answer(
+                point=self._checked_point(self._space()[1]), reason="no point of the domain checks"
+            )
+        try:
+            point = self._start(self.chart.rows(self.rows) - self.own)
+        except Stalled:
+            return self._answer(reason="the domain is too small or too large for float64")
         while self.steps < _MAX_STEPS and point.mu > _MU_FLOOR:
             point.single = self.steps < self.single_until
+            before = point.weights
             try:
                 point.step()
-            except Stalled:
+            except (Stalled, ZeroDivisionError):
                 if not point.single:
                     break
                 self.single_until = 0
                 continue
             self.steps += 1
             if not np.isfinite(point.x).all() or not np.isfinite(point.weights).all():
-                return self._answer(reason="the interior point diverged")
+                point.weights = before
+                break
             certificate = self._proof(point)
             if certificate is not None:
                 return self._answer(certificate=certificate)
@@ -210,8 +223,7 @@ class _Attempt:
         exact = self.chart.to_point(x[None])
         rounded = self.chart.to_point(x[None].astype(np.float32).astype(np.float64))
         for z in (rounded, exact):
-            lower = self.checker.gaps(ids, z).lower[0]
-            if lower > 0 or (lower == 0 and self.class_id in self.solver.tied):
+            if self.checker.gaps(ids, z).settle(np.array([self.class_id in self.solver.tied]))[0]:
                 return np.asarray(z[0])
         return None
 
@@ -256,12 +268,19 @@ class _Attempt:
         weights, _ = point.dual_bound()
         for certificate in (
             Certificate(self.rows, weights),
+            self._simple_certificate(weights),
             self._basis_certificate(point, weights),
             basis_certificate(self.chart, self.class_id, self.rows, weights),
         ):
             if self._checked(certificate) is not None:
                 return certificate
         return None
+
+    def _simple_certificate(self, weights: Vector) -> Certificate | None:
+        """Weights rounded to small fractions: ties in small heads are met by halves and quarters."""
+        simple = np.round(weights * _SIMPLE)
+        used = simple > 0
+        return Certificate(self.rows[used], simple[used] / _SIMPLE) if used.any() else None
 
     def _float_bound(self, certificate: Certificate) -> float:
         return float(self.checker.bounds(np.array([self.class_id]), certificate)[0])

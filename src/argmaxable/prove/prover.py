@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.chart import chart_of
-from argmaxable.check import Checker
+from argmaxable.check import Checker, rival_certificate
 from argmaxable.domain import Box, Everywhere
 from argmaxable.prove.lazy import Answer, Blockers, LazySolver, without
 from argmaxable.prove.simplex import settle_exactly
@@ -51,6 +51,8 @@ class Prover:
 
     def settle(self, class_id: int) -> Settled:
         """The class's witness or certificate, checked, or an answer with the reason for neither."""
+        if not self.chart.size:
+            return self._settle_at_the_only_point(class_id)
         answer = self.solver.solve(class_id)
         if not _is_settled(answer):
             answer = self._try_again(answer)
@@ -59,6 +61,16 @@ class Prover:
                 self.solver.blockers.proved(answer.certificate.classes, answer.certificate.weights)
             return Settled(answer, Method.INTERIOR_POINT)
         return self._settle_exactly(answer)
+
+    def _settle_at_the_only_point(self, class_id: int) -> Settled:
+        """All gaps are the same at every point of the domain: whoever wins at one is the proof."""
+        point = self.chart.to_point(np.zeros((1, 0)))
+        gaps = self.checker.gaps(np.array([class_id]), point)
+        if gaps.settle(np.array([class_id in self.solver.tied]))[0]:
+            answer = Answer(class_id, point[0], None, 0, 0, 1)
+        else:
+            answer = Answer(class_id, None, rival_certificate(int(gaps.rival[0])), 0, 1, 1)
+        return Settled(answer, Method.OWN_DIRECTION)
 
     def _try_again(self, first: Answer) -> Answer:
         """More rows, drawn at random; for unbounded domains also a wider stand-in."""

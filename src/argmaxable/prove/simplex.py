@@ -252,7 +252,7 @@ def settle_exactly(
             return None, certificate if checker.bound(class_id, certificate).upper <= 0 else None
         point = _point(chart, vertex)
         gaps = checker.gaps(np.array([class_id]), point)
-        if gaps.lower[0] > 0 or (tied and gaps.lower[0] == 0):
+        if gaps.settle(np.array([tied]))[0]:
             return point[0], None
         if gaps.rival[0] in rivals or np.isneginf(gaps.lower[0]):
             return None, None

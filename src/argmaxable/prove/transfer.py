@@ -24,7 +24,8 @@ def transfer(
     if certificate.basis or chart.is_cone or not len(open_ids):
         return np.empty(0, np.intp), np.empty(0)
     weights = certificate.weights / certificate.weights.sum()
-    near = open_ids[_rough_bounds(chart, certificate.classes, weights, open_ids) < 0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        near = open_ids[_rough_bounds(chart, certificate.classes, weights, open_ids) < 0]
     uppers = checker.bounds(near, certificate)
     return near[uppers <= 0], uppers[uppers <= 0]
 

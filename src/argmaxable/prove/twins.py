@@ -20,9 +20,10 @@ _HASH_SEED = 2022
 @dataclass(frozen=True, eq=False)
 class Twins:
     """`beaten_by[c]` is the class that makes c lose or tie for good (−1: none); `ties` lists, by
-    their first member, the groups with equal weights and bias."""
+    their first member, the groups with equal weights and bias; `tied_to[c]` is that first member."""
 
     beaten_by: Ids
+    tied_to: Ids
     ties: dict[int, tuple[int, ...]]
 
     @property
@@ -33,7 +34,7 @@ class Twins:
 
 def find_twins(head: Head) -> Twins:
     """Group equal rows: by hash first, then by exact comparison."""
-    beaten_by = np.full(head.classes, -1)
+    beaten_by, tied_to = np.full(head.classes, -1), np.full(head.classes, -1)
     ties: dict[int, tuple[int, ...]] = {}
     hashes = _row_hashes(head)
     order = np.argsort(hashes, kind="stable")
@@ -41,17 +42,19 @@ def find_twins(head: Head) -> Twins:
     for members in np.split(order, starts[1:]):
         if len(members) > 1:
             for group in _equal_rows(head, members):
-                _rank_group(head, group, beaten_by, ties)
-    return Twins(beaten_by, ties)
+                by_bias = _by_bias(head, group)
+                beaten_by[group] = by_bias[0][0]
+                beaten_by[by_bias[0][0]] = -1
+                for tied in (some for some in by_bias if len(some) > 1):
+                    tied_to[tied] = tied[0]
+                    ties[int(tied[0])] = tuple(tied.tolist())
+    return Twins(beaten_by, tied_to, ties)
 
 
-def _rank_group(head: Head, group: Ids, beaten_by: Ids, ties: dict[int, tuple[int, ...]]) -> None:
+def _by_bias(head: Head, group: Ids) -> list[Ids]:
+    """The members split by bias, largest bias first, each part in order."""
     biases = head.biases(group)
-    tied = np.sort(group[biases == biases.max()])
-    best = int(tied[0])
-    beaten_by[group[group != best]] = best
-    if len(tied) > 1:
-        ties[best] = tuple(int(member) for member in tied)
+    return [np.sort(group[biases == bias]) for bias in np.unique(biases)[::-1]]
 
 
 def _row_hashes(head: Head) -> NDArray[np.uint64]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from typing import Any
 
+from argmaxable.labels import visible
 from argmaxable.result import Result
 from argmaxable.verdict import Verdict
 
@@ -68,7 +68,7 @@ def _undecided(result: Result) -> str:
 
 
 def _labels(verdicts: list[Verdict] | tuple[Verdict, ...]) -> str:
-    shown = "  ".join(readable(verdict.label) for verdict in verdicts[:_MOST_LABELS])
+    shown = "  ".join(visible(verdict.label) for verdict in verdicts[:_MOST_LABELS])
     rest = len(verdicts) - _MOST_LABELS
     return f"{shown}  … and {rest:,} more" if rest > 0 else shown
 
@@ -81,15 +81,6 @@ def _cost(result: Result) -> str:
             f"; {cost.solves:,} solves, on average {cost.mean_steps:.1f} steps over {cost.mean_rows:.0f} rows"
         )
     return text
-
-
-def readable(label: str) -> str:
-    """The label with invisible and control characters escaped."""
-    visible = "".join(
-        char if char == " " or unicodedata.category(char)[0] not in "CZM" else f"\\u{{{ord(char):x}}}"
-        for char in label
-    )
-    return repr(visible) if not visible.strip() else visible
 
 
 def as_record(result: Result) -> dict[str, Any]:

@@ -140,7 +140,9 @@ def _solve_by_chebyshev(session: Session) -> None:
         left = (time.perf_counter() - started) * (len(ids) - done) / done if done else None
         session.report("chebyshev", left)
         begin = time.perf_counter()
-        centre = chebyshev_centre(session.chart, session.checker, class_id)
+        centre = chebyshev_centre(
+            session.chart, session.checker, class_id, tied=class_id in session.prover.solver.tied
+        )
         answer = Answer(
             class_id, centre.point, centre.certificate, 0, session.checker.head.classes, 0, centre.reason
         )

@@ -6,6 +6,7 @@ the user's script, inherit no threads, and take their thread count from their ow
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import queue
@@ -29,6 +30,7 @@ _ONE_THREAD = {
 class _Worker:
     process: subprocess.Popen[bytes]
     pending: list[int] = field(default_factory=list)
+    listener: threading.Thread | None = None
 
 
 class Pool:
@@ -52,7 +54,9 @@ class Pool:
     def start(self, assignment: Assignment) -> None:
         """Start the processes; they get ready while this one goes on."""
         # The child finds the package where this process did, however sys.path came about.
-        code = f"import sys; sys.path[:] = {sys.path!r}; from argmaxable.run.worker import main; main()"
+        # Ctrl-C is this process's to handle; a child must not hear it while it imports either.
+        code = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+        code += f"import sys; sys.path[:] = {sys.path!r}; from argmaxable.run.worker import main; main()"
         for _ in range(self._count):
             process = subprocess.Popen(
                 [sys.executable, "-c", code],
@@ -62,7 +66,8 @@ class Pool:
             )
             worker = _Worker(process)
             self._workers.append(worker)
-            threading.Thread(target=self._listen, args=(worker,), daemon=True).start()
+            worker.listener = threading.Thread(target=self._listen, args=(worker,), daemon=True)
+            worker.listener.start()
             self._send(worker, assignment)
 
     def _listen(self, worker: _Worker) -> None:
@@ -109,6 +114,7 @@ class Pool:
                 worker.pending = []
                 if worker in self._workers:
                     self._workers.remove(worker)
+                    _end(worker)
                 continue
             worker.pending.remove(report.settled.answer.class_id)
             reports.append(report)
@@ -122,6 +128,17 @@ class Pool:
         for worker in self._workers:
             worker.process.kill()
         for worker in self._workers:
-            worker.process.wait()
+            _end(worker)
         if self._folder is not None:
             self._folder.cleanup()
+
+
+def _end(worker: _Worker) -> None:
+    """Wait for a process that is dead or about to be, and close its pipes."""
+    worker.process.wait()
+    if worker.listener is not None:
+        worker.listener.join()
+    for pipe in (worker.process.stdin, worker.process.stdout):
+        if pipe is not None:
+            with contextlib.suppress(OSError):  # what was left to send has no reader any more
+                pipe.close()

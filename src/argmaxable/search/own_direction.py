@@ -27,7 +27,7 @@ def own_exponents(checker: Checker, classes: Ids) -> NDArray[np.intp]:
         radius = (
             checker.domain.radius if isinstance(checker.domain, Ball) else math.sqrt(checker.head.features)
         )
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             return power_below(radius / np.sqrt((directions * directions).sum(axis=1)))
     limit = _USUAL_FEATURE
     if isinstance(checker.domain, Box):
@@ -35,5 +35,5 @@ def own_exponents(checker: Checker, classes: Ids) -> NDArray[np.intp]:
             limit, float(np.abs(np.concatenate([checker.domain.lo.ravel(), checker.domain.hi.ravel()])).max())
         )
     rows = checker.head.rows(classes) - checker.centre
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         return power_below(limit / np.abs(rows).max(axis=1))

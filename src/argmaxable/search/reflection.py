@@ -43,17 +43,19 @@ def reflect(chart: Chart, classes: Ids, start: NDArray[np.float32]) -> Iterator[
         won = winners == open_ids
         yield Step(open_ids[won], x[won], winners[~won])
         open_ids, x, winners = open_ids[~won], x[~won], winners[~won]
-        normal = chart.rows32[open_ids] - chart.rows32[winners]
-        score = (x * normal).sum(axis=1) + (chart.biases32[open_ids] - chart.biases32[winners])
-        length = np.maximum((normal * normal).sum(axis=1), np.float32(1e-30))
-        x -= (2 * score / length)[:, None] * normal
+        with np.errstate(over="ignore", invalid="ignore"):
+            normal = chart.rows32[open_ids] - chart.rows32[winners]
+            score = (x * normal).sum(axis=1) + (chart.biases32[open_ids] - chart.biases32[winners])
+            length = np.maximum((normal * normal).sum(axis=1), np.float32(1e-30))
+            x -= (2 * score / length)[:, None] * normal
 
 
 def _winners(chart: Chart, transposed: NDArray[np.float32], x: NDArray[np.float32]) -> Ids:
     winners = np.empty(len(x), np.intp)
     step = max(1, _BLOCK_SCORES // len(chart.rows32))
     for first in range(0, len(x), step):
-        scores = x[first : first + step] @ transposed
-        scores += chart.biases32
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = x[first : first + step] @ transposed
+            scores += chart.biases32
         winners[first : first + step] = scores.argmax(axis=1)
     return winners

@@ -1,0 +1,281 @@
+"""Finding the head among the names of a model's tensors: where the table of families says, or by the
+usual names.
+
+Names are enough, so that of a model in many files only those with the head need be fetched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from argmaxable.errors import LoadError
+from argmaxable.load.families import (
+    FAMILIES,
+    INNER_BODIES,
+    INNER_CONFIGS,
+    NOT_A_MATRIX,
+    NOT_CLASSES,
+    USUAL_BODIES,
+    USUAL_EMBEDDINGS,
+    USUAL_HEADS,
+    WRAPPERS,
+    Activation,
+    Family,
+    Norm,
+    Obstacle,
+    Place,
+    Task,
+)
+
+_FAMILY_OF = {model_type: family for family in FAMILIES for model_type in family.model_types}
+# Checkpoints that were made from TensorFlow's call a norm's gain gamma and its shift beta.
+_GAINS, _SHIFTS = ("weight", "gamma"), ("bias", "beta")
+
+
+@dataclass(frozen=True)
+class NormTensors:
+    """A norm in front of the head, by the names of what it stores; `scaled` multiplies it by d^-1/2."""
+
+    kind: str
+    gain: str | None
+    shift: str | None
+    offset: float
+    scaled: bool
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The head's tensors by name, what feeds it, and how they were found."""
+
+    weight: str
+    bias: str | None
+    feed: NormTensors | Activation | Obstacle
+    why: str
+    task: Task | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All tensors that have to be read."""
+        norm = (self.feed.gain, self.feed.shift) if isinstance(self.feed, NormTensors) else ()
+        return tuple(name for name in (self.weight, self.bias, *norm) if name is not None)
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What config.json says about the kind of model; empty or None where it says nothing."""
+
+    name: str = ""
+    model_types: tuple[str, ...] = ()
+    tied: bool | None = None
+    scaled: bool | None = None
+
+    @staticmethod
+    def from_config(config: Mapping[str, Any]) -> Architecture:
+        """Values that make no sense count as not given."""
+        inner = [value for key in INNER_CONFIGS if isinstance(value := config.get(key), dict)]
+        types = [_word(each.get("model_type")) for each in (config, *inner)]
+        # Which of them is meant differs; a head that is not stored must be tied if any of them says so.
+        flags = [each.get("tie_word_embeddings") for each in (config, *inner)]
+        tied = [flag for flag in flags if isinstance(flag, bool)]
+        names, scaled = config.get("architectures"), config.get("scale_decoder_outputs")
+        return Architecture(
+            name=_word(names[0]) if isinstance(names, list) and names else "",
+            model_types=tuple(filter(None, types)),
+            tied=any(tied) if tied else None,
+            scaled=scaled if isinstance(scaled, bool) else None,
+        )
+
+    @property
+    def family(self) -> Family | None:
+        return next((_FAMILY_OF[each] for each in self.model_types if each in _FAMILY_OF), None)
+
+    @property
+    def scales(self) -> bool:
+        """Whether a T5 multiplies its features by d^-1/2: where it doesn't say, it does when tied."""
+        return self.tied is not False if self.scaled is None else self.scaled
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it is named as a model without any head, such as BertModel."""
+        return self.name.endswith("Model") and not self.name.endswith(Task.LANGUAGE.value)
+
+    def is_for(self, place: Place) -> bool:
+        return self.name.endswith(place.architectures or place.task.value)
+
+    def __str__(self) -> str:
+        return self.name or next(iter(self.model_types), "a model of unknown type")
+
+
+def _word(value: object) -> str:
+    """A name that is safe to print, or nothing."""
+    return value if isinstance(value, str) and value.isascii() and value.isprintable() else ""
+
+
+def choose(names: Collection[str], architecture: Architecture) -> Choice | None:
+    """The head among the names, or None when there is none.
+
+    Raises LoadError when the head is no single matrix, or several could be it.
+    """
+    _require_classes(architecture)
+    return _in_family(names, architecture) or _by_usual_name(names, architecture)
+
+
+def choose_named(names: Collection[str], architecture: Architecture, tensor: str) -> Choice:
+    """A tensor the user names, with what belongs to it when it is the very head of the model."""
+    expected = _in_family(names, architecture)
+    if expected is not None and expected.weight == tensor:
+        return expected
+    unknown = Obstacle("the tensor was chosen by name, and what feeds it is not known")
+    return Choice(tensor, _bias_beside(tensor, names), unknown, "chosen by name")
+
+
+def embeddings_among(names: Collection[str], architecture: Architecture) -> str | None:
+    """The model's table of input embeddings, which can serve as a head where there is none."""
+    family = architecture.family
+    places = () if family is None else family.places
+    tied = (_stored(place.tied, names, family) for place in places if family is not None)
+    return next((name for name in tied if name), None) or next(iter(_usual(USUAL_EMBEDDINGS, names)), None)
+
+
+def _require_classes(architecture: Architecture) -> None:
+    refusal = next((NOT_A_MATRIX[each] for each in architecture.model_types if each in NOT_A_MATRIX), None)
+    if architecture.name.endswith(tuple(NOT_CLASSES)):
+        refusal = next(why for end, why in NOT_CLASSES.items() if architecture.name.endswith(end))
+    if refusal is not None:
+        raise LoadError(
+            f"{architecture} {refusal}, so no tensor alone decides among classes. To treat one as a head all "
+            "the same, pass tensor= (--tensor)."
+        )
+
+
+def _in_family(names: Collection[str], architecture: Architecture) -> Choice | None:
+    family = architecture.family
+    if family is None:
+        return None
+    # An architecture the table knows has its own place; otherwise any place that is filled.
+    meant = [place for place in family.places if architecture.is_for(place)]
+    found = (_at(place, family, names, architecture) for place in meant or family.places)
+    return next((choice for choice in found if choice is not None), None)
+
+
+def _at(place: Place, family: Family, names: Collection[str], architecture: Architecture) -> Choice | None:
+    own = _stored(place.weight, names, family)
+    embeddings = _stored(place.tied, names, family)
+    weight = own or (embeddings if _is_tied(place, names, architecture) else None)
+    if weight is None:
+        return None
+    kind = next(each for each in architecture.model_types if each in family.model_types)
+    if own is None:
+        why = f"the input embeddings, to which {architecture} (model type {kind}) ties its output layer"
+    else:
+        why = f"the output layer of {architecture} (model type {kind})"
+    notes: tuple[str, ...] = ()
+    if own and embeddings and architecture.tied:
+        notes = (
+            f"config.json ties the output layer to {embeddings}, but {own} is stored as well and was taken. "
+            "Should they differ, transformers before version 5 uses the embeddings.",
+        )
+    return Choice(
+        weight,
+        _stored(place.bias, names, family),
+        _feed(place, family, names, architecture),
+        why,
+        place.task,
+        notes,
+    )
+
+
+def _is_tied(place: Place, names: Collection[str], architecture: Architecture) -> bool:
+    if architecture.tied is False:
+        return False
+    if place.proof is not None and _stored_any(place.proof, _GAINS, names):
+        return True
+    # Without a name the model is taken for what the family is mostly used for.
+    return architecture.is_for(place) or (not architecture.name and place.proof is None)
+
+
+def _feed(
+    place: Place, family: Family, names: Collection[str], architecture: Architecture
+) -> NormTensors | Activation | Obstacle:
+    if place.task is not Task.LANGUAGE and not architecture.is_for(place):
+        return Obstacle("config.json does not name the architecture, on which it depends what feeds the head")
+    for feed in place.feeds:
+        if isinstance(feed, Activation) or (isinstance(feed, Obstacle) and feed.layer is None):
+            return feed
+        if isinstance(feed, Obstacle):
+            if _stored((f"{feed.layer}.weight",), names, family):
+                return feed
+        elif (norm := _norm(feed, family, names, scaled=place.scaled and architecture.scales)) is not None:
+            return norm
+    return Obstacle("the norm in front of the head is not where models of this type keep it")
+
+
+def _norm(norm: Norm, family: Family, names: Collection[str], *, scaled: bool) -> NormTensors | None:
+    if norm.layer is None:
+        return NormTensors(norm.kind, None, None, norm.offset, scaled)
+    gain = _stored([f"{norm.layer}.{end}" for end in _GAINS], names, family)
+    if gain is None:
+        return None
+    layer = gain.rpartition(".")[0]
+    shift = next((f"{layer}.{end}" for end in _SHIFTS if f"{layer}.{end}" in names), None)
+    return NormTensors(norm.kind, gain, shift, norm.offset, scaled)
+
+
+def _by_usual_name(names: Collection[str], architecture: Architecture) -> Choice | None:
+    heads = _usual(USUAL_HEADS, names)
+    if len(heads) > 1:
+        raise LoadError(
+            f"several tensors could be the output layer of {architecture}: {', '.join(heads)}. Choose one "
+            "with tensor= (--tensor)."
+        )
+    kind = f"model type {architecture.model_types[0]!r}" if architecture.model_types else "its model type"
+    unknown = "is not known" if architecture.family is None else "keeps none where it should be"
+    feed = Obstacle(f"{kind} {unknown}, so what feeds the head is not known")
+    if heads:
+        return Choice(heads[0], _bias_beside(heads[0], names), feed, f"by its usual name ({kind} {unknown})")
+    embeddings = _usual(USUAL_EMBEDDINGS, names)
+    if embeddings and architecture.tied and not architecture.is_bare and architecture.family is None:
+        why = (
+            f"the input embeddings, by their usual name ({kind} {unknown}): config.json ties the output layer"
+        )
+        return Choice(embeddings[0], None, feed, why, Task.LANGUAGE)
+    return None
+
+
+def _usual(ends: Iterable[str], names: Collection[str]) -> list[str]:
+    bodies = dict.fromkeys((*USUAL_BODIES, *WRAPPERS, *INNER_BODIES))
+    return [f"{body}{end}" for end in ends for body in bodies if f"{body}{end}" in names]
+
+
+def _bias_beside(weight: str, names: Collection[str]) -> str | None:
+    bias = f"{weight.removesuffix('weight')}bias"
+    return bias if weight.endswith("weight") and bias in names else None
+
+
+def _stored_any(layer: str, ends: Iterable[str], names: Collection[str]) -> bool:
+    return any(f"{wrapper}{layer}.{end}" in names for wrapper in WRAPPERS for end in ends)
+
+
+def _stored(templates: Iterable[str], names: Collection[str], family: Family) -> str | None:
+    """The first name of the table that is in the file, under any of the prefixes it may have there."""
+    for template in templates:
+        for wrapper in WRAPPERS:
+            for body in (family.body, *INNER_BODIES):
+                name = _numbered(wrapper + template.replace("{body}", body), names)
+                if name in names:
+                    return name
+    return None
+
+
+def _numbered(template: str, names: Collection[str]) -> str:
+    """The template with {last} replaced by the highest numbers that occur in its place."""
+    if "{last}" not in template:
+        return template
+    pattern = re.compile(re.escape(template).replace(re.escape("{last}"), "([0-9]{1,6})"))
+    matches = (match for name in names if (match := pattern.fullmatch(name)))
+    last = max(matches, key=lambda match: [int(number) for number in match.groups()], default=None)
+    return template if last is None else last.string

@@ -1,0 +1,75 @@
+"""A model as a graph of named operations: just the data, with the constants known by name and shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+# Enough for any way from an output to its head or from a head to an activation; a damaged graph may run
+# in circles, and a hostile one in long lines.
+LONGEST_WALK = 200
+
+Attribute = float | str | tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operation. Omitted inputs are empty names; attributes are numbers, texts or lists of integers."""
+
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Attribute]
+
+    def input(self, position: int) -> str:
+        return self.inputs[position] if position < len(self.inputs) else ""
+
+    def number(self, name: str, default: float) -> float:
+        value = self.attributes.get(name, default)
+        return value if isinstance(value, int | float) else default
+
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        value = self.attributes.get(name)
+        return value if isinstance(value, tuple) else None
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Operations, the names of the graph's outputs, and what is known of its tensors.
+
+    `constants` has the shapes of stored tensors, `scalars` the values of those with one number, `integers`
+    the values of short lists of them (shapes, axes), `types` the names of their types (numpy's);
+    `ranks` says how many axes tensors were declared with.
+    """
+
+    nodes: tuple[Node, ...]
+    outputs: tuple[str, ...]
+    constants: Mapping[str, tuple[int, ...]]
+    scalars: Mapping[str, float] = field(default_factory=dict)
+    integers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)
+    ranks: Mapping[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def producers(self) -> dict[str, Node]:
+        return {name: node for node in self.nodes for name in node.outputs if name}
+
+    def origin(self, name: str, passing: frozenset[str]) -> str:
+        """The tensor that a name carries, looking back through the first input of these operations."""
+        for _ in range(LONGEST_WALK):
+            node = self.producers.get(name)
+            if node is None or node.op not in passing:
+                break
+            name = node.input(0)
+        return name
+
+    def size(self, name: str) -> int | None:
+        """How many numbers a constant holds."""
+        shape = self.constants.get(name)
+        if shape is None:
+            return None
+        size = 1
+        for length in shape:
+            size *= length
+        return size

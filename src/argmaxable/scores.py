@@ -1,0 +1,221 @@
+"""Scores at points, and the gaps they prove: floats with a proven bound on their rounding first,
+integers where those can't tell. Half of the check; the other half, certificates, is in check.py.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxable.domain import Domain
+from argmaxable.exact import Dyadic, round_down
+from argmaxable.geometry import TINY, UNIT, contains, gamma, place, place_exactly
+from argmaxable.head import Head
+from argmaxable.verdict import Strength
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+Ids = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class _Precision:
+    """A float format: relative error of an operation, what underflow can lose at most (flushed to
+    zero or not), and the size below which no sum overflows."""
+
+    unit: float
+    tiny: float
+    limit: float
+
+
+_SINGLE = _Precision(2.0**-24, 2.0**-125, 2.0**126)
+_DOUBLE = _Precision(UNIT, TINY, 2.0**1022)
+# Squares below this underflow: added to norms so that they stay upper bounds.
+_TINY_LENGTH = math.sqrt(TINY)
+# Scores held at a time: 64 MB in float32, small enough for any laptop, large enough for BLAS.
+_BLOCK_SCORES = 1 << 24
+# Roundings that a score meets besides its dot product (centring, conversion, bias, gap), with room.
+_EXTRA_ROUNDINGS = 10
+
+
+_STRENGTHS = list(Strength)
+_FLOAT32, _FLOAT64, _EXACT = (
+    _STRENGTHS.index(kind) for kind in (Strength.FLOAT32, Strength.FLOAT64, Strength.EXACT)
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Gaps:
+    """What the points prove: `lower` ≤ t* for each, the best rival met, and by which arithmetic.
+
+    `apart` is a lower bound on the gap to the rivals that are not identical with the class.
+    """
+
+    lower: Vector
+    apart: Vector
+    rival: Ids
+    strength: NDArray[np.uint8]  # index into list(Strength)
+
+    def settle(self, tied: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which points win: strictly, or for classes with identical ones, against all others."""
+        return np.asarray((self.lower > 0) | (tied & (self.lower == 0) & (self.apart > 0)))
+
+
+class Scores:
+    """Scores of one head at points of one domain.
+
+    They are formed from rows with a common vector (the centre) taken off, which changes no gap and
+    makes rounding bounds tight for heads whose rows share a large mean.
+    """
+
+    def __init__(self, head: Head, domain: Domain, centre: Vector) -> None:
+        self.head, self.domain = head, domain
+        self.centre = centre
+        biases = head.biases()
+        self.has_bias = head.has_bias
+        with np.errstate(over="ignore", invalid="ignore"):
+            centred = biases - biases.mean()
+        self.biases = centred if np.isfinite(centred).all() else biases
+        self.rows32: NDArray[np.float32] = np.empty(head.weight.shape, np.float32)
+        self.norms = np.empty(head.classes)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            for block in blocks(head.classes, head.features):
+                rows = head.rows(block) - self.centre
+                self.rows32[block] = rows
+                self.norms[block] = _lengths(rows)
+            self.biases32 = self.biases.astype(np.float32)
+
+    def gaps(self, classes: Ids, points: Matrix, *, claims: Vector | None = None) -> Gaps:
+        """The proven gap of each class at its point (n × features); −∞ outside the domain.
+
+        Arithmetic gets more exact where a sign, or a claimed lower bound, can't be told otherwise.
+        """
+        count = len(classes)
+        claims = np.full(count, -math.inf) if claims is None else claims
+        found = Gaps(
+            lower=np.full(count, -math.inf),
+            apart=np.full(count, -math.inf),
+            rival=np.full(count, -1),
+            strength=np.full(count, _FLOAT32, np.uint8),
+        )
+        for block in blocks(count, self.head.classes):
+            self._gaps_by_float32(classes[block], points[block], claims[block], _view(found, block))
+        outside = ~contains(self.domain, points)
+        found.lower[outside] = found.apart[outside] = -math.inf
+        return found
+
+    def _gaps_by_float32(self, classes: Ids, points: Matrix, claims: Vector, found: Gaps) -> None:
+        if self.head.classes == 1:
+            found.lower[:] = found.apart[:] = math.inf
+            return
+        index = np.arange(len(classes))
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            x, misplaced = place(self.domain, points)
+            scores = x.astype(np.float32) @ self.rows32.T
+            if self.has_bias:
+                scores += self.biases32
+            own = scores[index, classes].astype(np.float64)
+            scores[index, classes] = -np.inf
+            found.rival[:] = scores.argmax(axis=1)
+            gap = own - scores[index, found.rival]
+            error = self._score_error(x, misplaced, _SINGLE)
+            slack = error(self.norms[classes], np.abs(self.biases[classes]))
+            slack += error(self.norms.max(), np.abs(self.biases).max())
+            found.lower[:] = found.apart[:] = gap - slack
+            # Only what float32 can't tell apart goes on; a clear loss is a valid answer too.
+            signed = np.abs(gap) > slack
+            unclear = np.flatnonzero(~(signed & ((gap - slack >= claims) | (gap + slack < claims))))
+        for some in np.array_split(unclear, max(1, len(unclear) * self.head.classes // _BLOCK_SCORES)):
+            if len(some):
+                placed = (x[some], misplaced[some])
+                self._gaps_by_float64(classes[some], points[some], placed, claims[some], found, some)
+
+    def _gaps_by_float64(
+        self,
+        classes: Ids,
+        points: Matrix,
+        placed: tuple[Matrix, Matrix],
+        claims: Vector,
+        found: Gaps,
+        where: Ids,
+    ) -> None:
+        x, misplaced = placed
+        scores = np.empty((len(classes), self.head.classes))
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            for block in blocks(self.head.classes, self.head.features):
+                scores[:, block] = x @ (self.head.rows(block) - self.centre).T + self.biases[block]
+            error = self._score_error(x, misplaced, _DOUBLE)
+            for k, class_id in enumerate(classes):
+                slack = error(self.norms, np.abs(self.biases), k)
+                low = scores[k, class_id] - scores[k] - (slack[class_id] + slack)
+                high = scores[k, class_id] - scores[k] + (slack[class_id] + slack)
+                low[class_id] = high[class_id] = math.inf
+                unclear = _unclear_rivals(low, high, claims[k])
+                low[unclear], twins = self._exact_gaps(int(class_id), points[k], unclear)
+                found.strength[where[k]] = _EXACT if len(unclear) else _FLOAT64
+                found.rival[where[k]] = low.argmin()
+                found.lower[where[k]] = low.min()
+                low[unclear[twins]] = math.inf
+                found.apart[where[k]] = low.min()
+
+    def _score_error(self, x: Matrix, misplaced: Matrix, floats: _Precision) -> Any:
+        """Bound on the error of scores, as a function of row norms and biases (Cauchy-Schwarz).
+
+        Each score is a dot product of rounded rows with a rounded point, any order of summation.
+        Where a partial sum could overflow the bound is infinite.
+        """
+        features = self.head.features
+        relative = gamma(features + _EXTRA_ROUNDINGS, floats.unit)
+        length = _lengths(x)
+        astray = _lengths(misplaced)
+        lost = 2 * features * floats.tiny * (1 + np.abs(x).max(axis=1))
+        largest = max(float(self.norms.max()), float(np.abs(self.biases).max()))
+        in_range = (largest * np.maximum(length, 1.0) + largest < floats.limit) & (length < floats.limit)
+
+        def error(norms: Any, biases: Any, k: int | slice = slice(None)) -> Any:
+            size = norms * length[k] + biases
+            bound = relative * size + norms * astray[k] + lost[k] * (1 + norms)
+            return np.where(in_range[k], bound, math.inf)
+
+        return error
+
+    def _exact_gaps(self, class_id: int, point: Vector, rivals: Ids) -> tuple[Vector, NDArray[np.bool_]]:
+        """The gaps to these rivals, rounded down from their exact values, and which are identical."""
+        x, denominator = place_exactly(self.domain, point)
+        biases = self.head.biases(np.append(rivals, class_id))
+        rows, own = self.head.rows(rivals), self.head.rows(np.array([class_id]))[0]
+        twins = (rows == own).all(axis=1) & (biases[:-1] == biases[-1])
+        out = np.zeros(len(rivals))  # twins tie, without arithmetic: heads may have thousands
+        for k in np.flatnonzero(~twins):
+            score = (Dyadic.of(own) - Dyadic.of(rows[k])) @ x
+            offset = Dyadic.of(biases[-1]) - Dyadic.of(biases[k])
+            out[k] = round_down(score.fraction() / denominator + offset.fraction())
+        return out, twins
+
+
+def _unclear_rivals(low: Vector, high: Vector, claim: float) -> Ids:
+    """Rivals whose gap in [low, high] leaves open whether the smallest is above 0, or the claim."""
+    if not low.min() > 0 and not (high < 0).any():
+        return np.flatnonzero(~(low > max(0.0, claim)))
+    if not low.min() >= claim and not (high < claim).any():
+        return np.flatnonzero(~(low >= claim))
+    return np.empty(0, np.intp)
+
+
+def _lengths(vectors: Matrix) -> Vector:
+    """Upper bounds on the norms of rows."""
+    squares = (vectors * vectors).sum(axis=1)
+    return np.asarray(np.sqrt(squares) * (1 + gamma(vectors.shape[1] + 8)) + vectors.shape[1] * _TINY_LENGTH)
+
+
+def blocks(count: int, width: int) -> list[slice]:
+    step = max(1, _BLOCK_SCORES // max(1, width))
+    return [slice(start, min(start + step, count)) for start in range(0, count, step)]
+
+
+def _view(gaps: Gaps, block: slice) -> Gaps:
+    return Gaps(gaps.lower[block], gaps.apart[block], gaps.rival[block], gaps.strength[block])

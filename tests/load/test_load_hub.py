@@ -1,0 +1,373 @@
+"""Models named by hub id or address, fetched from a hub that listens on the loopback address only."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pytest
+from safetensors.numpy import save
+
+from argmaxable.errors import LoadError
+from argmaxable.load import load_head
+from argmaxable.load.hub import HubModel, parse, resolve
+
+WEIGHT = np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32)
+NORM = np.random.default_rng(1).normal(size=4).astype(np.float32)
+COMMITS = {"main": "1" * 40, "v2": "2" * 40}
+
+
+def encoded(value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+CONFIG = encoded({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "tie_word_embeddings": False})
+WHOLE = {
+    "config.json": CONFIG,
+    "vocab.json": encoded({f"token{number}": number for number in range(6)}),
+    "model.safetensors": save({"lm_head.weight": WEIGHT, "model.norm.weight": NORM}),
+    "README.md": b"# A model",
+    "pytorch_model.bin": b"the same weights again",
+    "onnx/vocab.json": b"{}",
+    "onnx/model.onnx": b"and again",
+}
+SHARDS = {
+    "one.safetensors": {"model.embed_tokens.weight": WEIGHT + 1},
+    "two.safetensors": {"model.layers.0.weight": WEIGHT + 2},
+    "three.safetensors": {"model.norm.weight": NORM},
+    "four.safetensors": {"lm_head.weight": WEIGHT},
+}
+SHARDED = {
+    "config.json": CONFIG,
+    "model.safetensors.index.json": encoded(
+        {"weight_map": {name: file for file, tensors in SHARDS.items() for name in tensors}}
+    ),
+    **{file: save(tensors) for file, tensors in SHARDS.items()},
+}
+REPOSITORIES = {
+    "org/whole": WHOLE,
+    "org/sharded": SHARDED,
+    "org/nested": {f"deep/er/{name}": data for name, data in WHOLE.items()},
+    "org/gguf": {"config.json": CONFIG, "model.gguf": b"GGUF", "head.npy": b"\x93NUMPY"},
+    "org/v2.5-tiny": {"config.json": CONFIG, "model.safetensors": WHOLE["model.safetensors"]},
+}
+
+
+@dataclass
+class Hub:
+    """A server that imitates the endpoints huggingface_hub uses, and remembers what it was asked for."""
+
+    address: str
+    files: list[str] = field(default_factory=list)
+    tokens: set[str | None] = field(default_factory=set)
+
+
+def answer_for(hub: Hub, path: str) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and body for a path such as /api/models/org/name/tree/main."""
+    parts = [unquote(part) for part in urlsplit(path).path.strip("/").split("/")]
+    parts = parts[2:] if parts[:2] == ["api", "models"] else parts
+    repository, action, revision = "/".join(parts[:2]), *[*parts[2:4], "revision", "main"][:2]
+    if repository == "org/gated":
+        return 403, {"X-Error-Code": "GatedRepo"}, b"{}"
+    if repository not in REPOSITORIES:
+        return 404, {"X-Error-Code": "RepoNotFound"}, b"{}"
+    commit = COMMITS.get(revision, revision)
+    if commit not in COMMITS.values():
+        return 404, {"X-Error-Code": "RevisionNotFound"}, b"{}"
+    files = REPOSITORIES[repository]
+    if action == "revision":
+        siblings = [{"rfilename": name} for name in files]
+        return 200, {}, encoded({"id": repository, "sha": commit, "siblings": siblings})
+    if action == "tree":
+        listing = [
+            {"type": "file", "path": name, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
+            for name, data in files.items()
+        ]
+        return 200, {}, encoded(listing)
+    file = "/".join(parts[4:])
+    if file not in files:
+        return 404, {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": commit}, b"{}"
+    hub.files.append(file)
+    etag = hashlib.sha1(files[file]).hexdigest()
+    return 200, {"X-Repo-Commit": commit, "ETag": f'"{etag}"'}, files[file]
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Hub]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            known.tokens.add(self.headers.get("Authorization"))
+            status, headers, body = answer_for(known, self.path)
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    known = Hub(f"http://127.0.0.1:{server.server_port}")
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield known
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def hub(served: Hub) -> Hub:
+    served.files.clear()
+    served.tokens.clear()
+    return served
+
+
+# Each line of input is a model with options, each line of output a path or an error.
+PROGRAM = """
+import json, sys
+from argmaxable.errors import LoadError
+from argmaxable.load.hub import resolve
+for line in sys.stdin:
+    model, options = json.loads(line)
+    try:
+        answer = {"path": str(resolve(model, **options))}
+    except LoadError as error:
+        answer = {"error": str(error)}
+    print(json.dumps(answer), flush=True)
+"""
+
+
+def start(hub: Hub, home: Path, **environment: str) -> subprocess.Popen[str]:
+    """A process that answers questions; huggingface_hub reads its environment when it is imported there."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
+    settings = {
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "HF_ENDPOINT": hub.address,
+        "HF_HOME": str(home),
+        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+    }
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
+        env={**kept, **settings, **environment},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ask_in(environment: dict[str, str], hub: Hub, home: Path, model: str, **options: Any) -> Any:
+    """What `resolve` answers in a process of its own."""
+    with start(hub, home, **environment) as process:
+        output, _ = process.communicate(json.dumps([model, options]) + "\n")
+    return json.loads(output)
+
+
+class Asker:
+    """What `resolve` answers, each test with a cache of its own, in a process that all of them share."""
+
+    def __init__(self, process: subprocess.Popen[str], cache: Path) -> None:
+        self.process, self.cache = process, cache
+
+    def __call__(self, model: str, **options: Any) -> Any:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps([model, {"cache_dir": str(self.cache), **options}]) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+
+@pytest.fixture(scope="module")
+def process(served: Hub, tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[str]]:
+    with start(served, tmp_path_factory.mktemp("home")) as process:
+        yield process
+
+
+@pytest.fixture
+def ask(process: subprocess.Popen[str], tmp_path: Path) -> Asker:
+    return Asker(process, tmp_path)
+
+
+def test_a_hub_id_is_fetched_and_read(ask: Asker) -> None:
+    folder = Path(ask("org/whole")["path"])
+    head = load_head(folder)
+    assert head.weight.tobytes() == WEIGHT.tobytes()
+    assert head.labels == tuple(f"token{number}" for number in range(6))
+
+
+def test_only_what_the_head_needs_is_fetched(hub: Hub, ask: Asker) -> None:
+    ask("org/whole")
+    assert set(hub.files) == {"config.json", "vocab.json", "model.safetensors"}
+
+
+def test_of_several_files_only_those_with_the_head_are_fetched(hub: Hub, ask: Asker) -> None:
+    folder = Path(ask("org/sharded")["path"])
+    assert {file for file in hub.files if file in SHARDS} == {"three.safetensors", "four.safetensors"}
+    assert load_head(folder).weight.tobytes() == WEIGHT.tobytes()
+
+
+def test_a_tensor_the_user_names_is_fetched(hub: Hub, ask: Asker) -> None:
+    name = "model.layers.0.weight"
+    folder = Path(ask("org/sharded", tensor=name, bias_tensor="model.norm.weight")["path"])
+    assert {file for file in hub.files if file in SHARDS} == {"two.safetensors", "three.safetensors"}
+    assert load_head(folder, tensor=name).weight.tobytes() == (WEIGHT + 2).tobytes()
+
+
+def test_the_address_of_a_model_is_as_good_as_its_id(hub: Hub, ask: Asker) -> None:
+    folder = Path(ask(f"{hub.address}/org/v2.5-tiny")["path"])
+    assert load_head(folder).classes == 6
+
+
+def test_the_address_of_a_file_fetches_that_file(hub: Hub, ask: Asker) -> None:
+    path = Path(ask(f"{hub.address}/org/gguf/blob/main/head.npy")["path"])
+    assert path.name == "head.npy"
+    assert path.read_bytes() == b"\x93NUMPY"
+
+
+def test_a_revision_is_heeded(ask: Asker) -> None:
+    assert Path(ask("org/whole", revision="v2")["path"]).name == COMMITS["v2"]
+
+
+def test_a_subfolder_is_heeded(ask: Asker) -> None:
+    folder = Path(ask("org/nested", subfolder="deep/er")["path"])
+    assert folder.parts[-2:] == ("deep", "er")
+    assert load_head(folder).classes == 6
+
+
+def test_a_cache_directory_is_heeded(ask: Asker, tmp_path: Path) -> None:
+    folder = ask("org/whole", cache_dir=str(tmp_path / "cache"))["path"]
+    assert Path(folder).is_relative_to((tmp_path / "cache").resolve())
+
+
+def test_home_and_token_of_the_environment_are_heeded(hub: Hub, tmp_path: Path) -> None:
+    folder = ask_in({"HF_TOKEN": "hf_example"}, hub, tmp_path, "org/whole")["path"]
+    assert Path(folder).is_relative_to(tmp_path.resolve())
+    assert hub.tokens == {"Bearer hf_example"}
+
+
+def test_what_was_fetched_once_is_found_offline(hub: Hub, ask: Asker, tmp_path: Path) -> None:
+    online = ask("org/sharded")
+    hub.files.clear()
+    offline = ask_in({"HF_HUB_OFFLINE": "1"}, hub, tmp_path, "org/sharded", cache_dir=str(tmp_path))
+    assert offline == online
+    assert not hub.files
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "complaint"),
+    [
+        ("org/absent", {}, "org/absent is not at http"),
+        ("org/gated", {}, "is gated. Accept its terms at http"),
+        ("org/whole", {"revision": "v9"}, "org/whole (revision v9) does not exist"),
+        ("org/two--dashes", {}, "can't be fetched: Cannot have -- or .. in repo_id"),
+        ("org/gguf", {}, "has no model.safetensors and no pytorch_model.bin"),
+    ],
+    ids=["missing", "gated", "revision", "invalid", "no weights"],
+)
+def test_a_model_that_cannot_be_fetched_is_explained(
+    ask: Asker, model: str, options: dict[str, str], complaint: str
+) -> None:
+    assert complaint in ask(model, **options)["error"]
+
+
+@pytest.mark.parametrize("environment", [{"HF_HUB_OFFLINE": "1"}, {"HF_ENDPOINT": "http://127.0.0.1:9"}])
+def test_without_a_connection_the_local_cache_is_named(
+    hub: Hub, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    error = ask_in(environment, hub, tmp_path, "org/whole")["error"]
+    assert "not (or not completely) in the local cache" in error
+
+
+def test_a_file_that_is_not_in_the_repository_is_named(hub: Hub, ask: Asker) -> None:
+    address = f"{hub.address}/org/whole/resolve/main/absent.onnx"
+    assert "has no file absent.onnx in its main folder" in ask(address)["error"]
+
+
+def test_without_the_package_the_extra_is_named() -> None:
+    program = "import sys; sys.modules['huggingface_hub'] = None\n" + PROGRAM
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        input='["org/name", {}]\n',
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "pip install 'argmaxable[hub]'" in json.loads(done.stdout)["error"]
+
+
+# ---------------------------------------------------------------------- local paths
+
+
+def test_a_local_path_is_never_looked_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "org" / "name").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert resolve("org/name") == Path("org/name")
+    assert resolve("org", subfolder="name") == Path("org/name")
+
+
+def test_a_local_path_has_no_revision(tmp_path: Path) -> None:
+    with pytest.raises(LoadError, match="Leave out --revision"):
+        resolve(str(tmp_path), revision="main")
+
+
+@pytest.mark.parametrize(
+    "model", ["absent", "a/b/c", "folder/model.onnx", "folder/absent.npz", "/absent", "../a", ""]
+)
+def test_what_is_neither_path_nor_hub_id_is_refused(model: str) -> None:
+    with pytest.raises(LoadError, match=r"no such file or directory.*written org/name"):
+        resolve(model)
+
+
+# ---------------------------------------------------------------------- addresses
+
+
+@pytest.mark.parametrize(
+    ("model", "meant"),
+    [
+        ("org/name", HubModel("org/name")),
+        ("Qwen/Qwen2.5-0.5B", HubModel("Qwen/Qwen2.5-0.5B")),
+        ("https://huggingface.co/org/name", HubModel("org/name")),
+        ("https://huggingface.co/org/name/", HubModel("org/name")),
+        ("https://hf.co/org/name?library=transformers", HubModel("org/name")),
+        ("https://huggingface.co/org/name/tree/v2", HubModel("org/name", "v2")),
+        ("https://huggingface.co/org/name/tree/refs%2Fpr%2F1/a/b", HubModel("org/name", "refs/pr/1", "a/b")),
+        ("https://huggingface.co/org/name/blob/main/x.gguf", HubModel("org/name", "main", "", "x.gguf")),
+        (
+            "https://huggingface.co/org/name/resolve/main/a/x.onnx?download=true",
+            HubModel("org/name", "main", "a", "x.onnx"),
+        ),
+    ],
+)
+def test_ids_and_addresses_are_understood(model: str, meant: HubModel) -> None:
+    assert parse(model) == meant
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://example.org/org/name",
+        "https://huggingface.co/gpt2",
+        "https://huggingface.co/org/name/discussions",
+        "https://huggingface.co/datasets/org/name",
+    ],
+)
+def test_an_address_that_is_no_model_is_refused(address: str) -> None:
+    with pytest.raises(LoadError, match="is no address of a model"):
+        parse(address)
