@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from argmaxable.errors import LoadError
-from argmaxable.load.graph import Layer, last_layer, layer_using, other_weights
+from argmaxable.load.graph import last_layer, layer_using, other_weights
 from argmaxable.load.nodes import LONGEST_WALK, Graph, Node
 from argmaxable.load.products import Features, Stored
+from argmaxable.load.way_back import Layer
 
 CONSTANTS = {"W": (4, 6), "V": (4, 4), "b": (6,), "c": (6,), "cube": (2, 4, 6), "K": (6, 4, 1, 1)}
 CONSTANTS |= {"two": (), "minus": (), "s": (), "each": (6,), "zero": (), "big": (6, 4, 3, 3)}
@@ -205,6 +206,12 @@ def test_a_name_decides_between_outputs_of_different_layers(name: str) -> None:
     layer = last_layer(graph(*nodes, outputs=f"key {name}"))
     assert layer == HEAD
     assert layer.notes == ("outputs that don't come from this layer: key",)
+
+
+def test_another_outputs_layer_is_not_taken_for_that_of_the_answer() -> None:
+    nodes = [*LINEAR, node("Sigmoid", "h", "logits")]
+    with pytest.raises(LoadError, match=r"straight to the output 'logits': the way back ends at Sigmoid"):
+        last_layer(graph(*nodes, outputs="z logits"))
 
 
 def test_no_output_with_a_layer_names_where_the_ways_end() -> None:

@@ -28,9 +28,11 @@ from onnxruntime.quantization import (
 )
 
 from argmaxable.domain import Box
-from argmaxable.errors import LoadError
+from argmaxable.errors import HeadError, LoadError
 from argmaxable.load import load_head
 from argmaxable.load.onnx import find
+from argmaxable.load.onnx_outline import PLACE, outline
+from argmaxable.load.protobuf import varint
 from argmaxable.load.registry import ReadOptions
 
 CLASSES, FEATURES = 6, 4
@@ -568,8 +570,8 @@ def test_a_model_cut_short_anywhere_is_refused(tmp_path: Path) -> None:
     data = graph_only.SerializeToString()
     for length in range(len(data)):
         (tmp_path / "model.onnx").write_bytes(data[:length])
-        with pytest.raises(LoadError):
-            load_head(tmp_path / "model.onnx")
+        with pytest.raises((LoadError, HeadError)):
+            find(tmp_path / "model.onnx", ReadOptions()).head("short")
 
 
 def test_a_tensor_with_bytes_missing_is_refused(tmp_path: Path) -> None:
@@ -598,6 +600,90 @@ def test_a_file_too_large_for_protobuf_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "model.onnx").open("wb") as file:
         file.truncate(2**33)  # sparse: takes no space
     with pytest.raises(LoadError, match=r"8,589,934,592 bytes.*external data"):
+        load_head(tmp_path / "model.onnx")
+
+
+# ---------------------------------------------------------------------- weights left in the file
+
+LARGE = np.random.default_rng(8).normal(size=(700, FEATURES)).astype(np.float32)
+LARGE_NODES = [node("Gemm", "x L", "y", transB=1)]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
+def test_a_large_weight_is_read_from_its_place(tmp_path: Path, dtype: Any) -> None:
+    model = build(LARGE_NODES, {"before": LARGE, "L": LARGE.astype(dtype), "after": LARGE})
+    assert same_bits(load_head(save(tmp_path, model)).weight, LARGE.astype(dtype))
+
+
+def test_a_large_constant_node_is_read_from_its_place(tmp_path: Path) -> None:
+    model = build([constant_node("L", LARGE), *LARGE_NODES], {})
+    assert same_bits(load_head(save(tmp_path, model)).weight, LARGE)
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_large_weights_in_two_branches_are_compared_by_their_values(tmp_path: Path, same: bool) -> None:
+    inner = [node("Gemm", "x L", "out", transB=1)]
+    then, otherwise = (
+        branch("then", inner, "out", {"L": LARGE}),
+        branch("else", inner, "out", {"L": LARGE + (not same)}),
+    )
+    path = save(tmp_path, build(choice(then, otherwise), NOUGHT))
+    if same:
+        assert same_bits(load_head(path).weight, LARGE)
+    else:
+        with pytest.raises(LoadError, match="different linear layers"):
+            load_head(path)
+
+
+def test_numbers_of_four_bits_are_unpacked(tmp_path: Path) -> None:
+    steps = np.random.default_rng(9).integers(-8, 8, size=(700, FEATURES)).astype(ml_dtypes.int4)
+    nodes = [node("DequantizeLinear", "q s", "L"), *LARGE_NODES]
+    model = build(nodes, {"q": steps, "s": np.array(0.5, np.float32)})
+    assert same_bits(load_head(save(tmp_path, model)).weight, steps.astype(np.float64) * 0.5)
+
+
+@pytest.mark.parametrize("change", [-4, 4])
+def test_a_large_weight_with_bytes_missing_or_to_spare(tmp_path: Path, change: int) -> None:
+    model = build(LARGE_NODES, {"L": LARGE})
+    raw = model.graph.initializer[0].raw_data
+    model.graph.initializer[0].raw_data = raw[:change] if change < 0 else raw + raw[:change]
+    path = save(tmp_path, model)
+    if change > 0:
+        assert same_bits(load_head(path).weight, LARGE)
+    else:
+        with pytest.raises(LoadError, match=r"'L' \(shape \(700, 4\)\) can't be read"):
+            load_head(path)
+
+
+def test_an_outline_is_the_model_without_its_large_weights() -> None:
+    model = build(
+        [
+            *choice(branch("t", TWICE, "out", LINEAR), branch("e", TWICE, "out", {"L": LARGE})),
+            constant_node("C", LARGE),
+        ],
+        {"D": LARGE, **NOUGHT},
+    )
+    data = model.SerializeToString()
+    slim = outline(data)
+    assert len(slim) < len(data) - 3 * LARGE.nbytes + 400
+    copy = onnx.load_model_from_string(slim)
+    places = [entry(copy.graph.initializer[0], PLACE), entry(copy.graph.node[-1].attribute[0].t, PLACE)]
+    for place in places:
+        start, length = map(int, place.value.split())
+        assert data[start : start + length] == LARGE.tobytes()
+    copy.graph.initializer[0].CopyFrom(model.graph.initializer[0])
+    copy.graph.node[-1].attribute[0].t.CopyFrom(model.graph.node[-1].attribute[0].t)
+    for each, original in zip(copy.graph.node[2].attribute, model.graph.node[2].attribute, strict=True):
+        each.g.initializer[0].CopyFrom(original.g.initializer[0])
+    assert copy == model
+
+
+def test_messages_nested_too_deep_are_refused(tmp_path: Path) -> None:
+    data = b""
+    for number in [7, *[1, 5, 6] * 40][::-1]:
+        data = varint(number << 3 | 2) + varint(len(data)) + data
+    (tmp_path / "model.onnx").write_bytes(data)
+    with pytest.raises(LoadError, match="nested more than 100 deep"):
         load_head(tmp_path / "model.onnx")
 
 
@@ -907,5 +993,5 @@ def test_bytes_changed_anywhere_raise_nothing_but_load_errors(
     for place, value in changes:
         data[place] = value
     (tmp_path / "model.onnx").write_bytes(data)
-    with contextlib.suppress(LoadError):
-        load_head(tmp_path / "model.onnx")
+    with contextlib.suppress(LoadError, HeadError):
+        find(tmp_path / "model.onnx", ReadOptions()).head("damaged")

@@ -1,19 +1,21 @@
 """Heads in ONNX files. This is the only module that imports `onnx`.
 
-The protobuf is translated once into the small `Graph` that `argmaxable.load.graph` walks; of the weights
-only the head's are decoded, also when they lie in a file beside the model.
+The protobuf, without its weights, is translated once into the small `Graph` that `argmaxable.load.graph`
+walks; of the weights only the head's are read, from the model itself or from a file beside it.
 """
 
 from __future__ import annotations
 
-import ast
 import math
+import mmap
 import os
+import sys
 from collections import ChainMap
 from collections.abc import Mapping, MutableMapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import onnx
@@ -24,13 +26,15 @@ from onnx.checker import ValidationError
 
 from argmaxable.errors import LoadError
 from argmaxable.load.dequantise import cast, dequantised, times
-from argmaxable.load.finding import Arrays, Finding, Labels, TensorInfo
-from argmaxable.load.graph import Layer, last_layer, layer_using, other_weights
+from argmaxable.load.finding import Arrays, Finding, TensorInfo
+from argmaxable.load.graph import chosen_bias, last_layer, layer_using, other_weights, require_classes_kept
 from argmaxable.load.graph_domain import inputs_of
 from argmaxable.load.nodes import Attribute, Graph, Node
+from argmaxable.load.onnx_labels import labels_of
+from argmaxable.load.onnx_outline import PLACE, outline
 from argmaxable.load.products import Stored
+from argmaxable.load.protobuf import Data
 from argmaxable.load.registry import ReadOptions
-from argmaxable.load.vocabulary import class_labels, ctc_labels, labels_beside
 
 # numpy's names for the types whose values can be read; strings and complex numbers are no weights.
 _TYPES = {
@@ -44,14 +48,13 @@ _INTEGERS = ("int32", "int64")
 _SHORT_LIST = 16
 # protobuf's own limit for one message; larger models keep their weights in files beside.
 _LARGEST_MESSAGE = 2**31
-# Longer than any list of class names that someone puts into a model's metadata as Python text.
-_LONGEST_NAMES = 2**20
 
 
 @dataclass
 class _Parts:
-    """A graph under construction: that of the model with those of its If branches joined in."""
+    """The graph of a file under construction: that of the model with those of its If branches joined in."""
 
+    path: Path
     nodes: list[Node] = field(default_factory=list)
     tensors: dict[str, TensorProto] = field(default_factory=dict)
     ranks: dict[str, int] = field(default_factory=dict)
@@ -65,7 +68,7 @@ def find(path: Path, options: ReadOptions) -> Finding:
     the node that uses it; `options.transpose` flips it. Raises LoadError.
     """
     model = _parse(path)
-    parts = _Parts()
+    parts = _Parts(path)
     outputs = _join(model.graph, parts, {}, "")
     tensors = parts.tensors
     graph = _graph(parts, outputs)
@@ -73,9 +76,9 @@ def find(path: Path, options: ReadOptions) -> Finding:
     flipped = layer.stored_by_class == options.transpose
     classes, features = _shape(tensors[layer.weight.name], flipped)
     if options.tensor is None:
-        _require_classes_kept(layer, classes)
-    bias = _bias(layer, options, tensors)
-    values = _Reader(tensors, path.parent)
+        require_classes_kept(layer, classes)
+    bias = chosen_bias(graph, layer, options.bias_tensor)
+    values = _Reader(tensors, path)
 
     def read() -> Arrays:
         weight = values(layer.weight).reshape((features, classes) if flipped else (classes, features))
@@ -92,7 +95,9 @@ def find(path: Path, options: ReadOptions) -> Finding:
         features=features,
         why="chosen by name" if options.tensor else "the linear layer that leads to the output",
         read=read,
-        labels=_labels(model, path.parent, classes),
+        labels=labels_of(
+            {_text(each.key): _text(each.value) for each in model.metadata_props}, path, classes
+        ),
         inputs=None if options.transpose else inputs_of(graph, layer.features, features, values),
         alternatives=tuple(_info(tensors, name) for name in other_weights(graph, layer.weight.name)),
         notes=layer.notes,
@@ -103,6 +108,7 @@ def find(path: Path, options: ReadOptions) -> Finding:
 
 
 def _parse(path: Path) -> ModelProto:
+    """The model without its weights, which are notes of their places in the file."""
     size = path.stat().st_size
     if size >= _LARGEST_MESSAGE:
         raise LoadError(
@@ -110,12 +116,18 @@ def _parse(path: Path) -> ModelProto:
             "Export it with external data."
         )
     try:
-        return onnx.load_model_from_string(path.read_bytes())
-    except DecodeError as error:
+        with path.open("rb") as file, _mapped(file, size) as data:
+            return onnx.load_model_from_string(outline(data))
+    except (LoadError, DecodeError) as error:
         raise LoadError(
             f"is no readable ONNX model: {error}. It may be cut short or damaged, or a Git LFS pointer; "
             "fetch it again."
         ) from error
+
+
+def _mapped(file: IO[bytes], size: int) -> AbstractContextManager[Data]:
+    # An empty file can't be mapped.
+    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else nullcontext(b"")
 
 
 def _join(graph: GraphProto, parts: _Parts, outer: MutableMapping[str, str], prefix: str) -> list[str]:
@@ -127,7 +139,9 @@ def _join(graph: GraphProto, parts: _Parts, outer: MutableMapping[str, str], pre
     names = ChainMap[str, str]({}, outer)
     constants = {_text(tensor.name): tensor for tensor in graph.initializer} | _constants(graph)
     for name, tensor in constants.items():
-        names[name] = name if parts.tensors.get(name) == tensor else _free(name, prefix, parts)
+        known = parts.tensors.get(name)
+        is_same = known is not None and _same(known, tensor, parts.path)
+        names[name] = name if is_same else _free(name, prefix, parts)
         parts.tensors[names[name]] = tensor
     for name in (_text(name) for node in graph.node for name in node.output if name):
         if name not in constants:
@@ -147,6 +161,15 @@ def _join(graph: GraphProto, parts: _Parts, outer: MutableMapping[str, str], pre
 def _text(value: str | bytes) -> str:
     """A name; where it is no UTF-8, as in damaged files, protobuf hands out bytes."""
     return value if isinstance(value, str) else value.decode(errors="replace")
+
+
+def _same(left: TensorProto, right: TensorProto, path: Path) -> bool:
+    """Whether two tensors have the same values, wherever in the file they lie."""
+    if left.dims != right.dims or left.data_type != right.data_type:
+        return False
+    return left == right or (
+        _is_placed(left) and _is_placed(right) and _bytes(left, path) == _bytes(right, path)
+    )
 
 
 def _free(name: str, prefix: str, parts: _Parts) -> str:
@@ -247,7 +270,7 @@ class _Reader:
     """Gives the values of stored constants: dequantised, cast and multiplied as the graph does it."""
 
     tensors: Mapping[str, TensorProto]
-    folder: Path
+    path: Path
 
     def __call__(self, stored: Stored) -> NDArray[Any]:
         """The values, as floats and without rounding of our own; raises LoadError."""
@@ -276,9 +299,11 @@ class _Reader:
                 raise ValueError(
                     f"type {tensor.data_type} of shape {tuple(tensor.dims)} is no array of numbers"
                 )
+            if _is_placed(tensor):
+                return _array_in(tensor, self.path)
             if tensor.external_data:
-                tensor = _bounded(tensor, self.folder)
-            array: NDArray[Any] = numpy_helper.to_array(tensor, base_dir=str(self.folder))
+                tensor = _bounded(tensor, self.path.parent)
+            array: NDArray[Any] = numpy_helper.to_array(tensor, base_dir=str(self.path.parent))
         except (ValueError, TypeError, ValidationError) as error:
             raise LoadError(
                 f"tensor {name!r} (shape {tuple(tensor.dims)}) can't be read: {error}. The model, or the "
@@ -287,11 +312,39 @@ class _Reader:
         return array
 
 
+def _is_placed(tensor: TensorProto) -> bool:
+    return any(entry.key == PLACE for entry in tensor.external_data)
+
+
+def _bytes(tensor: TensorProto, path: Path) -> bytes:
+    """The bytes of a tensor that were left in the model's file."""
+    place = next(entry.value for entry in tensor.external_data if entry.key == PLACE)
+    start, length = map(int, place.split())
+    with path.open("rb") as file:
+        file.seek(start)
+        return file.read(min(length, _size(tensor)))
+
+
+def _array_in(tensor: TensorProto, path: Path) -> NDArray[Any]:
+    """The values of a tensor that were left in the model's file, without a second copy of them."""
+    data = _bytes(tensor, path)
+    if sys.byteorder == "little" and len(data) == _size(tensor):
+        return np.frombuffer(data, helper.tensor_dtype_to_np_dtype(tensor.data_type)).reshape(tensor.dims)
+    # Numbers of 4 bits, two to a byte, are left to onnx, and so are the errors where bytes are missing.
+    packed = TensorProto(data_type=tensor.data_type, dims=tensor.dims, raw_data=data)
+    return numpy_helper.to_array(packed)
+
+
+def _size(tensor: TensorProto) -> int:
+    """How many bytes a tensor's numbers take in memory."""
+    return int(math.prod(tensor.dims) * helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize)
+
+
 def _bounded(tensor: TensorProto, folder: Path) -> TensorProto:
     """An external tensor that asks for the bytes of its shape and no more, which its file must have."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     offset = int(entries.get("offset", 0))
-    needed = math.prod(tensor.dims) * helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
+    needed = _size(tensor)
     file = folder / entries.get("location", "")
     available = os.path.getsize(file) - offset if file.is_file() else needed  # a missing one onnx reports
     length = int(entries.get("length", needed))
@@ -318,65 +371,3 @@ def _shape(tensor: TensorProto, flipped: bool) -> tuple[int, int]:
 def _info(tensors: Mapping[str, TensorProto], name: str) -> TensorInfo:
     number = tensors[name].data_type
     return TensorInfo(name, tuple(tensors[name].dims), _TYPES.get(number, f"ONNX type {number}"))
-
-
-def _require_classes_kept(layer: Layer, classes: int) -> None:
-    """Refuse a layer whose product is cut into several groups, each with an argmax of its own."""
-    for target in layer.targets:
-        if classes not in target and target[-1:] not in ((0,), (-1,)):  # 0 keeps, -1 takes up all the rest
-            raise LoadError(
-                f"the product with {layer.weight.name!r} has {classes} columns but is reshaped to "
-                f"{list(target)}, so they are not the classes of one argmax. To treat them as such all the "
-                f"same, pass tensor={layer.weight.name!r} (--tensor)."
-            )
-
-
-def _bias(layer: Layer, options: ReadOptions, tensors: Mapping[str, TensorProto]) -> Stored | None:
-    added = ", ".join(bias.name for bias in layer.biases)
-    if options.bias_tensor is not None:
-        own = [bias for bias in layer.biases if bias.name == options.bias_tensor]
-        if options.bias_tensor not in tensors:
-            raise LoadError(
-                f"tensor {options.bias_tensor!r} not found ({len(tensors)} constants; added to the layer: "
-                f"{added or 'none'}). Correct bias_tensor= (--bias-tensor) or leave it out."
-            )
-        return own[0] if own else Stored(options.bias_tensor)
-    if len(layer.biases) > 1:
-        raise LoadError(
-            f"{len(layer.biases)} constants are added to the product with {layer.weight.name!r}: {added}. "
-            "Their sum would be rounded: export the model with a single bias. (bias_tensor=, --bias-tensor "
-            "takes one of them and leaves the others out.)"
-        )
-    return layer.biases[0] if layer.biases else None
-
-
-# ---------------------------------------------------------------------- labels
-
-
-def _labels(model: ModelProto, folder: Path, classes: int) -> Labels | None:
-    """Labels from the model's metadata, or from a file beside it; None when their number does not fit."""
-    stored = {_text(each.key): _text(each.value) for each in model.metadata_props}
-    for key, read in (("character", _characters), ("names", _names)):
-        try:
-            if stored.get(key):
-                return Labels(read(stored[key], classes), f"the model's metadata, key {key!r}")
-        except LoadError:
-            continue
-    # Hugging Face's exports lie in a folder "onnx" of the model's own.
-    folders = [folder, folder.parent] if folder.name == "onnx" else [folder]
-    return next((labels for each in folders if (labels := labels_beside(each, classes))), None)
-
-
-def _characters(text: str, classes: int) -> tuple[str, ...]:
-    """What PaddleOCR's exporters store: the characters a recogniser can answer, one per line."""
-    # Only "\n" separates: str.splitlines would also split at characters a model can answer.
-    return ctc_labels(text.removesuffix("\n").split("\n"), classes)
-
-
-def _names(text: str, classes: int) -> tuple[str, ...]:
-    """What Ultralytics' exporters store: a Python dictionary, written as text, from number to name."""
-    try:
-        value = ast.literal_eval(text) if len(text) < _LONGEST_NAMES else None
-    except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
-        raise LoadError(f"is no list of names: {error}") from error
-    return class_labels(value, classes)

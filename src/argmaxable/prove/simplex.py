@@ -21,6 +21,7 @@ from argmaxable.check import Checker
 from argmaxable.domain import Box, LayerNorm
 from argmaxable.exact import Dyadic
 from argmaxable.geometry import scaled_rows
+from argmaxable.scores import Gaps
 from argmaxable.verdict import Certificate
 
 Ids = NDArray[np.intp]
@@ -250,13 +251,31 @@ def settle_exactly(
         if vertex.t <= 0:
             certificate = certificate_of(chart, problem, vertex)
             return None, certificate if checker.bound(class_id, certificate).upper <= 0 else None
-        point = _point(chart, vertex)
-        gaps = checker.gaps(np.array([class_id]), point)
+        point, gaps = _best_nearby(checker, class_id, _point(chart, vertex))
         if gaps.settle(np.array([tied]))[0]:
             return point[0], None
         if gaps.rival[0] in rivals or np.isneginf(gaps.lower[0]):
             return None, None
         rivals = np.append(rivals, gaps.rival[0])
+
+
+def _best_nearby(
+    checker: Checker, class_id: int, point: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], Gaps]:
+    """The point, or one with a feature shrunk towards 0 where that widens the gap: a vertex may touch
+    rows that its margin does not need, and rounding must not push it over."""
+    ids = np.array([class_id])
+    gaps = checker.gaps(ids, point)
+    for feature in np.flatnonzero(point[0]):
+        for factor in (0.0, 0.5, 1 - 2.0**-20):
+            if gaps.lower[0] > 0:
+                return point, gaps
+            moved = point.copy()
+            moved[0, feature] *= factor
+            found = checker.gaps(ids, moved)
+            if found.lower[0] > gaps.lower[0]:
+                point, gaps = moved, found
+    return point, gaps
 
 
 def _point(chart: Chart, vertex: Vertex) -> NDArray[np.float64]:
