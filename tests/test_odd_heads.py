@@ -227,17 +227,47 @@ ODD: dict[str, tuple[Any, Any]] = {
 }  # fmt: skip
 
 
+# Curved domains have no exact programme to fall back on. Where the sizes within one problem differ by more
+# than float64 can hold, a class may stay undecided; it must say why, and what is decided must be right.
+BEYOND_FLOATS = frozenset(
+    {
+        "all scaled up and a bias", "scales mixed", "scales mixed and a bias", "integer scales mixed",
+        "float32 scales mixed", "features of mixed scales", "beyond float32", "squares overflow",
+        "float32 scaled up", "near the largest", "one enormous negative bias", "biases near the largest",
+        "biases from one end to the other", "subnormal biases",
+    }
+)  # fmt: skip
+# A witness of these would need coordinates beyond the largest float when the domain has no bounds.
+BEYOND_THE_LARGEST_FLOAT = frozenset({"biases near the largest", "biases from one end to the other"})
+
+
+def assert_right_or_undecided_with_a_reason(head: am.Head, domain: am.Domain) -> None:
+    result = am.verify(head, domain, workers=1)
+    assert all(verdict.reason for verdict in result.undecided)
+    assert_evidence_holds_exactly(head, domain, result)
+
+
 @pytest.mark.parametrize("domain", BOXES, ids=str)
 @pytest.mark.parametrize(("weight", "bias"), ODD.values(), ids=ODD)
-def test_an_odd_head_agrees_with_the_rational_simplex(weight: Any, bias: Any, domain: Any) -> None:
-    assert_agrees_exactly(am.Head(weight, bias), domain)
+def test_an_odd_head_agrees_with_the_rational_simplex(
+    weight: Any, bias: Any, domain: Any, request: pytest.FixtureRequest
+) -> None:
+    head = am.Head(weight, bias)
+    if domain == am.Everywhere() and any(name in request.node.name for name in BEYOND_THE_LARGEST_FLOAT):
+        assert_right_or_undecided_with_a_reason(head, domain)
+    else:
+        assert_agrees_exactly(head, domain)
 
 
 @pytest.mark.parametrize("domain", SOLIDS, ids=str)
-@pytest.mark.parametrize(("weight", "bias"), ODD.values(), ids=ODD)
-def test_an_odd_head_is_decided_over_curved_domains(weight: Any, bias: Any, domain: am.Domain) -> None:
+@pytest.mark.parametrize("name", ODD)
+def test_an_odd_head_is_decided_over_curved_domains(name: str, domain: am.Domain) -> None:
+    weight, bias = ODD[name]
     head = am.Head(weight, bias)
-    assert_evidence_holds_exactly(head, domain, verified(head, domain))
+    if name in BEYOND_FLOATS:
+        assert_right_or_undecided_with_a_reason(head, domain)
+    else:
+        assert_evidence_holds_exactly(head, domain, verified(head, domain))
 
 
 @pytest.mark.parametrize("domain", [*BOXES, *SOLIDS], ids=str)
@@ -313,11 +343,17 @@ ODD_SOLIDS = {
 }
 
 
+SOLIDS_BEYOND_FLOATS = frozenset(name for name in ODD_SOLIDS if "mixed scales" in name or "square" in name)
+
+
 @pytest.mark.parametrize("bias", [None, draw(10, seed=4)], ids=["no bias", "bias"])
-@pytest.mark.parametrize("domain", ODD_SOLIDS.values(), ids=ODD_SOLIDS)
-def test_an_odd_solid_is_decided(domain: am.Domain, bias: Any) -> None:
-    head = am.Head(draw(10, 3, seed=5), bias)
-    assert_evidence_holds_exactly(head, domain, verified(head, domain))
+@pytest.mark.parametrize("name", ODD_SOLIDS)
+def test_an_odd_solid_is_decided(name: str, bias: Any) -> None:
+    head, domain = am.Head(draw(10, 3, seed=5), bias), ODD_SOLIDS[name]
+    if name in SOLIDS_BEYOND_FLOATS:
+        assert_right_or_undecided_with_a_reason(head, domain)
+    else:
+        assert_evidence_holds_exactly(head, domain, verified(head, domain))
 
 
 def test_a_layer_norm_of_one_feature_leaves_ties_only() -> None:

@@ -101,6 +101,7 @@ class Chart:
         """Rows of the head (n × features) in coordinates of z (n × kept features)."""
         return np.asarray(_in_chart(self.domain, rows)[:, self.kept])
 
+    @np.errstate(all="ignore")
     def to_point(self, x: Matrix) -> Matrix:
         """Points z of the domain (n × all features) from chart coordinates."""
         z = np.zeros((len(x), self.head.features))
@@ -112,6 +113,8 @@ class Chart:
 
     def scale_inside(self, x: Matrix) -> Matrix:
         """Directions scaled by powers of two to reach far into the domain."""
+        if not self.size:
+            return x
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             if isinstance(self.domain, Box):
                 lo, hi = (bound[self.kept] for bound in self.domain.bounds(self.head.features))
@@ -141,6 +144,7 @@ def power_below(room: Vector) -> NDArray[np.intp]:
     return np.where(usable, exponent, 0).astype(np.intp)
 
 
+@np.errstate(all="ignore")  # extreme heads overflow here and there; the checker has the last word
 def chart_of(checker: Checker, *, ignored: Ids | None = None, reach: float = 1.0) -> Chart:
     """The chart of a checker's head and domain.
 
@@ -168,7 +172,8 @@ def chart_of(checker: Checker, *, ignored: Ids | None = None, reach: float = 1.0
 def _in_chart(domain: Domain, rows: Matrix) -> Matrix:
     if isinstance(domain, RMSNorm | LayerNorm):
         rows = rows * domain.gains(rows.shape[1])
-    return rows - rows.mean(axis=1, keepdims=True) if isinstance(domain, LayerNorm) else rows
+    with np.errstate(over="ignore", invalid="ignore"):
+        return rows - rows.mean(axis=1, keepdims=True) if isinstance(domain, LayerNorm) else rows
 
 
 def _chart_biases(checker: Checker) -> Vector:
@@ -181,10 +186,11 @@ def _chart_biases(checker: Checker) -> Vector:
         lo, hi = domain.bounds(head.features)
         fixed = np.where(lo == hi, lo, 0.0)
     biases = checker.scores.biases if head.has_bias else np.zeros(head.classes)
-    if fixed.any():
-        biases = biases + (head.rows(slice(None)) - checker.centre) @ fixed
-    middle = (biases.max() / 2 + biases.min() / 2) if (biases != biases[0]).any() else biases[0]
-    return np.asarray(biases - middle)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if fixed.any():
+            biases = biases + (head.rows(slice(None)) - checker.centre) @ fixed
+        middle = (biases.max() / 2 + biases.min() / 2) if (biases != biases[0]).any() else biases[0]
+        return np.asarray(biases - middle)
 
 
 def _kept_features(checker: Checker) -> Ids:

@@ -196,7 +196,8 @@ def _as_floats(values: ArrayLike, what: str) -> NDArray[Any]:
 
 def _require_finite_weight(matrix: NDArray[Any]) -> None:
     for start in range(0, len(matrix), _BLOCK_ROWS):
-        finite = np.isfinite(matrix[start : start + _BLOCK_ROWS])
+        with np.errstate(invalid="ignore"):  # a signalling NaN is found all the same
+            finite = np.isfinite(matrix[start : start + _BLOCK_ROWS])
         if not finite.all():
             row, column = np.argwhere(~finite)[0]
             value = matrix[start + row, column]
@@ -216,7 +217,8 @@ def _validated_bias(bias: ArrayLike | None, classes: int) -> NDArray[Any] | None
             "resized without its bias? Pass a bias of the same length, or none."
         )
     vector = vector.reshape(classes)
-    finite = np.isfinite(vector)
+    with np.errstate(invalid="ignore"):
+        finite = np.isfinite(vector)
     if not finite.all():
         first = int(np.argmin(finite))
         raise HeadError(f"bias of class {first} is {vector[first]}; every bias must be finite.")

@@ -147,11 +147,12 @@ def _float_equations(
     head: Head, domain: Domain, centre: Vector, ids: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The rows of `_equations`, centred, in float64, with a bound on the error of each entry."""
-    rows = head.rows(ids) - centre
-    if isinstance(domain, RMSNorm | LayerNorm):
-        rows = rows * domain.gains(head.features)
-    slack = gamma(4) * np.abs(rows) + TINY
-    if isinstance(domain, LayerNorm):
-        rows, slack = rows[:, :-1] - rows[:, -1:], slack[:, :-1] + slack[:, -1:]
-        slack = slack + gamma(2) * np.abs(rows)
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows = head.rows(ids) - centre
+        if isinstance(domain, RMSNorm | LayerNorm):
+            rows = rows * domain.gains(head.features)
+        slack = gamma(4) * np.abs(rows) + TINY
+        if isinstance(domain, LayerNorm):
+            rows, slack = rows[:, :-1] - rows[:, -1:], slack[:, :-1] + slack[:, -1:]
+            slack = slack + gamma(2) * np.abs(rows)
     return rows, slack

@@ -778,3 +778,19 @@ def test_a_maze_of_sums_is_left_in_time(tmp_path: Path) -> None:
     nodes += [node("Add", f"a{n} a{n}", f"a{n + 1}") for n in range(500)]
     model = build(nodes, {}, features="a500")
     assert inputs_of(tmp_path, model).domain is None
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_damaged_gain_costs_the_domain_but_not_the_head(tmp_path: Path, value: float) -> None:
+    gain = GAIN.copy()
+    gain[3] = value
+    inputs = inputs_of(
+        tmp_path, build([node("LayerNormalization", "x gain shift", "h")], {"gain": gain, "shift": SHIFT})
+    )
+    assert inputs.domain is None
+    assert "LayerNorm gain holds NaN or infinite values" in inputs.description
+
+
+def test_a_constant_that_is_no_number_costs_the_domain(tmp_path: Path) -> None:
+    model = build([node("Relu", "x", "r"), node("Mul", "r c", "h")], {"c": GAIN * np.float32(math.nan)})
+    assert inputs_of(tmp_path, model).domain is None

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.domain import Box, Domain, LayerNorm, RMSNorm
+from argmaxable.errors import DomainError, LoadError
 from argmaxable.load.activations import RANGES
 from argmaxable.load.finding import Inputs
 from argmaxable.load.gates import gated_minimum
@@ -103,7 +104,14 @@ def inputs_of(graph: Graph, features: Features | None, size: int, read: Reader) 
     """
     if features is None:
         return None
-    search = _Search(graph, size, read)
+    try:
+        with np.errstate(all="ignore"):  # constants of damaged files may be infinite or no numbers
+            return _inputs(_Search(graph, size, read), features)
+    except (LoadError, DomainError) as error:
+        return Inputs(f"unknown, because a constant in front of the head is damaged: {error}")
+
+
+def _inputs(search: _Search, features: Features) -> Inputs:
     if features.scale:
         values = search.grid(features.scale, features.zero_point, in_steps=features.in_steps)
     else:
@@ -166,6 +174,8 @@ class _Search:
         if size is None or not 0 < size <= _LARGEST_CONSTANT:
             return _anything("a large constant")
         numbers = self.read(Stored(name)).astype(np.float64)
+        if np.isnan(numbers).any():
+            raise LoadError(f"{name!r} holds NaN.")
         return _range(_CONSTANT, float(numbers.min()), float(numbers.max()))
 
     # ------------------------------------------------------------------ norms
@@ -342,12 +352,11 @@ def _arithmetic(op: str, parts: list[_Values]) -> tuple[Vector, Vector]:
 
 
 def _product(lo: Vector, hi: Vector, other_lo: Vector, other_hi: Vector) -> tuple[Vector, Vector]:
-    with np.errstate(invalid="ignore"):
-        ends = [
-            np.nan_to_num(end * other, nan=0.0, posinf=math.inf, neginf=-math.inf)  # 0 · ∞ is 0 here
-            for end in (lo, hi)
-            for other in (other_lo, other_hi)
-        ]
+    ends = [
+        np.nan_to_num(end * other, nan=0.0, posinf=math.inf, neginf=-math.inf)  # 0 · ∞ is 0 here
+        for end in (lo, hi)
+        for other in (other_lo, other_hi)
+    ]
     return np.minimum.reduce(np.broadcast_arrays(*ends)), np.maximum.reduce(np.broadcast_arrays(*ends))
 
 

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from argmaxable.errors import LoadError
 from argmaxable.head import FLOAT_DTYPES
 from argmaxable.load.finding import TensorInfo
+from argmaxable.load.hdf5_heaps import require_sound
 
 _CONFIG, _WEIGHTS = "config.json", "model.weights.h5"
 _MODEL_WEIGHTS, _VARIABLES = "model_weights", "vars"
@@ -163,6 +164,7 @@ def opened(path: Path) -> Iterator[KerasFile]:
     """The HDF5 file at the path, or inside the archive there; raises LoadError for all that fails."""
     h5py = _h5py()
     with path.open("rb") as file, _unpacked(file) as (stream, config):
+        require_sound(stream)
         try:
             with h5py.File(stream, "r") as hdf5:
                 yield KerasFile(hdf5, config)

@@ -108,9 +108,7 @@ BUILT_IN: tuple[Format, ...] = (
     FileFormat("npz", (".npz", ".npy"), "argmaxable.load.npz:find", magic=b"\x93NUMPY"),
     # Protobuf has no magic bytes.
     FileFormat("onnx", (".onnx",), "argmaxable.load.onnx:find"),
-    FileFormat(
-        "keras", (".h5", ".hdf5", ".keras"), "argmaxable.load.keras:find", magic=b"\x89HDF\r\n\x1a\n"
-    ),
+    FileFormat("keras", (".h5", ".hdf5", ".keras"), "argmaxable.load.keras:find", magic=b"\x89HDF\r\n\x1a\n"),
     FileFormat("tflite", (".tflite",), "argmaxable.load.tflite:find"),
     FileFormat("gguf", (".gguf",), "argmaxable.load.gguf:find", magic=b"GGUF"),
     # fastText also says .bin, which is mostly PyTorch's: its first bytes are looked at before that suffix.

@@ -22,6 +22,8 @@ Ids = NDArray[np.intp]
 _REACHES = (1e4, 1e8)
 # Exact simplex costs minutes beyond this many rational numbers in its table.
 _LARGEST_EXACT_TABLE = 60_000
+# Rivals tried on their own before a class is left undecided.
+_RIVALS_TRIED = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +62,7 @@ class Prover:
             if answer.certificate is not None:
                 self.solver.blockers.proved(answer.certificate.classes, answer.certificate.weights)
             return Settled(answer, Method.INTERIOR_POINT)
-        return self._settle_exactly(answer)
+        return self._settle_by_one_rival(answer) or self._settle_exactly(answer)
 
     def _settle_at_the_only_point(self, class_id: int) -> Settled:
         """All gaps are the same at every point of the domain: whoever wins at one is the proof."""
@@ -97,6 +99,16 @@ class Prover:
         usable = without(self.chart.usable, class_id)
         count = min(len(usable), 4 * self.chart.size)
         return np.random.default_rng((self.seed, class_id)).choice(usable, count, replace=False)
+
+    def _settle_by_one_rival(self, answer: Answer) -> Settled | None:
+        """A tie with a single rival, met exactly at the rim of the domain, escapes floats."""
+        rivals = without(self.chart.usable, answer.class_id)
+        uppers = self.checker.rival_bounds(np.full(len(rivals), answer.class_id), rivals)
+        for rival in rivals[np.argsort(uppers)[:_RIVALS_TRIED]].tolist():
+            certificate = rival_certificate(rival)
+            if self.checker.bound(answer.class_id, certificate).upper <= 0:
+                return Settled(replace(answer, certificate=certificate, reason=""), Method.SIMPLEX)
+        return None
 
     def _settle_exactly(self, answer: Answer) -> Settled:
         usable = without(self.chart.usable, answer.class_id)

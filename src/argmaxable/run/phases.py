@@ -115,10 +115,12 @@ def _reflect_alone(session: Session) -> None:
 def _reflect(
     session: Session, ids: Ids, start: NDArray[np.float64], is_enough: Callable[[int, int, float], bool]
 ) -> None:
-    if not len(ids) or not session.settings.patience:
+    if not len(ids) or not session.settings.patience or not session.chart.size:
         return
+    with np.errstate(over="ignore"):
+        begin = start.astype(np.float32)
     began = time.perf_counter()
-    for number, step in enumerate(reflect(session.chart, ids, start.astype(np.float32))):
+    for number, step in enumerate(reflect(session.chart, ids, begin)):
         found = 0
         if len(step.classes):
             points = session.chart.to_point(step.points.astype(np.float64))
@@ -212,7 +214,8 @@ def _feed(session: Session, pool: Pool, todo: deque[int]) -> None:
 
 
 def _from_the_middle(chart: Chart, ids: Ids) -> Ids:
-    rows = chart.rows32[ids]
     if not len(ids):
         return ids
-    return ids[np.argsort(((rows - rows.mean(axis=0)) ** 2).sum(axis=1))]
+    rows = chart.rows32[ids]
+    with np.errstate(over="ignore", invalid="ignore"):
+        return ids[np.argsort(((rows - rows.mean(axis=0)) ** 2).sum(axis=1))]
