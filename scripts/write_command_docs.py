@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from argmaxable.cli.app import app
 
 TARGET = Path(__file__).parent.parent / "docs" / "commands.md"
-COMMANDS = ("verify", "check", "random", "prevent")
+COMMANDS = ("verify", "check", "inspect", "random", "prevent")
 
 
 def command_docs() -> str:

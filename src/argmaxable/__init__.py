@@ -13,7 +13,7 @@ from argmaxable.errors import (
     LoadError,
 )
 from argmaxable.head import Head
-from argmaxable.load import load_head
+from argmaxable.load import find_head, load_head
 from argmaxable.recheck import Recheck, recheck
 from argmaxable.result import Cost, Result
 from argmaxable.run.progress import Progress
@@ -52,6 +52,7 @@ __all__ = [
     "Strength",
     "Verdict",
     "__version__",
+    "find_head",
     "load_head",
     "parse_domain",
     "read_bundle",

@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from argmaxable.cli.check import check
+from argmaxable.cli.inspect import inspect
 from argmaxable.cli.prevent import prevent
 from argmaxable.cli.random import random
 from argmaxable.cli.verify import verify
@@ -57,5 +58,6 @@ def _root(
 
 app.command()(verify)
 app.command()(check)
+app.command()(inspect)
 app.command()(random)
 app.command()(prevent)

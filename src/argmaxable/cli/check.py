@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from argmaxable.bundle import read_bundle
+from argmaxable.cli import options
 from argmaxable.load import load_head
 from argmaxable.recheck import recheck
 
@@ -18,12 +19,13 @@ def check(
     bundle: Annotated[
         Path, typer.Argument(metavar="BUNDLE", help="Folder that `argmaxable verify --output` wrote.")
     ],
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model file the bundle is about.")],
-    tensor: Annotated[
-        str | None, typer.Option(help="Name of the weight tensor, when it isn't found.")
-    ] = None,
-    bias_tensor: Annotated[str | None, typer.Option(help="Name of the bias tensor.")] = None,
-    transpose: Annotated[bool, typer.Option(help="The weight tensor is stored the other way round.")] = False,
+    model: options.Model,
+    tensor: options.Tensor = None,
+    bias_tensor: options.BiasTensor = None,
+    transpose: options.Transpose = False,
+    revision: options.Revision = None,
+    subfolder: options.Subfolder = None,
+    cache_dir: options.CacheDir = None,
 ) -> None:
     """Re-check every verdict of a proof bundle, exactly and without a solver.
 
@@ -36,7 +38,10 @@ def check(
     3 nothing is wrong but some classes are undecided or missing.
     """
     claims = read_bundle(bundle)
-    head = load_head(model, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose)
+    head = load_head(
+        model, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose,
+        revision=revision, subfolder=subfolder, cache_dir=cache_dir,
+    )  # fmt: skip
     found = recheck(claims, head)
     typer.echo(f"{found.proven:,} of {head.classes:,} verdicts proven over the domain {claims.domain}.")
     if found.undecided or found.missing:

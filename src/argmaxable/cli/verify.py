@@ -9,13 +9,17 @@ from typing import Annotated
 import typer
 
 from argmaxable.bundle import write_bundle
+from argmaxable.cli import options
 from argmaxable.cli.progress import progress_bar
-from argmaxable.domain import parse_domain
+from argmaxable.domain import Domain, parse_domain
 from argmaxable.errors import InputError
-from argmaxable.load import load_head
+from argmaxable.head import Head
+from argmaxable.load import find_head, read_head
+from argmaxable.load.finding import Finding
 from argmaxable.report.text import as_record, summary
 from argmaxable.result import Result
 from argmaxable.run.session import Algorithm
+from argmaxable.select import classes_in_script, classes_named, padding_classes, special_classes
 from argmaxable.verify import verify as verify_head
 
 _EPILOG = """\b
@@ -30,13 +34,27 @@ Exit codes: 0 all argmaxable, 1 some unargmaxable, 2 bad input, 3 some undecided
 
 
 def verify(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="Model file: .onnx, .npz (arrays W, b, labels) or .npy.")
-    ],
+    model: options.Model,
     domain: Annotated[
-        str, typer.Option(help="Inputs of the head to consider: everywhere, box:R, box:LO:HI or ball:R.")
+        str,
+        typer.Option(
+            help="Inputs of the head to consider: everywhere, box:R, box:LO:HI, ball:R, or auto: the "
+            "tightest that the file itself proves."
+        ),
     ] = "box:100",
     only: Annotated[str | None, typer.Option(help="Classes to verify, e.g. 3,17,20-40.")] = None,
+    tokens: Annotated[
+        list[str] | None, typer.Option(help="Label of a class to verify; may be given several times.")
+    ] = None,
+    script: Annotated[
+        str | None, typer.Option(help="Verify classes in this script: latin, cyrillic, han, …")
+    ] = None,
+    skip_special: Annotated[
+        bool, typer.Option("--skip-special", help="Leave out <s>, [CLS] and so on.")
+    ] = False,
+    skip_padding: Annotated[
+        bool, typer.Option("--skip-padding", help="Leave out rows without a label.")
+    ] = False,
     method: Annotated[
         Algorithm, typer.Option(help="Run one algorithm alone; the default uses whatever settles a class.")
     ] = Algorithm.AUTO,
@@ -52,17 +70,27 @@ def verify(
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Write a proof bundle into this folder.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
-    tensor: Annotated[
-        str | None, typer.Option(help="Name of the weight tensor, when it isn't found.")
-    ] = None,
-    bias_tensor: Annotated[str | None, typer.Option(help="Name of the bias tensor.")] = None,
-    transpose: Annotated[bool, typer.Option(help="The weight tensor is stored the other way round.")] = False,
+    tensor: options.Tensor = None,
+    bias_tensor: options.BiasTensor = None,
+    transpose: options.Transpose = False,
+    labels: options.LabelFile = None,
+    revision: options.Revision = None,
+    subfolder: options.Subfolder = None,
+    cache_dir: options.CacheDir = None,
     no_db: Annotated[bool, typer.Option("--no-db", help="Keep no record of this run.")] = False,
 ) -> None:
     """Tell for every class of MODEL's output layer whether any input can make it the argmax."""
-    feature_domain = parse_domain(domain)
-    chosen = None if only is None else parse_classes(only)
-    head = load_head(model, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose)
+    given = None if domain == "auto" else parse_domain(domain)
+    listed = None if only is None else parse_classes(only)
+    finding = find_head(
+        model, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose, labels=labels,
+        revision=revision, subfolder=subfolder, cache_dir=cache_dir,
+    )  # fmt: skip
+    feature_domain = proven_domain(finding) if given is None else given
+    head = read_head(finding, model)
+    chosen = chosen_classes(
+        head, listed, tokens or [], script, skip_special=skip_special, skip_padding=skip_padding
+    )
     with progress_bar() as progress:
         result = verify_head(
             head, feature_domain, only=chosen, method=method, patience=patience, workers=workers,
@@ -74,12 +102,54 @@ def verify(
         typer.echo(json.dumps(as_record(result)))
     else:
         typer.echo("\n".join(summary(result)))
+        if given is not None and finding.inputs is not None and finding.inputs.domain is not None:
+            typer.echo(
+                f"The file itself proves the domain {finding.inputs.domain}: --domain auto verifies over it."
+            )
         if output is not None:
             typer.echo(f"Proofs: {output} (re-check them with: argmaxable check {output} {model})")
     raise typer.Exit(exit_code(result))
 
 
 verify.__doc__ = f"{verify.__doc__}\n\n{_EPILOG}"
+
+
+def proven_domain(finding: Finding) -> Domain:
+    """The domain that the model file itself proves for the head's inputs."""
+    if finding.inputs is None or finding.inputs.domain is None:
+        said = "" if finding.inputs is None else f" ({finding.inputs.description})"
+        raise InputError(f"--domain auto: the file does not say what reaches the head{said}. Pass a domain.")
+    return finding.inputs.domain
+
+
+def chosen_classes(
+    head: Head,
+    listed: list[int] | None,
+    tokens: list[str],
+    script: str | None,
+    *,
+    skip_special: bool,
+    skip_padding: bool,
+) -> list[int] | None:
+    """The classes that all the user's wishes leave; None for all of them."""
+    if not (tokens or script or skip_special or skip_padding):
+        return listed
+    if head.labels is None:
+        raise InputError(
+            "choosing classes by label needs labels, and the model has none. Pass --labels FILE."
+        )
+    left = set(range(head.classes)) if listed is None else set(listed)
+    if tokens:
+        left &= set(classes_named(head.labels, tokens))
+    if script:
+        left &= set(classes_in_script(head.labels, script))
+    if skip_special:
+        left -= set(special_classes(head.labels))
+    if skip_padding:
+        left -= set(padding_classes(head.labels))
+    if not left:
+        raise InputError("no class is left: loosen --only, --tokens, --script or --skip-….")
+    return sorted(left)
 
 
 def exit_code(result: Result) -> int:

@@ -1,4 +1,4 @@
-"""Reading a head out of a model file, whatever its format.
+"""Reading a head out of a model, whatever its format.
 
 Only the output layer is read; no model is instantiated and nothing in the file is executed.
 """
@@ -6,34 +6,106 @@ Only the output layer is read; no model is instantiated and nothing in the file 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from argmaxable.errors import HeadError, LoadError
 from argmaxable.head import Head
-from argmaxable.load.registry import ReadOptions, find_format
+from argmaxable.load.finding import Finding
+from argmaxable.load.registry import BUILT_IN, ReadOptions, find_format
 
-__all__ = ["load_head"]
+__all__ = ["find_head", "load_head", "read_head"]
+
+PathLike = str | os.PathLike[str]
 
 
-def load_head(
-    path: str | os.PathLike[str],
+def find_head(
+    model: PathLike,
     *,
     tensor: str | None = None,
     bias_tensor: str | None = None,
     transpose: bool = False,
-) -> Head:
-    """The head in a model file: weight (classes × features), bias and labels, named after the file.
+    labels: PathLike | None = None,
+    revision: str | None = None,
+    subfolder: str | None = None,
+    cache_dir: PathLike | None = None,
+) -> Finding:
+    """What a model says about its output layer: which tensors, labels, and what feeds it.
 
-    `tensor` and `bias_tensor` name the arrays to take instead of those the format's module finds by
-    itself; `transpose` flips the weight for files that store it the other way round.
-    Raises LoadError when the file can't be read or holds no head.
+    `model` is a file, a directory, or a Hugging Face hub id or its address (for which `revision`,
+    `subfolder` and `cache_dir` count). `tensor` and `bias_tensor` name the arrays to take instead of
+    those found, `transpose` flips the weight, `labels` is a file with the classes' names.
+    Raises LoadError when the model can't be read or holds no head.
     """
-    file = Path(path)
     options = ReadOptions(tensor=tensor, bias_tensor=bias_tensor, transpose=transpose)
+    with _naming(model):
+        path = Path(model)
+        if _is_on_the_hub(str(model)) or revision is not None or subfolder is not None:
+            from argmaxable.load.hub import resolve  # imports what only hub models need
+
+            cache = None if cache_dir is None else Path(cache_dir)
+            path = resolve(
+                str(model), revision=revision, subfolder=subfolder, cache_dir=cache,
+                tensor=tensor, bias_tensor=bias_tensor,
+            )  # fmt: skip
+        finding = find_format(path).find(path, options)
+    if labels is None:
+        return finding
+    from argmaxable.load.vocabulary import labels_from_file  # only when somebody brings labels
+
+    return replace(finding, labels=labels_from_file(Path(labels), finding.classes))
+
+
+def load_head(
+    model: PathLike,
+    *,
+    tensor: str | None = None,
+    bias_tensor: str | None = None,
+    transpose: bool = False,
+    labels: PathLike | None = None,
+    revision: str | None = None,
+    subfolder: str | None = None,
+    cache_dir: PathLike | None = None,
+) -> Head:
+    """The head of a model: weight (classes × features), bias and labels. Arguments as for `find_head`."""
+    finding = find_head(
+        model, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose, labels=labels,
+        revision=revision, subfolder=subfolder, cache_dir=cache_dir,
+    )  # fmt: skip
+    return read_head(finding, model)
+
+
+def read_head(finding: Finding, model: PathLike) -> Head:
+    """Read what was found, named after the model."""
+    with _naming(model):
+        return finding.head(str(model) if _is_on_the_hub(str(model)) else Path(model).name)
+
+
+@contextmanager
+def _naming(model: PathLike) -> Iterator[None]:
+    """Errors of formats are short; here they get the model's name."""
     try:
-        return find_format(file).find(file, options).head(file.name)
+        yield
     except (LoadError, HeadError) as error:
-        raise LoadError(f"{file}: {error}") from error
+        raise LoadError(f"{os.fspath(model)}: {error}") from error
     except OSError as error:
         reason = error.strerror or str(error)
-        raise LoadError(f"{file}: can't be read ({reason}). Check the file and its permissions.") from error
+        raise LoadError(
+            f"{os.fspath(model)}: can't be read ({reason}). Check the file and its permissions."
+        ) from error
+
+
+def _is_on_the_hub(model: str) -> bool:
+    """Whether a name that is no path here looks like a hub id (org/name) or an address.
+
+    A missing file in an existing folder, or one with the suffix of a model file, is a missing file.
+    """
+    if os.path.exists(model):
+        return False
+    suffixes = {suffix for known in BUILT_IN for suffix in known.suffixes}
+    is_id = (
+        model.count("/") == 1 and not model.startswith((".", "/", "~")) and not Path(model).parent.exists()
+    )
+    return "://" in model or (is_id and Path(model).suffix.lower() not in suffixes)

@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 
 from argmaxable.domain import Box, Domain, LayerNorm, RMSNorm
 from argmaxable.errors import DomainError, LoadError
-from argmaxable.load.activations import RANGES
 from argmaxable.load.finding import Inputs
-from argmaxable.load.gates import gated_minimum
+from argmaxable.load.graph_activations import activation_range
 from argmaxable.load.graph_norms import Norm, norm_behind
-from argmaxable.load.layout import Axis, adds_zeros, axis_before, keeps_entries
+from argmaxable.load.layout import Axis, adds_zeros, axis_before, keeps_entries, takes_extremes
 from argmaxable.load.nodes import Graph, Node
 from argmaxable.load.products import Features, Stored, linear_product
 
@@ -41,25 +40,6 @@ _WORDS = {
     },
     **{"Max": "the maximum", "Min": "the minimum", "Mean": "the mean", "Concat": "the concatenation"},
     **{"Where": "a choice", "If": "a choice"},
-}
-_ACTIVATIONS = {
-    "Relu": RANGES["relu"],
-    "Sigmoid": RANGES["sigmoid"],
-    "HardSigmoid": RANGES["hard_sigmoid"],
-    "HardSwish": RANGES["hard_swish"],
-    "Tanh": RANGES["tanh"],
-    "Softsign": RANGES["softsign"],
-    "Softplus": RANGES["softplus"],
-    "Softmax": RANGES["softmax"],
-    "Exp": RANGES["exponential"],
-    "Gelu": RANGES["gelu"],
-    "FastGelu": RANGES["gelu"],
-    "BiasGelu": RANGES["gelu"],
-    "Mish": RANGES["mish"],
-    "Abs": (0.0, math.inf),
-    "Sqrt": (0.0, math.inf),
-    "Erf": (-1.0, 1.0),
-    "LogSoftmax": (-math.inf, 0.0),
 }
 # Whole numbers that quantised tensors consist of.
 _STEPS = {"uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16": (-32768, 32767)}
@@ -138,14 +118,10 @@ class _Search:
 
     def grid(self, scale: str, zero_point: str, *, in_steps: bool = False) -> _Values:
         """Bounds for numbers that are quantised with these constants."""
-        type_, zero = self.graph.types.get(zero_point, "uint8"), self.graph.scalars.get(zero_point, 0.0)
-        step = self.graph.scalars.get(scale, math.nan)
-        if (
-            type_ not in _STEPS
-            or not 0 < step < math.inf
-            or (zero_point and zero_point not in self.graph.scalars)
-        ):
-            return _anything("quantised by a scale that is not one known number")
+        step, zero = (self.graph.scalars.get(each, math.nan) for each in (scale, zero_point))
+        type_ = self.graph.types.get(zero_point, "")
+        if type_ not in _STEPS or not 0 < step < math.inf or math.isnan(zero):
+            return _anything("quantised in steps that are not known")
         lowest, highest = ((end - zero) * (1.0 if in_steps else step) for end in _STEPS[type_])
         what = "counted in steps" if in_steps else f"in steps of {step:g}"
         return _range(f"quantised to {type_} {what}", lowest, highest)
@@ -160,10 +136,12 @@ class _Search:
         norm = norm_behind(graph, name)
         if norm is not None:
             return self._norm(norm, name, axis)
-        for bound in (self._activation, self._combination, self._passed):
-            values = bound(node, name, axis, depth + 1)
-            if values is not None:
-                return values
+        activation = activation_range(graph, node, name)
+        if activation is not None:
+            return _range(*activation)
+        values = self._combination(node, name, axis, depth + 1) or self._passed(node, name, axis, depth + 1)
+        if values is not None:
+            return values
         product = linear_product(graph, node)
         if product is not None:
             return _anything(f"a linear layer ({node.op} with {product.weight.name}), which bounds nothing")
@@ -210,45 +188,6 @@ class _Search:
     def _numbers(self, stored: Stored) -> Vector:
         return self.read(stored).astype(np.float64).reshape(-1)
 
-    # ------------------------------------------------------------------ activations
-
-    def _activation(self, node: Node, name: str, axis: Axis | None, depth: int) -> _Values | None:
-        graph = self.graph
-        if node.op in _ACTIVATIONS:
-            return _range(node.op, *_ACTIVATIONS[node.op])
-        if node.op in ("Elu", "Celu", "Selu"):
-            alpha, gamma = (
-                node.number("alpha", 1.67326 if node.op == "Selu" else 1.0),
-                node.number("gamma", 1.0507),
-            )
-            lowest = -alpha * (gamma * (1 + 1e-5) if node.op == "Selu" else 1.0)
-            return _range(node.op, lowest, math.inf) if alpha >= 0 and gamma >= 0 else None
-        if node.op in ("QuickGelu", "Swish"):
-            alpha = node.number("alpha", 1.702 if node.op == "QuickGelu" else 1.0)
-            return _range(node.op, RANGES["silu"][0] / alpha, math.inf) if alpha > 0 else None
-        if node.op == "ThresholdedRelu" and node.number("alpha", 1.0) >= 0:
-            return _range(node.op, 0.0, math.inf)
-        if node.op in ("LSTM", "DynamicQuantizeLSTM", "RNN", "GRU"):
-            return self._recurrent(node, name)
-        if node.op == "Mul" and (gate := gated_minimum(graph, node)) is not None:
-            return _range(gate[0], gate[1], math.inf)
-        return None
-
-    def _recurrent(self, node: Node, name: str) -> _Values | None:
-        """Hidden states are products of a sigmoid and a tanh (LSTM), a tanh (RNN), or means of such and the
-        state before (GRU, which therefore must not be given one)."""
-        usual = {"LSTM": "Sigmoid,Tanh,Tanh", "GRU": "Sigmoid,Tanh", "RNN": "Tanh"}
-        kind = node.op.removeprefix("DynamicQuantize")
-        activations = node.attributes.get("activations", usual[kind])
-        given = kind == "GRU" and node.input(5)
-        if (
-            name not in node.outputs[:2]
-            or given
-            or activations not in (usual[kind], f"{usual[kind]},{usual[kind]}")
-        ):
-            return None
-        return _range(node.op, -1.0, 1.0)
-
     # ------------------------------------------------------------------ interval arithmetic
 
     def _combination(self, node: Node, name: str, axis: Axis | None, depth: int) -> _Values | None:
@@ -259,9 +198,7 @@ class _Search:
         if node.op not in _WORDS:
             return None
         names = node.inputs[1:] if node.op == "Where" else node.inputs
-        # Joined side by side, features are no longer those of either part, unless along another axis.
-        inner = None if node.op == "Concat" else axis
-        parts = [self.values(each, inner, depth) for each in names]
+        parts = [self.values(each, self._axis_in(node, each, axis), depth) for each in names]
         if not parts or (node.op in ("Sub", "Mul", "Div") and len(parts) != 2):  # a damaged graph
             return None
         lo, hi = _arithmetic(node.op, parts)
@@ -277,14 +214,23 @@ class _Search:
             return combined
         return next((part for part in variables if not part.is_bounded), combined)
 
+    def _axis_in(self, node: Node, name: str, axis: Axis | None) -> Axis | None:
+        """The features' axis in one of the tensors that are combined, which may have fewer axes."""
+        # Joined side by side, features are no longer those of either part, unless along another axis.
+        if axis is None or node.op == "Concat":
+            return None
+        return replace(axis, rank=self.graph.ranks.get(name))
+
     def _clipped(self, node: Node, axis: Axis | None, depth: int) -> _Values:
         scalars = self.graph.scalars
         inner = self.values(node.input(0), axis, depth)
         low = scalars.get(node.input(1), node.number("min", -math.inf))
         high = scalars.get(node.input(2), node.number("max", math.inf))
         lo, hi = np.maximum(inner.lo, low), np.minimum(inner.hi, high)
-        if low > high or (lo > hi).any():
-            return _anything("Clip to an empty range")
+        # Where the limits cross, the upper one counts; one that varies may cross anything.
+        varies = any(limit and limit not in scalars for limit in node.inputs[1:])
+        if varies or low > high or (lo > hi).any():
+            return _anything("Clip to limits that are not known")
         return _Values(f"Clip to [{low:g}, {high:g}]", lo, hi)
 
     def _quantised(self, node: Node, name: str, axis: Axis | None, depth: int) -> _Values | None:
@@ -300,6 +246,8 @@ class _Search:
         if not keeps_entries(node, name):
             return None
         inner = self.values(node.input(0), axis_before(self.graph, node, axis), depth)
+        if takes_extremes(node):  # each feature's comes from another vector
+            inner = replace(inner, solid=None)
         if adds_zeros(node):
             inner = replace(inner, lo=np.minimum(inner.lo, 0.0), hi=np.maximum(inner.hi, 0.0), solid=None)
         silent = node.op in ("Identity", "Cast", "Dropout")

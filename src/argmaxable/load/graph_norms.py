@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from argmaxable.load.nodes import Graph, Node
-from argmaxable.load.products import Stored, stored_vector
+from argmaxable.load.products import Stored, stored_matrix
 
 _SAME = frozenset({"Identity", "Cast", "Dropout"})
 _BROADCAST = _SAME | {"Reshape", "Expand", "Squeeze", "Unsqueeze"}
@@ -65,10 +65,10 @@ def norm_behind(graph: Graph, name: str) -> Norm | None:
         return _fused(graph, node, _FUSED[node.op], name)
     shift = None
     if node.op == "Add":
-        places = [place for place in (0, 1) if stored_vector(graph, node.input(place)) is not None]
+        places = [place for place in (0, 1) if _row(graph, node.input(place)) is not None]
         if len(places) != 1:
             return None
-        shift = stored_vector(graph, node.input(places[0]))
+        shift = _row(graph, node.input(places[0]))
         name = graph.origin(node.input(1 - places[0]), _SAME)
     return _written_out(graph, name, shift)
 
@@ -76,9 +76,7 @@ def norm_behind(graph: Graph, name: str) -> Norm | None:
 def _fused(graph: Graph, node: Node, form: _Fused, name: str) -> Norm | None:
     """Only the first output is the norm's; others are means, or the sum that went in."""
     stored = [
-        stored_vector(graph, node.input(place))
-        for place in (form.gain, form.shift)
-        if place and node.input(place)
+        _row(graph, node.input(place)) for place in (form.gain, form.shift) if place and node.input(place)
     ]
     gains = [each for each in stored if each is not None]
     if len(gains) != len(stored) or not gains or node.outputs[:1] != (name,):
@@ -90,8 +88,8 @@ def _fused(graph: Graph, node: Node, form: _Fused, name: str) -> Norm | None:
 def _written_out(graph: Graph, name: str, shift: Stored | None) -> Norm | None:
     """A norm from its parts: factors of which one is u, one is 1/√(mean(u²) + ε), and the others gains."""
     factors = list(_factors(graph, name))
-    gains = tuple(stored for factor in factors if (stored := stored_vector(graph, factor)) is not None)
-    variables = [factor for factor in factors if stored_vector(graph, factor) is None]
+    gains = tuple(stored for factor in factors if (stored := _row(graph, factor)) is not None)
+    variables = [factor for factor in factors if _row(graph, factor) is None]
     if len(variables) == 1:
         node = graph.producers.get(variables[0])
         if node is None or node.op != "Div":
@@ -206,6 +204,15 @@ def _mean(graph: Graph, name: str, x: str, *, square: bool = False) -> _Mean | N
         averaged = _squared(graph, node.input(0))
     axes = _axes(graph, node)
     return _Mean(axes, count) if averaged == x and axes is not None else None
+
+
+def _row(graph: Graph, name: str) -> Stored | None:
+    """The stored constant behind a name, if it is one number or a list along the last axis."""
+    found = stored_matrix(graph, name)
+    if found is None or found[1]:
+        return None
+    shape = graph.constants[found[0].name]
+    return found[0] if set(shape[:-1]) <= {1} else None
 
 
 def _squared(graph: Graph, name: str) -> str | None:

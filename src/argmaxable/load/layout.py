@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from argmaxable.load.nodes import Graph, Node
+from argmaxable.load.nodes import Graph, Node, is_float_cast
 
 _UNCHANGED = frozenset({"Identity", "Cast", "Dropout"})
 _RESHAPING = frozenset({"Reshape", "Flatten"})
@@ -40,7 +40,14 @@ class Axis:
 
 def keeps_entries(node: Node, output: str) -> bool:
     """Whether an output holds nothing but entries of the first input, or means of them."""
+    if node.op == "Cast" and not is_float_cast(node):
+        return False
     return node.op in KEEPING and (output in node.outputs[:1] or node.op == "Split")
+
+
+def takes_extremes(node: Node) -> bool:
+    """Whether entries are compared and the largest or smallest kept."""
+    return node.op in ("MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin")
 
 
 def adds_zeros(node: Node) -> bool:

@@ -10,6 +10,9 @@ from functools import cached_property
 # in circles, and a hostile one in long lines.
 LONGEST_WALK = 200
 
+# ONNX's numbers of FLOAT, FLOAT16, DOUBLE and BFLOAT16.
+_FLOATS = frozenset({1, 10, 11, 16})
+
 Attribute = float | str | tuple[int, ...]
 
 
@@ -32,6 +35,11 @@ class Node:
     def integers(self, name: str) -> tuple[int, ...] | None:
         value = self.attributes.get(name)
         return value if isinstance(value, tuple) else None
+
+
+def is_float_cast(node: Node) -> bool:
+    """Whether a Cast leaves fractions: one to integers would cut them off."""
+    return node.number("to", 1) in _FLOATS
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,7 @@ class Graph:
         """The tensor that a name carries, looking back through the first input of these operations."""
         for _ in range(LONGEST_WALK):
             node = self.producers.get(name)
-            if node is None or node.op not in passing:
+            if node is None or node.op not in passing or (node.op == "Cast" and not is_float_cast(node)):
                 break
             name = node.input(0)
         return name

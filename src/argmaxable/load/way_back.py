@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from argmaxable.load.nodes import LONGEST_WALK, Graph, Node
+from argmaxable.load.nodes import LONGEST_WALK, Graph, Node, is_float_cast
 from argmaxable.load.products import (
     CONVOLUTIONS,
     Features,
@@ -36,8 +36,6 @@ _ROUNDED = "the model rounds its logits to 8 bits, so classes that differ here m
 # What a softmax subtracts. A mean is not among them: it is taken over other axes than the classes' too.
 _SHIFTS = frozenset({"ReduceMax", "ReduceSum", "ReduceLogSumExp"})
 _RANK_CHANGING = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "ArgMax", "If"})
-# ONNX's numbers of FLOAT, FLOAT16, DOUBLE and BFLOAT16; a cast to integers would cut fractions off.
-_FLOATS = frozenset({1, 10, 11, 16})
 # An If within an If within … has as many ways through it as leaves; a hostile graph has billions.
 _MOST_PATHS = 16
 
@@ -128,7 +126,7 @@ def _passed_input(graph: Graph, node: Node, *, softmax: bool) -> str:
 
 
 def _keeps_order(graph: Graph, node: Node) -> bool:
-    if node.op == "Cast" and node.number("to", 1) not in _FLOATS:
+    if node.op == "Cast" and not is_float_cast(node):
         source = graph.producers.get(node.input(0))
         return source is not None and source.op == "ArgMax"
     if node.op in ("QuantizeLinear", "DequantizeLinear"):
