@@ -60,6 +60,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "flint": {"solve_exactly.py", "prove/simplex.py"},
     "gguf": {"load/gguf.py"},
     "google": {"load/onnx.py"},
+    "h5py": {"load/keras_file.py"},
     "highspy": {"prove/highs.py"},
     "huggingface_hub": {"load/hub.py"},
     "matplotlib": {"report/hull_plot.py"},

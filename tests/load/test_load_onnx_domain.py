@@ -15,6 +15,8 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
@@ -128,9 +130,8 @@ ACTIVATIONS = [
         least=SILU / 1.702,
     ),
     Activation("elu", [node("Elu", "x", "h", alpha=0.5)], -0.5, least=-0.5),
-    Activation(
-        "selu", [node("Selu", "x", "h")], -1.6732632423543772 * 1.0507009873554805 * 1.00001, least=-1.7580993
-    ),
+    Activation("selu", [node("Selu", "x", "h")], -1.7581, least=-1.7580993),
+    Activation("celu", [node("Celu", "x", "h", alpha=2.0)], -2.0, least=-2.0),
     Activation("thresholded", [node("ThresholdedRelu", "x", "h", alpha=0.5)], 0.0, least=0.0),
     Activation("abs", [node("Abs", "x", "h")], 0.0),
     Activation(
@@ -291,6 +292,29 @@ UNBOUNDED = {
         [node("Tanh", "x", "t"), node("Add", "t x", "h")],
         "the model's input",
     ),
+    "a negative factor": ([node("Elu", "x", "h", alpha=-1.0)], "Elu, which bounds nothing"),
+    "a limit that varies": (
+        [node("ReduceMin", "x", "m", keepdims=0), node("Clip", "x zero m", "h")],
+        "Clip to limits that are not known",
+    ),
+    "limits that cross": ([node("Clip", "x one zero", "h")], "Clip to limits that are not known"),
+    "rounding to whole numbers": (
+        [node("Relu", "x", "r"), node("Cast", "r", "i", to=TensorProto.INT32), node("Cast", "i", "h", to=1)],
+        "Cast, which bounds nothing",
+    ),
+    "another gate's argument": (
+        [
+            node("Cast", "x", "i", to=TensorProto.INT32),
+            node("Cast", "i", "t", to=1),
+            node("Sigmoid", "t", "g"),
+            node("Mul", "x g", "h"),
+        ],
+        "the model's input",
+    ),
+    "no zero point": (
+        [node("QuantizeLinear", "x one", "q"), node("DequantizeLinear", "q one", "h")],
+        "quantised in steps that are not known",
+    ),
     "a quotient": (
         [node("Relu", "x", "r"), node("Tanh", "x", "t"), node("Div", "r t", "h")],
         "the quotient of (Relu) and (Tanh)",
@@ -301,8 +325,8 @@ UNBOUNDED = {
 @pytest.mark.parametrize("name", UNBOUNDED)
 def test_what_bounds_nothing_is_named(tmp_path: Path, name: str) -> None:
     nodes, words = UNBOUNDED[name]
-    model = build(nodes, {"V": np.eye(FEATURES, dtype=np.float32), "c": GAIN})
-    inputs = inputs_of(tmp_path, model)
+    constants = {"V": np.eye(FEATURES, dtype=np.float32), "c": GAIN, "zero": number(0), "one": number(1)}
+    inputs = inputs_of(tmp_path, build(nodes, constants))
     assert inputs.domain is None
     assert inputs.description == words
 
@@ -604,6 +628,51 @@ def test_where_features_change_places_only_their_common_range_is_left(tmp_path: 
     assert_inside(features_of(model), domain)
 
 
+@pytest.mark.parametrize(
+    ("nodes", "constants"),
+    [
+        ([node("ReduceMax", "a k", "h")], {"k": integers(0)}),
+        (
+            [
+                node("Transpose", "a", "t"),
+                node("Unsqueeze", "t k", "u"),
+                node("GlobalMaxPool", "u", "p"),
+                node("Squeeze", "p two", "h"),
+            ],
+            {"k": integers(0), "two": integers(2)},
+        ),
+    ],
+    ids=["of rows", "of pooled rows"],
+)
+def test_the_largest_of_several_vectors_leaves_the_solid_but_not_each_features_range(
+    tmp_path: Path, nodes: list[NodeProto], constants: Constants
+) -> None:
+    model = build(
+        [node("LayerNormalization", "x gain shift", "a"), *nodes], {"gain": GAIN, "shift": SHIFT, **constants}
+    )
+    domain = inputs_of(tmp_path, model).domain
+    assert isinstance(domain, Box)
+    assert domain.hi == pytest.approx(SHIFT + np.abs(GAIN) * math.sqrt(FEATURES - 1))
+    features = features_of(model)
+    assert_inside(features, domain)
+    z = (features - SHIFT) / GAIN
+    assert np.linalg.norm(z) > math.sqrt(FEATURES)
+
+
+def test_a_gain_for_each_row_is_no_gain_of_features(tmp_path: Path) -> None:
+    nodes = [
+        node("Slice", "x from to first", "c"),
+        node("ReduceMean", "c last", "m"),
+        node("Sub", "c m", "u"),
+    ]
+    nodes += [*SQUARE, *ROOT, node("Div", "u s", "z"), node("Mul", "z column", "h")]
+    rows = {"from": integers(0), "to": integers(FEATURES), "first": integers(0), "column": GAIN[:, None]}
+    domain = inputs_of(tmp_path, build(nodes, {**NORM_CONSTANTS, **rows})).domain
+    reach = float(np.abs(GAIN).max()) * math.sqrt(FEATURES - 1)
+    assert isinstance(domain, Box)
+    assert (float(domain.lo.min()), float(domain.hi.max())) == pytest.approx((-reach, reach))
+
+
 def test_a_sum_with_a_norm_has_a_range_for_each_feature(tmp_path: Path) -> None:
     nodes = [node("LayerNormalization", "x gain shift", "a"), node("Relu", "x", "r"), node("Add", "a r", "h")]
     model = build(nodes, {"gain": GAIN, "shift": SHIFT})
@@ -794,3 +863,106 @@ def test_a_damaged_gain_costs_the_domain_but_not_the_head(tmp_path: Path, value:
 def test_a_constant_that_is_no_number_costs_the_domain(tmp_path: Path) -> None:
     model = build([node("Relu", "x", "r"), node("Mul", "r c", "h")], {"c": GAIN * np.float32(math.nan)})
     assert inputs_of(tmp_path, model).domain is None
+
+
+# ---------------------------------------------------------------------- any graph
+
+# Steps from tensor `a` to `b` that keep a square a square, so that rows and features can be confused.
+STEPS: dict[str, list[NodeProto]] = {
+    **{
+        op: [node(op, "a", "b")]
+        for op in ("Relu", "Tanh", "Sigmoid", "HardSwish", "Softplus", "Elu", "Neg", "Transpose")
+    },
+    "relu6": [node("Clip", "a zero six", "b")],
+    "silu": [node("Sigmoid", "a", "t1"), node("Mul", "a t1", "b")],
+    "layer norm": [node("LayerNormalization", "a gain shift", "b")],
+    "rms norm": [helper.make_node("SimplifiedLayerNormalization", ["a", "gain"], ["b"], axis=-1)],
+    "gain": [node("Mul", "a gain", "b")],
+    "shift": [node("Add", "shift a", "b")],
+    "rows turned": [node("Gather", "a turned", "b", axis=0)],
+    "features turned": [node("Gather", "a turned", "b", axis=-1)],
+    "mean row": [node("ReduceMean", "a first", "t1"), node("Expand", "t1 square", "b")],
+    "largest row": [node("ReduceMax", "a first", "t1"), node("Add", "t1 nothing", "b")],
+    "recut": [
+        node("Reshape", "a cut", "t1"),
+        node("Transpose", "t1", "t2", perm=[1, 0, 2]),
+        node("Reshape", "t2 square", "b"),
+    ],
+    "reshaped and back": [node("Reshape", "a cut", "t1"), node("Reshape", "t1 square", "b")],
+    "squeezed": [
+        node("Unsqueeze", "a first", "t1"),
+        node("Transpose", "t1", "t2", perm=[1, 0, 2]),
+        node("Squeeze", "t2 second", "b"),
+    ],
+    "pooled": [
+        node("Unsqueeze", "a first", "t1"),
+        node("AveragePool", "t1", "t2", kernel_shape=[3], pads=[1, 1], count_include_pad=1),
+        node("Squeeze", "t2 first", "b"),
+    ],
+    "averaged rows": [
+        node("Transpose", "a", "t1"),
+        node("Unsqueeze", "t1 first", "t2"),
+        node("AveragePool", "t2", "t3", kernel_shape=[3], pads=[1, 1]),
+        node("Squeeze", "t3 first", "t4"),
+        node("Transpose", "t4", "b"),
+    ],
+    "quantised": [node("DynamicQuantizeLinear", "a", "t1 t2 t3"), node("DequantizeLinear", "t1 t2 t3", "b")],
+    "in steps": [
+        node("QuantizeLinear", "a step middle", "t1"),
+        node("DequantizeLinear", "t1 step middle", "b"),
+    ],
+}
+PAIRS = ("Add", "Sub", "Mul", "Max", "Min", "Mean", "Div")
+SQUARE_CONSTANTS: Constants = {
+    "zero": number(0),
+    "six": number(6),
+    "gain": GAIN,
+    "shift": SHIFT,
+    "turned": integers(*np.roll(range(FEATURES), 3)),
+    "first": integers(0),
+    "second": integers(1),
+    "square": integers(FEATURES, FEATURES),
+    "cut": integers(2, 4, FEATURES),
+    "nothing": np.zeros((FEATURES, FEATURES), np.float32),
+    "step": number(0.1),
+    "middle": np.array(100, np.uint8),
+}
+
+
+def renamed(step: NodeProto, tag: int, source: str) -> NodeProto:
+    """A step from the tensor `source` to `h` and the tag, which its own tensors are numbered with too."""
+    names = {"a": source, "b": f"h{tag}", **{f"t{k}": f"t{tag}_{k}" for k in range(1, 5)}}
+    copy = NodeProto()
+    copy.CopyFrom(step)
+    copy.input[:] = [names.get(name, name) for name in step.input]
+    copy.output[:] = [names.get(name, name) for name in step.output]
+    return copy
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_whatever_the_graph_its_features_lie_in_the_domain(tmp_path: Path, data: st.DataObject) -> None:
+    nodes = [node("Identity", "x", "h0")]
+    count = data.draw(st.integers(1, 6))
+    for tag in range(1, count + 1):
+        sources = [f"h{k}" for k in range(tag)]
+        kind = data.draw(st.sampled_from([*STEPS, *PAIRS]))
+        if kind in PAIRS:
+            nodes.append(
+                node(kind, " ".join(data.draw(st.sampled_from(sources)) for _ in range(2)), f"h{tag}")
+            )
+        else:
+            source = data.draw(st.sampled_from(sources[-2:]))
+            nodes += [renamed(step, tag, source) for step in STEPS[kind]]
+    model = build(nodes, SQUARE_CONSTANTS, features=f"h{count}")
+    domain = inputs_of(tmp_path, model).domain
+    if domain is None:
+        return
+    model.graph.output.append(helper.make_empty_tensor_value_info(f"h{count}"))
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    for scale in (1e-2, 1.0, 1e2):
+        square = INPUTS[: 4 * FEATURES].reshape(4, FEATURES, FEATURES) * np.float32(scale)
+        for x in square:
+            features = session.run(None, {"x": x})[1].astype(np.float64)
+            if np.isfinite(features).all():  # a division by 0 has no features
+                assert_inside(features, domain)

@@ -27,9 +27,8 @@ _RANGE_OF = {
     "Erf": (-1.0, 1.0),
     "LogSoftmax": (-math.inf, 0.0),
 }
-# Functions of an attribute α > 0: their minimum at α = 1, how it depends on α, and the usual α.
-_PROPORTIONAL = {"Elu": (-1.0, 1.0), "Celu": (-1.0, 1.0)}
-_INVERSE = {"QuickGelu": (RANGES["silu"][0], 1.702), "Swish": (RANGES["silu"][0], 1.0)}
+# x · sigmoid(αx), with the usual α.
+_SWISHES = {"QuickGelu": 1.702, "Swish": 1.0}
 # The activations of gates and states that recurrent layers have unless told otherwise.
 _RECURRENT = {"LSTM": "Sigmoid,Tanh,Tanh", "GRU": "Sigmoid,Tanh", "RNN": "Tanh"}
 
@@ -49,18 +48,15 @@ def activation_range(graph: Graph, node: Node, output: str) -> tuple[str, float,
 
 def _parametric(node: Node) -> Range | None:
     """The range of an activation function that depends on its attributes."""
-    if node.op in _PROPORTIONAL:
-        minimum, usual = _PROPORTIONAL[node.op]
-        alpha = node.number("alpha", usual)
-        return (minimum * alpha, math.inf) if alpha > 0 else None
-    if node.op in _INVERSE:
-        minimum, usual = _INVERSE[node.op]
-        alpha = node.number("alpha", usual)
-        return (minimum / alpha, math.inf) if alpha > 0 else None
+    alpha = node.number("alpha", _SWISHES.get(node.op, 1.0))
+    if node.op in _SWISHES and alpha > 0:
+        return RANGES["silu"][0] / alpha, math.inf
+    if node.op in ("Elu", "Celu") and alpha > 0:  # α(exp(x) − 1), of x/α for Celu, where x < 0
+        return -alpha, math.inf
+    if node.op == "ThresholdedRelu" and alpha >= 0:  # x where x > α, else 0
+        return 0.0, math.inf
     if node.op == "Selu" and not node.attributes:
         return RANGES["selu"]
-    if node.op == "ThresholdedRelu" and node.number("alpha", 1.0) >= 0:  # x where x > α, else 0
-        return 0.0, math.inf
     return None
 
 

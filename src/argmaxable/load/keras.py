@@ -14,7 +14,6 @@ import numpy as np
 
 from argmaxable.domain import Box, LayerNorm
 from argmaxable.errors import LoadError
-from argmaxable.head import FLOAT_DTYPES
 from argmaxable.load.activations import ANYTHING
 from argmaxable.load.finding import Arrays, Finding, Inputs, TensorInfo
 from argmaxable.load.keras_config import (
@@ -56,7 +55,6 @@ def find(path: Path, options: ReadOptions) -> Finding:
         bias = choice.bias if options.bias_tensor is None else file.info(options.bias_tensor)
         inputs = _inputs(file, network, choice.layer) if network and choice.layer else None
         alternatives = [each for each in _kernels(file) if each != choice.kernel]
-    _require_floats(choice.kernel)
     rows, columns = choice.kernel.shape[-2:]
     classes, features = (rows, columns) if options.transpose else (columns, rows)
 
@@ -79,14 +77,6 @@ def find(path: Path, options: ReadOptions) -> Finding:
         alternatives=tuple(alternatives),
         notes=_notes(choice, classes),
     )
-
-
-def _require_floats(kernel: TensorInfo) -> None:
-    if kernel.dtype not in FLOAT_DTYPES:
-        raise LoadError(
-            f"dataset {kernel} does not hold floats. Quantised weights mean nothing without their scales: "
-            "use the float model they were made from."
-        )
 
 
 # ---------------------------------------------------------------------- which layer

@@ -8,6 +8,7 @@ outside of the file is touched: links and datasets that lead to other files are 
 from __future__ import annotations
 
 import io
+import math
 import re
 import shutil
 import struct
@@ -18,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count
+from itertools import takewhile
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
@@ -89,7 +90,8 @@ class KerasFile:
 
     def __init__(self, file: Any, config: bytes | None) -> None:
         self._file = file
-        self.config: str | bytes | None = file.attrs.get("model_config") if config is None else config
+        stored = next(iter(_strings(file, "model_config")), None)
+        self.config: str | bytes | None = stored if config is None else config
 
     @cached_property
     def is_ordered(self) -> bool:
@@ -114,6 +116,8 @@ class KerasFile:
 
     def read(self, info: TensorInfo) -> NDArray[Any]:
         """The values of a dataset of floats."""
+        if info.dtype not in FLOAT_DTYPES:
+            raise LoadError(f"dataset {info} holds no floats. Use a model with float weights.")
         dataset = _child(self._file, info.name)
         _require_stored(dataset, info)
         values: NDArray[Any] = dataset[()]
@@ -155,8 +159,9 @@ class KerasFile:
                 if name != _VARIABLES and isinstance(child, h5py.Group):
                     waiting.append((place, child))
                 elif isinstance(child, h5py.Group) and len(child):
-                    layer = _text(child.attrs.get("name", ""))
-                    yield Group(layer, {key: self.info(f"{place}{key}") for key in child})
+                    yield Group(
+                        "".join(_strings(child, "name")), {key: self.info(f"{place}{key}") for key in child}
+                    )
 
 
 @contextmanager
@@ -215,16 +220,22 @@ def _require_stored(dataset: Any, info: TensorInfo) -> None:
 
 def _strings(group: Any, key: str) -> list[str]:
     """An attribute that lists names; one that is too long for HDF5 is continued as key0, key1, …"""
-    parts = [key] if key in group.attrs else []
-    for number in count():
-        if parts == [key] or f"{key}{number}" not in group.attrs or number > _MOST_ITEMS:
-            break
-        parts.append(f"{key}{number}")
-    return [_text(name) for part in parts for name in np.ravel(group.attrs[part])[:_MOST_ITEMS]]
+    if key in group.attrs:
+        return _read_strings(group, key)
+    numbered = takewhile(
+        lambda name: name in group.attrs, (f"{key}{number}" for number in range(_MOST_ITEMS))
+    )
+    return [name for part in numbered for name in _read_strings(group, part)]
 
 
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
+def _read_strings(group: Any, key: str) -> list[str]:
+    # An attribute of another type is not touched: the library crashes on some damaged ones. Where there are
+    # no names Keras writes an empty list of floats.
+    attribute, string = group.attrs.get_id(key), _h5py().h5t.TypeStringID
+    if not isinstance(attribute.get_type(), string) or math.prod(attribute.shape or ()) > _MOST_ITEMS:
+        return []
+    values = np.ravel(group.attrs[key])
+    return [value.decode() if isinstance(value, bytes) else str(value) for value in values]
 
 
 def _natural(path: str) -> list[tuple[int, str]]:
@@ -271,7 +282,7 @@ def _member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
 def _stream(archive: zipfile.ZipFile, info: zipfile.ZipInfo, file: IO[bytes]) -> Iterator[IO[bytes]]:
     """A member as a stream to jump about in: where it lies, as Keras stores it, or decompressed to disk."""
     if info.compress_type == zipfile.ZIP_STORED:
-        file.seek(info.header_offset)
+        file.seek(max(0, info.header_offset))  # a damaged one may be negative
         lengths = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
         start = info.header_offset + _LOCAL_HEADER.size + sum(lengths)
         yield io.BufferedReader(_Window(file, start, info.file_size))
