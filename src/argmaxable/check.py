@@ -19,7 +19,7 @@ from argmaxable.errors import EvidenceError
 from argmaxable.exact import Dyadic, round_up
 from argmaxable.geometry import TINY, UNIT, box_support, gamma, support_bound, support_is_at_most
 from argmaxable.head import Head
-from argmaxable.scores import Gaps, Scores, blocks
+from argmaxable.scores import Gaps, Scores, row_blocks
 from argmaxable.solve_exactly import basis_error, exact_weights
 from argmaxable.verdict import Certificate, OwnDirection, Strength, Witness
 
@@ -116,7 +116,7 @@ class Checker:
     def rival_bounds(self, classes: Ids, rivals: Ids) -> Vector:
         """Upper bounds on the margins from one rival each: t* ≤ h_X(w_c − w_i) + b_c − b_i."""
         uppers = np.empty(len(classes))
-        for block in blocks(len(classes), self.head.features):
+        for block in row_blocks(len(classes), self.head.features):
             mine, theirs = self.scores.biases[classes[block]], self.scores.biases[rivals[block]]
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                 u = self.head.rows(classes[block]) - self.head.rows(rivals[block])
@@ -209,7 +209,7 @@ def centre_of(head: Head) -> Vector:
     """The mean row, rounded to float32 so that it can be stored cheaply; zero where it overflows."""
     total = np.zeros(head.features)
     with np.errstate(over="ignore", invalid="ignore"):
-        for block in blocks(head.classes, head.features):
+        for block in row_blocks(head.classes, head.features):
             total += head.rows(block).sum(axis=0)
         mean = (total / head.classes).astype(np.float32).astype(np.float64)
     return np.where(np.isfinite(mean), mean, 0.0)

@@ -38,6 +38,8 @@ _DOUBLE = _Precision(UNIT, TINY, 2.0**1022)
 _TINY_LENGTH = math.sqrt(TINY)
 # Scores held at a time: 64 MB in float32, small enough for any laptop, large enough for BLAS.
 _BLOCK_SCORES = 1 << 24
+# Entries of rows held at a time as float64: 8 MB, so that a handful of temporaries stays small.
+_BLOCK_ENTRIES = 1 << 20
 # Roundings that a score meets besides its dot product (centring, conversion, bias, gap), with room.
 _EXTRA_ROUNDINGS = 10
 
@@ -83,7 +85,7 @@ class Scores:
         self.rows32: NDArray[np.float32] = np.empty(head.weight.shape, np.float32)
         self.norms = np.empty(head.classes)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            for block in blocks(head.classes, head.features):
+            for block in row_blocks(head.classes, head.features):
                 rows = head.rows(block) - self.centre
                 self.rows32[block] = rows
                 self.norms[block] = _lengths(rows)
@@ -146,7 +148,7 @@ class Scores:
         x, misplaced = placed
         scores = np.empty((len(classes), self.head.classes))
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            for block in blocks(self.head.classes, self.head.features):
+            for block in row_blocks(self.head.classes, self.head.features):
                 scores[:, block] = x @ (self.head.rows(block) - self.centre).T + self.biases[block]
             error = self._score_error(x, misplaced, _DOUBLE)
             for k, class_id in enumerate(classes):
@@ -212,8 +214,14 @@ def _lengths(vectors: Matrix) -> Vector:
     return np.asarray(np.sqrt(squares) * (1 + gamma(vectors.shape[1] + 8)) + vectors.shape[1] * _TINY_LENGTH)
 
 
-def blocks(count: int, width: int) -> list[slice]:
-    step = max(1, _BLOCK_SCORES // max(1, width))
+def row_blocks(count: int, features: int) -> list[slice]:
+    """Slices for work on rows of the head in float64, which needs several copies of a block."""
+    return blocks(count, features, _BLOCK_ENTRIES)
+
+
+def blocks(count: int, width: int, most: int = _BLOCK_SCORES) -> list[slice]:
+    """Slices of so many rows that `most` numbers are held at a time."""
+    step = max(1, most // max(1, width))
     return [slice(start, min(start + step, count)) for start in range(0, count, step)]
 
 

@@ -10,9 +10,7 @@ import typer
 from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.verify import exit_code
 from argmaxable.domain import Box, Domain, parse_domain
-from argmaxable.qhull import LARGEST_DIMENSION, compare_with_qhull
 from argmaxable.random_heads import Distribution, random_head
-from argmaxable.report.hull_plot import plot_hull, require_plottable
 from argmaxable.report.text import summary
 from argmaxable.run.session import Algorithm
 from argmaxable.verify import verify as verify_head
@@ -42,6 +40,10 @@ def random(
     \b
     Exit codes: as for verify.
     """
+    # Late: Qhull's and matplotlib's modules take a tenth of a second that other commands need not spend.
+    from argmaxable.qhull import LARGEST_DIMENSION, compare_with_qhull
+    from argmaxable.report.hull_plot import plot_hull, require_plottable
+
     feature_domain = parse_domain(domain)
     if plot is not None:
         require_plottable(dim, plot)

@@ -53,13 +53,13 @@ def find(path: Path, options: ReadOptions) -> Finding:
         network = None if file.config is None else parse(file.config)
         choice = _named(file, network, options.tensor) if options.tensor else _chosen(file, network)
         bias = choice.bias if options.bias_tensor is None else file.info(options.bias_tensor)
-        inputs = _inputs(file, network, choice.layer) if network and choice.layer else None
+        inputs = None if network is None or options.transpose else _inputs(file, network, choice)
         alternatives = [each for each in _kernels(file) if each != choice.kernel]
     rows, columns = choice.kernel.shape[-2:]
     classes, features = (rows, columns) if options.transpose else (columns, rows)
 
     def read() -> Arrays:
-        with opened(path) as again:
+        with opened(path, for_arrays_only=True) as again:
             weight = again.read(choice.kernel).reshape(rows, columns)
             values = None if bias is None else again.read(bias)
         return weight if options.transpose else np.ascontiguousarray(weight.T), values
@@ -167,14 +167,16 @@ def _candidates(file: KerasFile) -> str:
 # ---------------------------------------------------------------------- what feeds it, and what follows
 
 
-def _inputs(file: KerasFile, network: Network, head: Layer) -> Inputs:
-    layers = feeding_layers(network, head)
+def _inputs(file: KerasFile, network: Network, choice: _Choice) -> Inputs | None:
+    if choice.layer is None:
+        return None
+    layers = feeding_layers(network, choice.layer)
     if not layers:
-        return Inputs(f"unknown: the configuration does not name one layer in front of {head.name!r}")
+        return Inputs(f"unknown: the configuration does not name one layer in front of {choice.layer.name!r}")
     description = " of ".join(_words(layer) for layer in layers)
     normalised = next((layer for layer in layers if layer.kind != "Dropout"), layers[0])
     if normalised.kind == "LayerNormalization":
-        return Inputs(description, _layer_norm(file, normalised))
+        return Inputs(description, _layer_norm(file, normalised, choice.kernel.shape[-2]))
     low, high = output_range(network, layers[0].name)
     return Inputs(description, None if (low, high) == ANYTHING else Box(low, high))
 
@@ -184,9 +186,10 @@ def _words(layer: Layer) -> str:
     return name if layer.inner.activation == "linear" else f"{name} ({layer.inner.activation})"
 
 
-def _layer_norm(file: KerasFile, layer: Layer) -> LayerNorm | None:
+def _layer_norm(file: KerasFile, layer: Layer, features: int) -> LayerNorm | None:
     """The domain of a normalisation over the last axis, from the gain and shift in the file."""
-    if layer.config.get("axis", -1) not in (-1, [-1]):
+    # With rms_scaling Keras divides by the deviation but leaves the mean in, which may be anything.
+    if layer.config.get("axis", -1) not in (-1, [-1]) or layer.config.get("rms_scaling"):
         return None
     group = next((each for each in file.groups if each.layer == layer.name), None)
     has_gain, has_shift = layer.config.get("scale") is not False, layer.config.get("center") is not False
@@ -198,7 +201,7 @@ def _layer_norm(file: KerasFile, layer: Layer) -> LayerNorm | None:
         np.array(default) if info is None else file.read(info)
         for info, default in ((gain, 1.0), (shift, 0.0))
     ]
-    if not all(vector.ndim < 2 and np.isfinite(vector).all() for vector in vectors):
+    if not all(vector.shape in ((), (features,)) and np.isfinite(vector).all() for vector in vectors):
         return None
     return LayerNorm(*vectors)
 

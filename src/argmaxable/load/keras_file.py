@@ -73,9 +73,10 @@ class Group:
         kernel, roles = self.array("kernel", "0"), self.arrays.keys()
         if kernel is None or not (roles <= {"kernel", "bias"} or roles <= {"0", "1"}):
             return None
-        if len(kernel.shape) < 2 or set(kernel.shape[:-2]) - {1} or "embedding" in kernel.name:
+        if "0" in roles and "embedding" in kernel.name:  # by number alone it looks like a kernel
             return None
-        return kernel if self.bias is None or self.bias.shape == kernel.shape[-1:] else None
+        is_matrix = len(kernel.shape) > 1 and set(kernel.shape[:-2]) <= {1}
+        return kernel if is_matrix and (self.bias is None or self.bias.shape == kernel.shape[-1:]) else None
 
     @property
     def bias(self) -> TensorInfo | None:
@@ -89,9 +90,14 @@ class KerasFile:
     """An open file. Its methods raise what h5py does; `opened` translates that into LoadError."""
 
     def __init__(self, file: Any, config: bytes | None) -> None:
-        self._file = file
-        stored = next(iter(_strings(file, "model_config")), None)
-        self.config: str | bytes | None = stored if config is None else config
+        self._file, self._config = file, config
+
+    @cached_property
+    def config(self) -> str | bytes | None:
+        """The JSON that describes the network, if the file has it."""
+        return (
+            next(iter(_strings(self._file, "model_config")), None) if self._config is None else self._config
+        )
 
     @cached_property
     def is_ordered(self) -> bool:
@@ -165,11 +171,16 @@ class KerasFile:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[KerasFile]:
-    """The HDF5 file at the path, or inside the archive there; raises LoadError for all that fails."""
+def opened(path: Path, *, for_arrays_only: bool = False) -> Iterator[KerasFile]:
+    """The HDF5 file at the path, or inside the archive there; raises LoadError for all that fails.
+
+    Before names or the configuration are read the whole file is looked through once (see `hdf5_heaps`);
+    for arrays alone there is no need.
+    """
     h5py = _h5py()
     with path.open("rb") as file, _unpacked(file) as (stream, config):
-        require_sound(stream)
+        if not for_arrays_only:
+            require_sound(stream)
         try:
             with h5py.File(stream, "r") as hdf5:
                 yield KerasFile(hdf5, config)
@@ -282,7 +293,9 @@ def _member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
 def _stream(archive: zipfile.ZipFile, info: zipfile.ZipInfo, file: IO[bytes]) -> Iterator[IO[bytes]]:
     """A member as a stream to jump about in: where it lies, as Keras stores it, or decompressed to disk."""
     if info.compress_type == zipfile.ZIP_STORED:
-        file.seek(max(0, info.header_offset))  # a damaged one may be negative
+        if info.header_offset < 0:
+            raise zipfile.BadZipFile("a member begins before the archive does")
+        file.seek(info.header_offset)
         lengths = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
         start = info.header_offset + _LOCAL_HEADER.size + sum(lengths)
         yield io.BufferedReader(_Window(file, start, info.file_size))
