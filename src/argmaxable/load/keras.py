@@ -29,7 +29,7 @@ from argmaxable.load.keras_file import Group, KerasFile, opened
 from argmaxable.load.registry import ReadOptions
 from argmaxable.load.vocabulary import labels_beside
 
-_CANDIDATES_SHOWN = 6
+_CANDIDATES_SHOWN = _LAYERS_SHOWN = 6
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def _inputs(file: KerasFile, network: Network, choice: _Choice) -> Inputs | None
     layers = feeding_layers(network, choice.layer)
     if not layers:
         return Inputs(f"unknown: the configuration does not name one layer in front of {choice.layer.name!r}")
-    description = " of ".join(_words(layer) for layer in layers)
+    description = " of ".join(_words(layer) for layer in layers[:_LAYERS_SHOWN])
     normalised = next((layer for layer in layers if layer.kind != "Dropout"), layers[0])
     if normalised.kind == "LayerNormalization":
         return Inputs(description, _layer_norm(file, normalised, choice.kernel.shape[-2]))

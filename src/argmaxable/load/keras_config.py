@@ -135,12 +135,12 @@ def _require_order_kept(way: list[Layer]) -> None:
 
 def feeding_layers(network: Network, head: Layer) -> list[Layer]:
     """The layer in front of the head and, while they only pool or rearrange, those before it."""
-    layers: list[Layer] = []
+    layers: dict[str, Layer] = {}
     layer = network.source(head)
-    while layer is not None and layer not in layers:
-        layers.append(layer)
+    while layer is not None and layer.name not in layers:
+        layers[layer.name] = layer
         layer = network.source(layer) if layer.kind in _RANGE_KEEPING else None
-    return layers
+    return list(layers.values())
 
 
 def stored_name(network: Network, layer: Layer) -> str:
