@@ -58,7 +58,7 @@ def plot_hull(result: Result, path: Path) -> None:
     if flat:
         axes.set_aspect("equal")
     axes.set(xlabel="feature 0", ylabel="feature 1", title=result.head.name)
-    axes.legend(loc="upper right")
+    figure.legend(loc="outside lower center", ncols=len(_COLOURS))  # beside the points, not over them
     try:
         figure.savefig(path, dpi=150)
     except OSError as error:

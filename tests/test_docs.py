@@ -1,0 +1,31 @@
+"""The documentation names what there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import typer
+
+from argmaxable.cli.app import app
+
+ROOT = Path(__file__).parent.parent
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a click group
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_of_a_command_is_documented(name: str) -> None:
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    section = page.partition(f"## argmaxable {name}\n")[2].partition("\n## ")[0]
+    options = [option for parameter in COMMANDS[name].params for option in parameter.opts if "--" in option]
+    assert [option for option in options if option not in section] == []
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+)
+def test_every_link_to_a_file_leads_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
+    assert [link for link in links if not ((ROOT / page).parent / link).exists()] == []
