@@ -13,71 +13,16 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from running import PROGRAM, Command, Ran, in_a_process, is_one_clear_line
 
-from argmaxable.cli import main
 from argmaxable.version import VERSION
 
-PROGRAM = [sys.executable, "-c", "from argmaxable.cli import main; main()"]
 # A shell's background jobs, perhaps these tests too, start with SIGINT ignored; Python then leaves it so.
 LISTENING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
 INTERRUPTIBLE = [sys.executable, "-c", LISTENING + PROGRAM[2]]
-
-
-@dataclass(frozen=True)
-class Ran:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """The one JSON object on stdout."""
-        assert self.out.count("\n") == 1
-        record = json.loads(self.out)
-        assert isinstance(record, dict)
-        return record
-
-
-Command = Callable[..., Ran]
-
-
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run the program in this process, as the shell would."""
-
-    def run(*arguments: str | Path) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["argmaxable", *map(str, arguments)])
-        with pytest.raises(SystemExit) as exit_:
-            main()
-        captured = capsys.readouterr()
-        return Ran(int(exit_.value.code or 0), captured.out, captured.err)
-
-    return run
-
-
-def in_a_process(*arguments: str | Path, **environment: str) -> Ran:
-    done = subprocess.run(
-        [*PROGRAM, *map(str, arguments)],
-        capture_output=True,
-        env={**os.environ, **environment},
-        timeout=120,
-        check=False,
-    )
-    encoding = environment.get("PYTHONIOENCODING", "utf-8")
-    return Ran(done.returncode, done.stdout.decode(encoding), done.stderr.decode(encoding))
-
-
-def is_one_clear_line(ran: Ran) -> bool:
-    return (
-        ran.err.startswith("argmaxable: ")
-        and ran.err.count("\n") == 1
-        and "Traceback" not in ran.err
-        and not ran.out
-    )
 
 
 # ---------------------------------------------------------------------- models
@@ -512,7 +457,7 @@ def is_running(pid: int) -> bool:
 def is_importing(pid: int) -> bool:
     """Whether a worker, no longer a copy of its parent, has begun to load its libraries."""
     command_line, maps = (Path(f"/proc/{pid}/{name}").read_text() for name in ("cmdline", "maps"))
-    return "argmaxable.run.worker" in command_line and "_multiarray_umath" in maps
+    return "argmaxable.run.engines.worker" in command_line and "_multiarray_umath" in maps
 
 
 def is_deaf_to_ctrl_c(pid: int, group: int) -> bool:

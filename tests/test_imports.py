@@ -55,7 +55,7 @@ def under(folder: str) -> set[str]:
     return {name for name in MODULES if name.startswith(f"{folder}/")}
 
 
-# Each row: a library, and the only modules that know it. Nobody knows ray.
+# Each row: a library, and the only modules that know it.
 MAY_KNOW: dict[str, set[str]] = {
     "flint": {"solve_exactly.py", "prove/simplex.py"},
     "gguf": {"load/gguf.py"},
@@ -66,7 +66,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "matplotlib": {"report/hull_plot.py"},
     "ml_dtypes": {"head.py"} | under("load"),
     "onnx": {"load/onnx.py"},
-    "pickle": {"run/pool.py", "run/worker.py"},
+    "pickle": {"run/engines/processes.py", "run/engines/worker.py"},
     "ray": set(),
     "rich": under("cli"),
     "threadpoolctl": {"run/phases.py"},

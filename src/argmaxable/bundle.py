@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from argmaxable.domain import Domain, domain_from_record
 from argmaxable.errors import BundleError, DomainError
-from argmaxable.result import Result
+from argmaxable.result import Record
 from argmaxable.verdict import Certificate, OwnDirection, Point, Status, Verdict, Witness
 from argmaxable.version import VERSION
 
@@ -123,7 +123,7 @@ class _Evidence:
         return self.seen[id(item)]
 
 
-def write_bundle(result: Result, folder: str | os.PathLike[str]) -> None:
+def write_bundle(record: Record, folder: str | os.PathLike[str]) -> None:
     """Write the bundle into the folder, creating it; files of an earlier bundle are replaced."""
     folder = Path(folder)
     try:
@@ -131,12 +131,12 @@ def write_bundle(result: Result, folder: str | os.PathLike[str]) -> None:
         evidence = _Evidence()
         lines = [
             json.dumps(_line(verdict, evidence), ensure_ascii=False, separators=(",", ":"))
-            for verdict in result.verdicts
+            for verdict in record.verdicts
         ]
         # Backslashes keep the lone surrogates that a label may hold, as JSON's own escapes.
         (folder / _VERDICTS).write_text("\n".join(lines) + "\n", encoding="utf-8", errors="backslashreplace")
-        np.savez_compressed(folder / _EVIDENCE, allow_pickle=False, **_arrays(result, evidence))
-        manifest = json.dumps(_manifest(result), indent=2, ensure_ascii=False)
+        np.savez_compressed(folder / _EVIDENCE, allow_pickle=False, **_arrays(record, evidence))
+        manifest = json.dumps(_manifest(record), indent=2, ensure_ascii=False)
         (folder / _MANIFEST).write_text(manifest + "\n", encoding="utf-8")
     except OSError as error:
         raise BundleError(f"can't write the proof bundle to {folder}: {error.strerror or error}.") from error
@@ -173,13 +173,13 @@ def _claimed(value: float, away: Context) -> float | None:
     return float(away.create_decimal_from_float(value)) if math.isfinite(value) else None
 
 
-def _arrays(result: Result, evidence: _Evidence) -> dict[str, NDArray[Any]]:
-    features = result.head.features
-    ids = np.uint16 if result.head.classes <= 2**16 else np.uint32
+def _arrays(record: Record, evidence: _Evidence) -> dict[str, NDArray[Any]]:
+    features = record.facts.features
+    ids = np.uint16 if record.facts.classes <= 2**16 else np.uint32
     weights = [certificate.weights for certificate in evidence.certificates]
     coordinates = [_coordinates(certificate, features) for certificate in evidence.certificates]
     return {
-        "centre": result.centre.astype(np.float32),
+        "centre": record.centre.astype(np.float32),
         "points32": np.array(evidence.points32, np.float32).reshape(-1, features),
         "points64": np.array(evidence.points64, np.float64).reshape(-1, features),
         "certificate_start": _starts(weights),
@@ -208,18 +208,18 @@ def _join(lists: list[NDArray[Any]]) -> NDArray[Any]:
     return np.concatenate(lists) if lists else np.empty(0)
 
 
-def _manifest(result: Result) -> dict[str, Any]:
-    head = result.head
+def _manifest(record: Record) -> dict[str, Any]:
+    facts = record.facts
     return {
         "format": FORMAT,
-        "model": head.name,
-        "head": {"sha256": head.sha256(), "classes": head.classes, "features": head.features},
-        "domain": result.domain.as_record(),
-        "complete": result.is_complete,
-        "argmaxable": len(result.argmaxable),
-        "unargmaxable": len(result.unargmaxable),
-        "tied": len(result.tied),
-        "undecided": len(result.undecided),
+        "model": facts.name,
+        "head": {"sha256": facts.sha256, "classes": facts.classes, "features": facts.features},
+        "domain": record.domain.as_record(),
+        "complete": record.is_complete,
+        "argmaxable": len(record.argmaxable),
+        "unargmaxable": len(record.unargmaxable),
+        "tied": len(record.tied),
+        "undecided": len(record.undecided),
         "versions": {"argmaxable": VERSION, "numpy": np.__version__, "python": platform.python_version()},
     }
 

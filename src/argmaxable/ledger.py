@@ -1,11 +1,13 @@
 """The ledger of a run: which classes are settled so far, how, and by what evidence.
 
-Only checked evidence is entered; at the end, or at an interruption, it becomes verdicts.
+Only checked evidence is entered. Settled classes become verdicts as they are collected, the others
+at the end or at an interruption.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,22 +52,38 @@ class Entry:
 
 @dataclass(eq=False)
 class Ledger:
-    """Entries of all wanted classes; `open` marks those still to be settled."""
+    """Entries of all wanted classes; `open` marks those still to be settled.
+
+    `known` holds verdicts of an earlier part of the run; they are taken over as they are.
+    """
 
     checker: Checker
     twins: Twins
     wanted: Ids
+    known: Mapping[int, Verdict] = field(default_factory=dict)
     entries: dict[int, Entry] = field(default_factory=dict)
     open: NDArray[np.bool_] = field(init=False)
     found: int = 0
     lost: int = 0
+    _stands_for: dict[int, list[int]] = field(default_factory=dict)
+    _settled: list[int] = field(default_factory=list)
+    _built: dict[int, Verdict] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Open are the wanted classes, each by the twin that stands for it."""
+        self._built = dict(self.known)
+        left = np.array(
+            [class_id for class_id in self.wanted.tolist() if class_id not in self.known], np.intp
+        )
+        beaten_by = self.twins.beaten_by[left]
         self.open = np.zeros(self.checker.head.classes, bool)
-        beaten_by = self.twins.beaten_by[self.wanted]
-        self.open[np.where(beaten_by >= 0, beaten_by, self.wanted)] = True
+        self.open[np.where(beaten_by >= 0, beaten_by, left)] = True
         self.entries = {int(class_id): Entry() for class_id in np.flatnonzero(self.open)}
+        for class_id, best in zip(left.tolist(), beaten_by.tolist(), strict=True):
+            self._stands_for.setdefault(best if best >= 0 else class_id, []).append(class_id)
+        for verdict in self.known.values():
+            self.found += verdict.status is Status.ARGMAXABLE
+            self.lost += verdict.status is Status.UNARGMAXABLE
 
     @property
     def open_ids(self) -> Ids:
@@ -88,7 +106,7 @@ class Ledger:
             if settles[k]:
                 entry.method, entry.strength = method, _STRENGTHS[gaps.strength[k]]
                 entry.certificate = rival_certificate(int(gaps.rival[k])) if gaps.rival[k] >= 0 else None
-                self.open[class_id] = False
+                self._close(class_id)
                 self.found += 1
         return settles
 
@@ -97,29 +115,51 @@ class Ledger:
         entry = self.entries[class_id]
         entry.upper, entry.strength = bound.upper, bound.strength
         entry.certificate, entry.method = certificate, method
-        self.open[class_id] = False
+        self._close(class_id)
         self.lost += 1
+
+    def give_up(self, class_id: int) -> None:
+        """Close a class that was tried and stays undecided; its reason is entered with its cost."""
+        self._close(class_id)
+
+    def _close(self, class_id: int) -> None:
+        self.open[class_id] = False
+        self._settled.append(class_id)
 
     def enter_cost(self, class_id: int, *, steps: int, rows: int, seconds: float, reason: str) -> None:
         entry = self.entries[class_id]
         entry.steps, entry.rows, entry.seconds, entry.reason = steps, rows, seconds, reason
 
+    def collect(self) -> list[Verdict]:
+        """Verdicts of the classes settled since the last call, those that twins stand for included."""
+        settled, self._settled = self._settled, []
+        return self._verdicts_of(settled)
+
     def verdicts(self) -> tuple[Verdict, ...]:
-        """One verdict for each wanted class, in order."""
-        self._bound_argmaxable()
+        """One verdict for each wanted class, in order; none may be settled after this."""
+        self.collect()
+        self._verdicts_of(self.open_ids.tolist())
+        return tuple(self._built[class_id] for class_id in self.wanted.tolist())
+
+    def _verdicts_of(self, standing: list[int]) -> list[Verdict]:
+        self._bound_argmaxable(standing)
         beaten_by = self.twins.beaten_by
-        return tuple(
+        verdicts = [
             self._verdict(class_id)
             if beaten_by[class_id] < 0
             else self._twin_verdict(class_id, int(beaten_by[class_id]))
-            for class_id in self.wanted.tolist()
-        )
+            for best in standing
+            for class_id in self._stands_for[best]
+        ]
+        self._built.update((verdict.class_id, verdict) for verdict in verdicts)
+        return verdicts
 
-    def _bound_argmaxable(self) -> None:
+    def _bound_argmaxable(self, classes_settled: list[int]) -> None:
         """Upper margin bounds of settled winners: all weight on the rival they met."""
+        settled = ((class_id, self.entries[class_id]) for class_id in classes_settled)
         pairs = [
             (class_id, int(entry.certificate.classes[0]))
-            for class_id, entry in self.entries.items()
+            for class_id, entry in settled
             if entry.lower > 0 and entry.certificate is not None
         ]
         if pairs:

@@ -22,16 +22,55 @@ class Cost:
     mean_steps: float = 0.0
     mean_rows: float = 0.0
 
+    def __add__(self, other: Cost) -> Cost:
+        """The cost of both, for a run that was resumed."""
+        solves = self.solves + other.solves
+        mine, theirs = self.solves / max(solves, 1), other.solves / max(solves, 1)
+        phases = {
+            name: self.phases.get(name, 0.0) + other.phases.get(name, 0.0)
+            for name in (*self.phases, *(name for name in other.phases if name not in self.phases))
+        }
+        return Cost(
+            seconds=self.seconds + other.seconds,
+            phases=phases,
+            solves=solves,
+            mean_steps=mine * self.mean_steps + theirs * other.mean_steps,
+            mean_rows=mine * self.mean_rows + theirs * other.mean_rows,
+        )
 
-@dataclass(frozen=True, eq=False)
-class Result:
-    """Verdicts of the wanted classes of a head over a domain.
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a head without its weights; the fingerprint stands for those."""
+
+    name: str
+    sha256: str
+    classes: int
+    features: int
+    bias: bool
+    dtype: str
+
+    @staticmethod
+    def of(head: Head) -> Facts:
+        return Facts(
+            name=head.name,
+            sha256=head.sha256(),
+            classes=head.classes,
+            features=head.features,
+            bias=head.bias is not None,
+            dtype=head.weight.dtype.name,
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Record:
+    """Verdicts of the wanted classes of a head over a domain: all of a result but the weights.
 
     `centre` rebuilds own-direction witnesses. `is_complete` is False after an interruption or a
     time limit: what was proven before stands, the rest is undecided.
     """
 
-    head: Head
+    facts: Facts
     domain: Domain
     centre: NDArray[np.float64]
     verdicts: tuple[Verdict, ...]
@@ -58,3 +97,10 @@ class Result:
     def tied(self) -> tuple[Verdict, ...]:
         """The unargmaxable classes that nothing dominates but identical ones."""
         return tuple(verdict for verdict in self.unargmaxable if verdict.is_tied)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Result(Record):
+    """A record together with the head it is about: what `verify` returns."""
+
+    head: Head

@@ -22,7 +22,8 @@ from argmaxable.ledger import Ledger
 from argmaxable.prove.chebyshev import require_box
 from argmaxable.prove.prover import Prover
 from argmaxable.prove.twins import find_twins
-from argmaxable.result import Result
+from argmaxable.result import Facts, Result
+from argmaxable.run.journal import Journal, NoJournal
 from argmaxable.run.phases import settle_all
 from argmaxable.run.progress import Deadline, ProgressCallback
 from argmaxable.run.session import Algorithm, Session, Settings
@@ -47,35 +48,42 @@ def verify(
     seed: int = 0,
     time_limit: float | None = None,
     progress: ProgressCallback | None = None,
+    journal: Journal | None = None,
 ) -> Result:
     """Decide for every class (or those in `only`) whether some input of the domain makes it the
     strict argmax, with evidence for each answer.
 
     `workers` processes share the work (default: one per core). After `time_limit` seconds or Ctrl-C
     the result holds what was proven so far, with `is_complete` False. `method` runs one algorithm
-    alone, `patience` is the number of reflection steps. Raises InputError when the domain does not
-    fit the head or a class does not exist.
+    alone, `patience` is the number of reflection steps. A `journal` (argmaxable.store has one) keeps
+    verdicts as they come in and knows those of an earlier part of the run. Raises InputError when the
+    domain does not fit the head or a class does not exist.
     """
     start = time.perf_counter()
-    settings = _settings(method, patience, workers, seed, time_limit)
+    settings = settings_of(method, patience, workers, seed, time_limit)
     domain.require_features(head.features)
     if settings.algorithm is Algorithm.CHEBYSHEV:
         require_box(domain)
     wanted = wanted_classes(head, only)
+    journal = NoJournal() if journal is None else journal
     checker = Checker(head, domain)
     twins = find_twins(head)
-    ledger = Ledger(checker, twins, wanted)
+    ledger = Ledger(checker, twins, wanted, journal.known)
     prover = Prover(checker, ignored=twins.ignored, tied=frozenset(twins.ties), score=None, seed=seed)
-    session = Session(ledger, prover, settings, Deadline(time_limit), progress or (lambda _: None))
+    session = Session(
+        ledger, prover, settings, Deadline(time_limit), progress or (lambda _: None), journal, start
+    )
     session.phases["set-up"] = time.perf_counter() - start
     is_complete = settle_all(session)
+    session.record()
     verdicts = ledger.verdicts()
     return Result(
-        head, domain, checker.centre, verdicts, session.cost(time.perf_counter() - start), is_complete
-    )
+        head=head, facts=Facts.of(head), domain=domain, centre=checker.centre, verdicts=verdicts,
+        cost=session.cost(), is_complete=is_complete,
+    )  # fmt: skip
 
 
-def _settings(
+def settings_of(
     method: Algorithm | str, patience: int | None, workers: int | None, seed: int, time_limit: float | None
 ) -> Settings:
     try:

@@ -7,7 +7,6 @@ import os
 import struct
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from gguf import GGMLQuantizationType as Type
+from gguf_writer import Stored, write
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -37,38 +37,6 @@ FLOATS = {Type.F32: np.float32, Type.F16: np.float16, Type.BF16: ml_dtypes.bfloa
 QUANTISED = sorted(gguf.quants._type_traits.keys() - FLOATS.keys())
 # Types the package can write; the others are made of bytes.
 WRITABLE = (Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q8_0, Type.TQ1_0, Type.TQ2_0)
-
-Stored = NDArray[Any] | tuple[NDArray[Any], Type]
-
-
-def write(
-    path: Path,
-    tensors: Mapping[str, Stored],
-    metadata: Mapping[str, Any] | None = None,
-    *,
-    architecture: str = "llama",
-    tokens: tuple[str, ...] | None = None,
-    tokenizer: str = "gpt2",
-    **options: Any,
-) -> Path:
-    """A GGUF file written by the gguf package."""
-    writer = gguf.GGUFWriter(path, architecture, **options)
-    for key, value in (metadata or {}).items():
-        add = {int: writer.add_uint32, float: writer.add_float32, str: writer.add_string}.get(type(value))
-        (add or writer.add_array)(key, value)
-    if tokens is not None:
-        writer.add_tokenizer_model(tokenizer)
-        writer.add_token_list(list(tokens))
-        writer.add_token_types([1] * len(tokens))
-        writer.add_token_merges(["a b"] * 3)
-    for name, stored in tensors.items():
-        array, kind = stored if isinstance(stored, tuple) else (stored, None)
-        writer.add_tensor(name, array, raw_dtype=kind)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
 
 
 def found(path: Path, **options: Any) -> Finding:

@@ -1,11 +1,11 @@
-"""Heads in TensorFlow Lite files written with the flatbuffers package, independently of our reader."""
+"""Heads in TensorFlow Lite files, which `tflite_writer` makes."""
 
 from __future__ import annotations
 
 import io
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,45 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tflite_writer import (
+    ADD,
+    AVERAGE_POOL_2D,
+    DEQUANTIZE,
+    EXPAND_DIMS,
+    FUSED_RELU,
+    FUSED_RELU6,
+    FUSED_RELU_N1_TO_1,
+    FUSED_SIGN,
+    FUSED_TANH,
+    GELU,
+    HARD_SWISH,
+    INT4,
+    LOG_SOFTMAX,
+    LOGISTIC,
+    MAX_POOL_2D,
+    MEAN,
+    MUL,
+    NONE,
+    QUANTIZE,
+    RELU,
+    RELU6,
+    RESHAPE,
+    SOFTMAX,
+    SQUEEZE,
+    STRING,
+    TANH,
+    TRANSPOSE,
+    TYPES,
+    Op,
+    T,
+    constant,
+    convolution,
+    fully_connected,
+    model_bytes,
+    softmax,
+    table,
+    write,
+)
 
 from argmaxable.domain import Box
 from argmaxable.errors import LoadError
@@ -30,128 +69,7 @@ BIAS = RNG.normal(size=5).astype(np.float32)
 INTEGERS = RNG.integers(0, 256, (5, 4)).astype(np.uint8)
 COUNTS = RNG.integers(-1000, 1000, 5).astype(np.int32)
 
-ADD, AVERAGE_POOL_2D, CONV_2D, DEQUANTIZE, FULLY_CONNECTED, LOGISTIC = 0, 1, 3, 6, 9, 14
-MAX_POOL_2D, MUL, RELU, RELU6, RESHAPE, SOFTMAX, TANH = 17, 18, 19, 21, 22, 25, 28
-TRANSPOSE, MEAN, SQUEEZE, LOG_SOFTMAX, EXPAND_DIMS, QUANTIZE = 39, 40, 43, 50, 70, 114
-HARD_SWISH, GELU = 117, 150
-NONE, FUSED_RELU, FUSED_RELU_N1_TO_1, FUSED_RELU6, FUSED_TANH, FUSED_SIGN = range(6)
-TYPES = {"f4": 0, "f2": 1, "i4": 2, "u1": 3, "i8": 4, "i2": 7, "i1": 9, "f8": 10}
-INT4, STRING = 17, 5
 INF = np.inf
-
-
-# ---------------------------------------------------------------------- an independent writer
-
-
-@dataclass(frozen=True)
-class T:
-    """A tensor to write; with `data` it is a constant."""
-
-    name: str
-    shape: tuple[int, ...]
-    type: int = 0
-    data: bytes = b""
-    scale: tuple[float, ...] = ()
-    zero: tuple[int, ...] = ()
-    axis: int = 0
-    is_sparse: bool = False
-    details: int = 0
-
-
-@dataclass(frozen=True)
-class Op:
-    """An operator to write; options are pairs of a method of flatbuffers.Builder and a value."""
-
-    code: int
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    options: tuple[tuple[str, float], ...] = ()
-
-
-Field = tuple[str, Any]  # a method of flatbuffers.Builder that prepends a slot, and its value
-
-
-def table(builder: flatbuffers.Builder, fields: Sequence[Field | None]) -> int:
-    builder.StartObject(len(fields))
-    for slot, field in enumerate(fields):
-        if field is not None:
-            kind, value = field
-            if kind == "UOffsetTRelative":
-                builder.PrependUOffsetTRelativeSlot(slot, value, 0)
-            else:  # without a default the value is always written
-                getattr(builder, f"Prepend{kind}Slot")(slot, value, None)
-    return int(builder.EndObject())
-
-
-def vector(builder: flatbuffers.Builder, dtype: str, values: Sequence[float]) -> Field:
-    return "UOffsetTRelative", builder.CreateNumpyVector(np.array(values, dtype))
-
-
-def tables(builder: flatbuffers.Builder, places: Sequence[int]) -> Field:
-    builder.StartVector(4, len(places), 4)
-    for place in reversed(places):
-        builder.PrependUOffsetTRelative(place)
-    return "UOffsetTRelative", builder.EndVector()
-
-
-def write_tensor(builder: flatbuffers.Builder, tensor: T, buffer: int) -> int:
-    quantised = None
-    if tensor.scale or tensor.details:
-        scale, zero = vector(builder, "<f4", tensor.scale), vector(builder, "<i8", tensor.zero)
-        details = ("Uint8", tensor.details) if tensor.details else None
-        place = table(
-            builder, [None, None, scale, zero if tensor.zero else None, details, None, ("Int32", tensor.axis)]
-        )
-        quantised = ("UOffsetTRelative", place)
-    name = ("UOffsetTRelative", builder.CreateString(tensor.name))
-    shape = vector(builder, "<i4", tensor.shape)
-    sparse = ("UOffsetTRelative", table(builder, [])) if tensor.is_sparse else None
-    return table(builder, [shape, ("Int8", tensor.type), ("Uint32", buffer), name, quantised, None, sparse])
-
-
-def write_operator(builder: flatbuffers.Builder, operator: Op, code: int, names: list[str]) -> int:
-    options = ("UOffsetTRelative", table(builder, operator.options)) if operator.options else None
-    inputs = vector(builder, "<i4", [names.index(each) if each else -1 for each in operator.inputs])
-    outputs = vector(builder, "<i4", [names.index(each) for each in operator.outputs])
-    return table(builder, [("Uint32", code), inputs, outputs, None, options])
-
-
-def model_bytes(tensors: Sequence[T], operators: Sequence[Op], outputs: Sequence[str]) -> bytes:
-    builder = flatbuffers.Builder(1024)
-    data = [b"", *dict.fromkeys(tensor.data for tensor in tensors if tensor.data)]
-    buffers = []
-    for each in data:
-        field = ("UOffsetTRelative", builder.CreateByteVector(each)) if each else None
-        buffers.append(table(builder, [field]))
-    names = [tensor.name for tensor in tensors]
-    kinds = sorted({operator.code for operator in operators})
-    codes = [table(builder, [("Int8", min(kind, 127)), None, None, ("Int32", kind)]) for kind in kinds]
-    written = [write_tensor(builder, tensor, data.index(tensor.data)) for tensor in tensors]
-    # Equal operators share one table, as a file that wants to seem larger than it is would do it.
-    step = {each: write_operator(builder, each, kinds.index(each.code), names) for each in set(operators)}
-    steps = [step[each] for each in operators]
-    last = vector(builder, "<i4", [names.index(each) for each in outputs])
-    graph = table(builder, [tables(builder, written), None, last, tables(builder, steps)])
-    subgraphs = tables(builder, [graph])
-    root = table(builder, [("Uint32", 3), tables(builder, codes), subgraphs, None, tables(builder, buffers)])
-    builder.Finish(root, b"TFL3")
-    return bytes(builder.Output())
-
-
-def constant(name: str, array: NDArray[Any], **more: Any) -> T:
-    return T(name, array.shape, TYPES[array.dtype.str[1:]], array.tobytes(), **more)
-
-
-def fully_connected(*inputs: str, out: str = "z", fused: int = NONE, shuffled: int = 0) -> Op:
-    return Op(FULLY_CONNECTED, inputs, (out,), (("Int8", fused), ("Int8", shuffled)))
-
-
-def convolution(*inputs: str, out: str, fused: int = NONE) -> Op:
-    return Op(CONV_2D, inputs, (out,), (("Int8", 0), ("Int32", 1), ("Int32", 1), ("Int8", fused)))
-
-
-def softmax(source: str, out: str = "p", beta: float = 1.0) -> Op:
-    return Op(SOFTMAX, (source,), (out,), (("Float32", beta),))
 
 
 X, Z, P = T("x", (1, 4)), T("z", (1, 5)), T("p", (1, 5))
@@ -162,11 +80,6 @@ QUANTISED = {
     "b": constant("b", COUNTS, scale=(0.025,), zero=(0,)),
     "z": T("z", (1, 5), TYPES["u1"], scale=(0.5,), zero=(7,)),
 }
-
-
-def write(path: Path, tensors: Sequence[T], operators: Sequence[Op], outputs: Sequence[str] = ("z",)) -> Path:
-    path.write_bytes(model_bytes(tensors, operators, outputs))
-    return path
 
 
 def plain_file(folder: Path) -> Path:

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import math
+import shlex
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import Any
+
 import typer
 
 from argmaxable.cli import options
@@ -10,6 +17,8 @@ from argmaxable.load import find_head
 from argmaxable.load.finding import Finding
 
 _MOST_SHOWN = 8
+# Labels can be whole phrases: those of ImageNet have 20 characters on average, some 100.
+_WIDEST_LABELS = 76
 
 
 def inspect(
@@ -21,6 +30,7 @@ def inspect(
     revision: options.Revision = None,
     subfolder: options.Subfolder = None,
     cache_dir: options.CacheDir = None,
+    as_json: options.Json = False,
 ) -> None:
     """Show the output layer found in MODEL, what else it could be, and how to choose.
 
@@ -28,6 +38,7 @@ def inspect(
     Examples:
       argmaxable inspect model.onnx
       argmaxable inspect model.safetensors --tensor embeddings.word_embeddings.weight
+      argmaxable inspect org/name --revision v2 --json
 
     \b
     Exit codes: 0 a head was found, 2 bad input.
@@ -36,38 +47,88 @@ def inspect(
         model, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose, labels=labels,
         revision=revision, subfolder=subfolder, cache_dir=cache_dir,
     )  # fmt: skip
-    typer.echo("\n".join(describe(finding)))
+    if as_json:
+        typer.echo(json.dumps({"model": model} | as_record(finding)))
+    else:
+        typer.echo("\n".join(describe(finding)))
 
 
 def describe(finding: Finding) -> list[str]:
     """The finding as lines of text."""
-    lines = [
-        f"format       {finding.format}",
-        f"head         {finding.classes:,} classes × {finding.features:,} features",
-        f"weight       {finding.weight}",
-        f"             {finding.why}",
-        f"bias         {finding.bias or 'none'}",
-        f"labels       {_labels(finding)}",
-    ]
-    if finding.inputs is not None:
-        lines.append(f"features     {finding.inputs.description}")
-        proven = finding.inputs.domain
-        lines.append(
-            f"domain       {'not known from the file' if proven is None else f'{proven} (--domain auto)'}"
-        )
-    lines += [f"note         {note}" for note in finding.notes]
+    # Names come from the file, and none of their characters may steer a terminal.
+    return [f"{heading:<12} {visible(text)}" for heading, text in _rows(finding)]
+
+
+def _rows(finding: Finding) -> Iterator[tuple[str, str]]:
+    """Each line as its heading, empty where the line belongs to the one above, and its text."""
+    yield "format", finding.format
+    yield "head", f"{finding.classes:,} classes × {finding.features:,} features"
+    yield "weight", str(finding.weight)
+    yield "", finding.why
+    yield "bias", _bias(finding)
+    yield "labels", _labels(finding)
+    yield "inputs", "not known from the file" if finding.inputs is None else finding.inputs.description
+    yield "domain", _domain(finding)
+    yield from (("note", note) for note in finding.notes)
     if finding.alternatives:
-        lines.append("other tensors that could be the head (choose with --tensor NAME, --transpose to flip):")
-        lines += [f"             {info}" for info in finding.alternatives[:_MOST_SHOWN]]
-        if len(finding.alternatives) > _MOST_SHOWN:
-            lines.append(f"             and {len(finding.alternatives) - _MOST_SHOWN} more")
-    return lines
+        yield "others", "could be the head too; --transpose swaps classes and features:"
+    for info in finding.alternatives[:_MOST_SHOWN]:
+        yield "", f"--tensor {replace(info, name=shlex.quote(info.name))}"
+    if len(finding.alternatives) > _MOST_SHOWN:
+        yield "", f"and {len(finding.alternatives) - _MOST_SHOWN} more"
+
+
+def _bias(finding: Finding) -> str:
+    if finding.bias is None:
+        return "none"
+    # One number may stand for all classes.
+    if math.prod(finding.bias.shape) not in (1, finding.classes):
+        return f"{finding.bias}, which does not fit {finding.classes:,} classes: pass another --bias-tensor"
+    return str(finding.bias)
 
 
 def _labels(finding: Finding) -> str:
     if finding.labels is None:
         return "none (pass --labels FILE)"
-    names = finding.labels.names
+    names, rows = finding.labels.names, finding.padding
     shown = "  ".join(visible(name) for name in names[:_MOST_SHOWN])
-    padding = f", {finding.padding:,} rows of padding" if finding.padding > 0 else ""
-    return f"{len(names):,} from {finding.labels.source}{padding}: {shown} …"
+    if len(names) > _MOST_SHOWN or len(shown) > _WIDEST_LABELS:
+        shown = f"{shown[:_WIDEST_LABELS]} …"
+    found = f"{len(names):,} from {finding.labels.source}"
+    if rows < 0:
+        return f"{found}, {-rows:,} more than there are classes: pass others with --labels FILE"
+    if rows and not finding.labels.may_be_padded:
+        return f"{found}, {rows:,} fewer than there are classes: pass others with --labels FILE"
+    padding = f", {rows:,} {'row' if rows == 1 else 'rows'} of padding" if rows else ""
+    return f"{found}{padding}: {shown}"
+
+
+def _domain(finding: Finding) -> str:
+    if finding.inputs is None or finding.inputs.domain is None:
+        return "not known from the file: choose one with verify --domain"
+    return f"{finding.inputs.domain} (verify with --domain auto)"
+
+
+def as_record(finding: Finding) -> dict[str, Any]:
+    """The object that `inspect --json` prints."""
+    labels, inputs = finding.labels, finding.inputs
+    return {
+        "format": finding.format,
+        "classes": finding.classes,
+        "features": finding.features,
+        "weight": asdict(finding.weight),
+        "why": finding.why,
+        "bias": None if finding.bias is None else asdict(finding.bias),
+        "labels": None
+        if labels is None
+        else {
+            "source": labels.source,
+            "count": len(labels.names),
+            "padding": finding.padding,
+            "first": labels.names[:_MOST_SHOWN],
+        },
+        "inputs": None if inputs is None else inputs.description,
+        "domain": None if inputs is None or inputs.domain is None else str(inputs.domain),
+        "notes": finding.notes,
+        "alternatives": [asdict(info) for info in finding.alternatives],
+    }

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 Model = Annotated[
-    str, typer.Argument(metavar="MODEL", help="Model file or directory, or a Hugging Face hub id.")
+    str,
+    typer.Argument(metavar="MODEL", help="Model file or directory, or a Hugging Face hub id or its address."),
 ]
 Tensor = Annotated[str | None, typer.Option(help="Name of the weight tensor to take.")]
 BiasTensor = Annotated[str | None, typer.Option(help="Name of the bias tensor to take.")]
@@ -19,3 +20,4 @@ LabelFile = Annotated[
 Revision = Annotated[str | None, typer.Option(help="Revision of a hub model: branch, tag or commit.")]
 Subfolder = Annotated[str | None, typer.Option(help="Folder inside a hub model.")]
 CacheDir = Annotated[Path | None, typer.Option(help="Where hub models are kept (default: the hub's own).")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]

@@ -5,6 +5,7 @@ weights left where they are until somebody wants them.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +23,7 @@ from argmaxable.load.locate import (
     choose,
     choose_named,
     embeddings_among,
+    is_large_body,
 )
 from argmaxable.load.registry import ReadOptions
 from argmaxable.load.source import FLOATS, TensorSource
@@ -33,8 +35,17 @@ _SCALES = ("_scale", "_scale_inv", "_zero_point", ".absmax")
 _CANDIDATES_SHOWN = 6
 
 
-def choice_in(source: TensorSource, architecture: Architecture, options: ReadOptions) -> Choice:
-    """Which tensors are the head; raises LoadError when none are."""
+def choice_in(
+    source: TensorSource,
+    architecture: Architecture,
+    options: ReadOptions,
+    guess: Callable[[TensorSource], Choice | None],
+) -> Choice:
+    """Which tensors are the head; raises LoadError when none are.
+
+    `guess` is asked last, and only where neither a configuration nor the names of the tensors tell what kind
+    of model it is: a kind that is known keeps its head in a known place, or has none.
+    """
     if options.tensor is not None:
         return choose_named(source.names, architecture, options.tensor)
     choice = choose(source.names, architecture)
@@ -44,6 +55,10 @@ def choice_in(source: TensorSource, architecture: Architecture, options: ReadOpt
     if architecture == Architecture() and len(matrices) == 1 and not source.absent:
         only = choose_named(source.names, architecture, matrices[0].name)
         return replace(only, why="the only matrix in the file")
+    if architecture == Architecture() and not is_large_body(source.names, architecture):
+        guessed = guess(source)
+        if guessed is not None:
+            return guessed
     raise LoadError(_no_head(source, architecture))
 
 
@@ -71,7 +86,7 @@ def finding_of(source: TensorSource, choice: Choice, options: ReadOptions, *, fo
         read=read,
         inputs=_inputs(source, choice.feed, features),
         alternatives=_alternatives(source, weight),
-        notes=choice.notes,
+        notes=(*choice.notes, *_doubts(source, bias, classes, features)),
     )
 
 
@@ -131,6 +146,26 @@ def _bias(source: TensorSource, choice: Choice, options: ReadOptions, classes: i
     info = source.info(choice.bias)
     # A tensor that merely has the right name is no bias when it is not as long as the classes.
     return info if choice.task is not None or math.prod(info.shape) == classes else None
+
+
+def _doubts(source: TensorSource, bias: TensorInfo | None, classes: int, features: int) -> list[str]:
+    """What should be looked at before the head is believed."""
+    notes = []
+    if classes == 1:
+        notes.append("one class only: the sign of its logit decides, not an argmax")
+    if bias is None and classes != features:
+        # Every layer inside has as many biases as the next has features: these belong to the classes.
+        fitting = [
+            info
+            for info in source.tensors.values()
+            if info.shape == (classes,) and info.name.endswith("bias")
+        ]
+        notes += [
+            f"{info.name} has as many entries as there are classes: if it is the head's bias, pass "
+            f"bias_tensor={info.name!r} (--bias-tensor {info.name})"
+            for info in fitting[:1]
+        ]
+    return notes
 
 
 def _alternatives(source: TensorSource, weight: TensorInfo) -> tuple[TensorInfo, ...]:

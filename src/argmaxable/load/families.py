@@ -100,6 +100,13 @@ INNER_CONFIGS = ("text_config", "decoder", "llm_config", "language_config")
 # Names that output layers and embeddings have in most models, for those the table does not know.
 USUAL_HEADS = (
     "lm_head.weight",
+    "lm_head.decoder.weight",
+    "cls.predictions.decoder.weight",
+    "predictions.decoder.weight",
+    "vocab_projector.weight",
+    "generator_lm_head.weight",
+    "lm_loss.weight",
+    "pred_layer.proj.weight",
     "output.weight",
     "output_projection.weight",
     "embed_out.weight",
@@ -108,7 +115,10 @@ USUAL_HEADS = (
     "classification_head.out_proj.weight",
     "score.weight",
     "head.weight",
+    "heads.head.weight",
     "fc.weight",
+    "fc_out.weight",
+    "generator.proj.weight",
 )
 USUAL_EMBEDDINGS = (
     "embed_tokens.weight",
@@ -117,13 +127,25 @@ USUAL_EMBEDDINGS = (
     "embeddings.word_embeddings.weight",
     "tok_embeddings.weight",
     "shared.weight",
+    "token_embedding.weight",
+    "word_embedding.weight",
+    "tokens_embed.weight",
+    "embed_in.weight",
 )
 USUAL_BODIES = ("", "model.", "transformer.", "decoder.", "model.decoder.", "backbone.")
+# Parts of names that only the body of a large model has. Its head goes by a usual name, or is not there:
+# whatever layer comes last otherwise pools, projects or compares.
+BODY_PARTS = ("attention", "attn", "pooler")
 
 # Model types whose head is not one stored matrix: the tensor that looks like it would be wrong.
 NOT_A_MATRIX = {
     "mobilebert": "joins two matrices to its output layer",
     "baichuan": "normalises the rows of its output layer when it is used",
+}
+# How the names of tensors end that only such a model has, for files without a configuration.
+MARKS_OF_NO_MATRIX = {
+    "cls.predictions.dense.weight": "mobilebert",
+    "self_attn.W_pack.weight": "baichuan",
 }
 # Endings of architectures whose last layer scores something else than classes.
 NOT_CLASSES = {

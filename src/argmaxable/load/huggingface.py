@@ -7,7 +7,7 @@ Of config.json only what concerns the head is looked at; no class is looked up a
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -35,12 +35,31 @@ _FILES_SHOWN = 8
 
 def find(folder: Path, options: ReadOptions) -> Finding:
     """The head of a model in a Hugging Face directory. Raises LoadError."""
-    return _find(open_weights(folder), folder, options, format_name="huggingface")
+    return find_in(open_weights(folder), folder, options, format_name="huggingface")
 
 
 def find_file(path: Path, options: ReadOptions) -> Finding:
     """The head in a .safetensors file; a config.json beside it is heeded. Raises LoadError."""
-    return _find(safetensors.tensors_of(path), path.parent, options, format_name="safetensors")
+    return find_in(safetensors.tensors_of(path), path.parent, options, format_name="safetensors")
+
+
+def find_in(
+    source: TensorSource,
+    folder: Path,
+    options: ReadOptions,
+    *,
+    format_name: str,
+    guess: Callable[[TensorSource], Choice | None] = lambda _: None,
+) -> Finding:
+    """The head among tensors, as the configuration and labels in the folder describe it. Raises LoadError.
+
+    `guess` is asked where neither the configuration nor the names tell what kind of model it is.
+    """
+    config = read_config(folder)
+    choice = choice_in(source, Architecture.from_config(config), options, guess)
+    finding = finding_of(source, choice, options, format_name=format_name)
+    labels, notes = _labels(choice, config, folder, finding.classes)
+    return replace(finding, labels=labels, notes=(*finding.notes, *notes))
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -106,14 +125,6 @@ def _open_pytorch(path: Path) -> TensorSource:
     from argmaxable.load.pytorch import tensors_of
 
     return tensors_of(path)
-
-
-def _find(source: TensorSource, folder: Path, options: ReadOptions, *, format_name: str) -> Finding:
-    config = read_config(folder)
-    choice = choice_in(source, Architecture.from_config(config), options)
-    finding = finding_of(source, choice, options, format_name=format_name)
-    labels, notes = _labels(choice, config, folder, finding.classes)
-    return replace(finding, labels=labels, notes=(*finding.notes, *notes))
 
 
 def _labels(

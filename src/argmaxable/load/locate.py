@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from argmaxable.errors import LoadError
 from argmaxable.load.families import (
+    BODY_PARTS,
     FAMILIES,
     INNER_BODIES,
     INNER_CONFIGS,
+    MARKS_OF_NO_MATRIX,
     NOT_A_MATRIX,
     NOT_CLASSES,
     USUAL_BODIES,
@@ -33,6 +35,8 @@ from argmaxable.load.families import (
 _FAMILY_OF = {model_type: family for family in FAMILIES for model_type in family.model_types}
 # Checkpoints that were made from TensorFlow's call a norm's gain gamma and its shift beta.
 _GAINS, _SHIFTS = ("weight", "gamma"), ("bias", "beta")
+# What may come before the usual names.
+_BODIES = tuple(dict.fromkeys((*USUAL_BODIES, *WRAPPERS, *INNER_BODIES)))
 
 
 @dataclass(frozen=True)
@@ -120,8 +124,12 @@ def choose(names: Collection[str], architecture: Architecture) -> Choice | None:
 
     Raises LoadError when the head is no single matrix, or several could be it.
     """
-    _require_classes(architecture)
-    return _in_family(names, architecture) or _by_usual_name(names, architecture)
+    _require_classes(names, architecture)
+    return (
+        _in_family(names, architecture)
+        or _by_proof(names, architecture)
+        or _by_usual_name(names, architecture)
+    )
 
 
 def choose_named(names: Collection[str], architecture: Architecture, tensor: str) -> Choice:
@@ -138,21 +146,35 @@ def embeddings_among(names: Collection[str], architecture: Architecture) -> str 
     family = architecture.family
     places = () if family is None else family.places
     tied = (_stored(place.tied, names, family) for place in places if family is not None)
-    return next((name for name in tied if name), None) or next(iter(_usual(USUAL_EMBEDDINGS, names)), None)
+    known = next((name for name in tied if name), None)
+    ends = tuple(f".{end}" for end in USUAL_EMBEDDINGS)
+    usual = (name for name in names if f".{name}".endswith(ends))
+    # Of several tables the head's is rather the decoder's, or the one that all share.
+    return known or min(usual, key=lambda name: ("encoder" in name, len(name), name), default=None)
 
 
-def _require_classes(architecture: Architecture) -> None:
-    refusal = next((NOT_A_MATRIX[each] for each in architecture.model_types if each in NOT_A_MATRIX), None)
-    if architecture.name.endswith(tuple(NOT_CLASSES)):
-        refusal = next(why for end, why in NOT_CLASSES.items() if architecture.name.endswith(end))
-    if refusal is not None:
-        raise LoadError(
-            f"{architecture} {refusal}, so no tensor alone decides among classes. To treat one as a head all "
-            "the same, pass tensor= (--tensor)."
-        )
+def is_large_body(names: Collection[str], architecture: Architecture) -> bool:
+    """Whether these are the layers of a large model, whose head has a known name or is not there at all."""
+    parts = (part for name in names for part in BODY_PARTS if part in name)
+    return embeddings_among(names, architecture) is not None or next(parts, None) is not None
+
+
+def _require_classes(names: Collection[str], architecture: Architecture) -> None:
+    """Raise LoadError where the output is no argmax over the rows of one stored matrix."""
+    marked = [kind for end, kind in MARKS_OF_NO_MATRIX.items() if any(name.endswith(end) for name in names)]
+    kind = next((each for each in architecture.model_types or marked if each in NOT_A_MATRIX), None)
+    end = next((each for each in NOT_CLASSES if architecture.name.endswith(each)), None)
+    if kind is None and end is None:
+        return
+    what, why = (architecture, NOT_CLASSES[end]) if kind is None and end else (kind, NOT_A_MATRIX[str(kind)])
+    raise LoadError(
+        f"{what} {why}, so no tensor alone decides among classes. To treat one as a head all the same, pass "
+        "tensor= (--tensor)."
+    )
 
 
 def _in_family(names: Collection[str], architecture: Architecture) -> Choice | None:
+    """Where the table says, for a model type that it knows."""
     family = architecture.family
     if family is None:
         return None
@@ -160,6 +182,20 @@ def _in_family(names: Collection[str], architecture: Architecture) -> Choice | N
     meant = [place for place in family.places if architecture.is_for(place)]
     found = (_at(place, family, names, architecture) for place in meant or family.places)
     return next((choice for choice in found if choice is not None), None)
+
+
+def _by_proof(names: Collection[str], architecture: Architecture) -> Choice | None:
+    """Where the table says, when no configuration does: by a layer that only models with this head have."""
+    if architecture.model_types or architecture.name:
+        return None
+    for family in FAMILIES:
+        kind = family.model_types[0]
+        for place in family.places:
+            if place.proof is not None and _stored_any(place.proof, _GAINS, names):
+                choice = _at(place, family, names, replace(architecture, model_types=(kind,)))
+                if choice is not None:
+                    return replace(choice, why=f"{choice.why}, as the names of its layers show")
+    return None
 
 
 def _at(place: Place, family: Family, names: Collection[str], architecture: Architecture) -> Choice | None:
@@ -242,18 +278,27 @@ def _by_usual_name(names: Collection[str], architecture: Architecture) -> Choice
         why = (
             f"the input embeddings, by their usual name ({kind} {unknown}): config.json ties the output layer"
         )
-        return Choice(embeddings[0], None, feed, why, Task.LANGUAGE)
+        # The matrix is not stored again, but its bias is.
+        biases = (_bias_beside(f"{body}{head}", names) for head in USUAL_HEADS for body in _BODIES)
+        return Choice(embeddings[0], next(filter(None, biases), None), feed, why)
     return None
 
 
 def _usual(ends: Iterable[str], names: Collection[str]) -> list[str]:
-    bodies = dict.fromkeys((*USUAL_BODIES, *WRAPPERS, *INNER_BODIES))
-    return [f"{body}{end}" for end in ends for body in bodies if f"{body}{end}" in names]
+    return [f"{body}{end}" for end in ends for body in _BODIES if f"{body}{end}" in names]
 
 
 def _bias_beside(weight: str, names: Collection[str]) -> str | None:
-    bias = f"{weight.removesuffix('weight')}bias"
-    return bias if weight.endswith("weight") and bias in names else None
+    """The bias of a layer: beside its weight, beside the decoder that it belongs to, or BART's."""
+    layer, _, kind = weight.rpartition(".")
+    if kind != "weight":
+        return None
+    places = [f"{layer}.bias"]
+    if layer.endswith(".decoder"):
+        places.append(f"{layer.removesuffix('.decoder')}.bias")
+    if layer.endswith("lm_head"):
+        places.append("final_logits_bias")
+    return next((place for place in places if place in names), None)
 
 
 def _stored_any(layer: str, ends: Iterable[str], names: Collection[str]) -> bool:

@@ -6,45 +6,44 @@ import math
 from typing import Any
 
 from argmaxable.labels import visible
-from argmaxable.result import Result
+from argmaxable.result import Record
 from argmaxable.verdict import Verdict
 
 # Labels listed in a summary; the proof bundle and --json have all of them.
 _MOST_LABELS = 400
 
 
-def summary(result: Result) -> list[str]:
+def summary(record: Record) -> list[str]:
     """The answer first, then the classes it is about, then what it took."""
-    lines = [_what(result), "", _answer(result)]
-    lost = [verdict for verdict in result.unargmaxable if not verdict.is_tied]
+    lines = [_what(record), "", _answer(record)]
+    lost = [verdict for verdict in record.unargmaxable if not verdict.is_tied]
     if lost:
         lines += ["", _labels(lost)]
-    lines += _ties(result)
-    if result.undecided:
-        lines += ["", _undecided(result)]
-    return [*lines, "", _cost(result)]
+    lines += _ties(record)
+    if record.undecided:
+        lines += ["", _undecided(record)]
+    return [*lines, "", _cost(record)]
 
 
-def _what(result: Result) -> str:
-    head = result.head
-    bias = "with bias" if head.bias is not None else "no bias"
-    return (
-        f"{head.name}: {head.classes:,} classes × {head.features:,} features, {bias}; domain: {result.domain}"
-    )
+def _what(record: Record) -> str:
+    facts = record.facts
+    bias = "with bias" if facts.bias else "no bias"
+    size = f"{facts.classes:,} classes × {facts.features:,} features"
+    return f"{facts.name}: {size}, {bias}; domain: {record.domain}"
 
 
-def _answer(result: Result) -> str:
-    total, lost = len(result.verdicts), len(result.unargmaxable)
+def _answer(record: Record) -> str:
+    total, lost = len(record.verdicts), len(record.unargmaxable)
     if lost:
         verb = "class can" if lost == 1 else "classes can"
         return f"{lost:,} of {total:,} {verb} never be predicted, whatever the input."
-    if result.undecided:
+    if record.undecided:
         return f"No class of {total:,} was proven unargmaxable so far."
     return "The only class is always predicted." if total == 1 else f"All {total:,} classes can be predicted."
 
 
-def _ties(result: Result) -> list[str]:
-    tied = result.tied
+def _ties(record: Record) -> list[str]:
+    tied = record.tied
     if not tied:
         return []
     groups = len({verdict.tie_group for verdict in tied})
@@ -58,12 +57,12 @@ def _ties(result: Result) -> list[str]:
     ]
 
 
-def _undecided(result: Result) -> str:
-    count = len(result.undecided)
-    if not result.is_complete:
+def _undecided(record: Record) -> str:
+    count = len(record.undecided)
+    if not record.is_complete:
         return f"{count:,} undecided: stopped before the end. What is said above is proven."
     return (
-        f"{count:,} undecided; the first, class {result.undecided[0].class_id}: {result.undecided[0].reason}."
+        f"{count:,} undecided; the first, class {record.undecided[0].class_id}: {record.undecided[0].reason}."
     )
 
 
@@ -73,8 +72,8 @@ def _labels(verdicts: list[Verdict] | tuple[Verdict, ...]) -> str:
     return f"{shown}  … and {rest:,} more" if rest > 0 else shown
 
 
-def _cost(result: Result) -> str:
-    cost = result.cost
+def _cost(record: Record) -> str:
+    cost = record.cost
     text = f"{cost.seconds:.1f} s"
     if cost.solves:
         text += (
@@ -83,29 +82,29 @@ def _cost(result: Result) -> str:
     return text
 
 
-def as_record(result: Result) -> dict[str, Any]:
+def as_record(record: Record) -> dict[str, Any]:
     """The object that `verify --json` prints."""
-    head = result.head
+    facts = record.facts
     return {
-        "model": head.name,
-        "classes": head.classes,
-        "features": head.features,
-        "bias": head.bias is not None,
-        "domain": str(result.domain),
-        "verified": len(result.verdicts),
-        "argmaxable": len(result.argmaxable),
-        "unargmaxable": len(result.unargmaxable),
-        "tied": len(result.tied),
-        "undecided": len(result.undecided),
-        "complete": result.is_complete,
-        "seconds": round(result.cost.seconds, 3),
-        "phases": {name: round(seconds, 3) for name, seconds in result.cost.phases.items()},
-        "solves": result.cost.solves,
-        "mean_steps": round(result.cost.mean_steps, 2),
-        "mean_rows": round(result.cost.mean_rows, 1),
-        "unargmaxable_classes": [_class_record(verdict) for verdict in result.unargmaxable],
+        "model": facts.name,
+        "classes": facts.classes,
+        "features": facts.features,
+        "bias": facts.bias,
+        "domain": str(record.domain),
+        "verified": len(record.verdicts),
+        "argmaxable": len(record.argmaxable),
+        "unargmaxable": len(record.unargmaxable),
+        "tied": len(record.tied),
+        "undecided": len(record.undecided),
+        "complete": record.is_complete,
+        "seconds": round(record.cost.seconds, 3),
+        "phases": {name: round(seconds, 3) for name, seconds in record.cost.phases.items()},
+        "solves": record.cost.solves,
+        "mean_steps": round(record.cost.mean_steps, 2),
+        "mean_rows": round(record.cost.mean_rows, 1),
+        "unargmaxable_classes": [_class_record(verdict) for verdict in record.unargmaxable],
         "undecided_classes": [
-            _class_record(verdict) | {"reason": verdict.reason} for verdict in result.undecided
+            _class_record(verdict) | {"reason": verdict.reason} for verdict in record.undecided
         ],
     }
 

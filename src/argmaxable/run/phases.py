@@ -16,9 +16,10 @@ from argmaxable.ledger import own_directions, points_as_witnesses
 from argmaxable.prove.chebyshev import chebyshev_centre
 from argmaxable.prove.lazy import Answer
 from argmaxable.prove.prover import Settled
-from argmaxable.run.pool import Pool
+from argmaxable.run.engines.engine import Engine, Job, Report
+from argmaxable.run.engines.in_process import InProcess
+from argmaxable.run.engines.processes import Processes
 from argmaxable.run.session import Algorithm, Session, Stop
-from argmaxable.run.worker import Assignment, Report, lay_out
 from argmaxable.search.own_direction import own_exponents
 from argmaxable.search.reflection import reflect
 from argmaxable.verdict import Method
@@ -42,23 +43,25 @@ def settle_all(session: Session) -> bool:
         why, finished = "interrupted", False
     for class_id in session.ledger.open_ids.tolist():
         session.ledger.entries[class_id].reason = why
+        if finished:
+            session.ledger.give_up(class_id)
     return finished
 
 
 def _by_all_methods(session: Session) -> None:
     session.timed("own direction", partial(_try_own_directions, session))
-    _solve_with_pool(session)
+    _solve(session)
 
 
-def _solve_with_pool(session: Session) -> None:
-    """Start other processes, reflect while they get ready, then solve what is left."""
-    with Pool(_useful_workers(session)) as pool:
-        if pool.has_workers:
-            _start_workers(session, pool)
+def _solve(session: Session) -> None:
+    """Start the others, reflect while they get ready, then solve what is left."""
+    with _engine(session) as engine:
+        if engine.has_workers:
+            engine.start(_job(session))
         if session.settings.algorithm is Algorithm.AUTO:
             session.timed("reflection", partial(_try_reflections, session))
         with threadpool_limits(limits=1, user_api="blas"):
-            session.timed("solving", partial(_solve_rest, session, pool))
+            session.timed("solving", partial(_solve_rest, session, engine))
 
 
 def _by_own_direction(session: Session) -> None:
@@ -77,7 +80,7 @@ _PHASES: dict[Algorithm, Callable[[Session], None]] = {
     Algorithm.AUTO: _by_all_methods,
     Algorithm.OWN_DIRECTION: _by_own_direction,
     Algorithm.REFLECTION: _by_reflection,
-    Algorithm.INTERIOR_POINT: _solve_with_pool,
+    Algorithm.INTERIOR_POINT: _solve,
     Algorithm.CHEBYSHEV: _by_chebyshev,
 }
 
@@ -152,44 +155,44 @@ def _solve_by_chebyshev(session: Session) -> None:
         session.ledger.entries[class_id].radius = centre.radius
 
 
-def _useful_workers(session: Session) -> int:
-    """Other processes to start: none where the work is done before they are."""
+def _engine(session: Session) -> Engine:
+    """Who shares the work: nobody where it is done before other processes have started."""
     expected = session.ledger.open.sum() * _SOLVE_SECONDS * session.chart.size**2
-    return session.settings.workers - 1 if expected > _WORTH_A_PROCESS else 0
+    if session.settings.workers == 1 or expected < _WORTH_A_PROCESS:
+        return InProcess()
+    return Processes(session.settings.workers - 1)
 
 
-def _start_workers(session: Session, pool: Pool) -> None:
+def _job(session: Session) -> Job:
     checker, prover = session.checker, session.prover
-    layout = lay_out(checker.head, checker.domain, pool.folder)
-    pool.start(
-        Assignment(
-            **layout,
-            centre=checker.centre,
-            ignored=prover.ignored,
-            tied=prover.solver.tied,
-            score=prover.solver.blockers.score,
-            seed=session.settings.seed,
-        )
+    return Job(
+        head=checker.head,
+        domain=checker.domain,
+        centre=checker.centre,
+        ignored=prover.ignored,
+        tied=prover.solver.tied,
+        score=prover.solver.blockers.score,
+        seed=session.settings.seed,
     )
 
 
-def _solve_rest(session: Session, pool: Pool) -> None:
+def _solve_rest(session: Session, engine: Engine) -> None:
     """This process solves from the middle of the open classes, the others from the outside: the
     middle ones tend to be lost and their proofs transfer, the outer ones tend to be found."""
     todo = deque(_from_the_middle(session.chart, session.ledger.open_ids).tolist())
     total, started = len(todo), time.perf_counter()
-    while todo or pool.pending:
-        _feed(session, pool, todo)
+    while todo or engine.pending:
+        _feed(session, engine, todo)
         mine = _next(session, todo.popleft) if todo else None
         if mine is not None:
             begin = time.perf_counter()
             settled = session.prover.settle(mine)
             session.enter(Report(settled, time.perf_counter() - begin))
-        reports, orphans = pool.collect(wait=0.0 if mine is not None else 0.05)
+        reports, orphans = engine.collect(wait=0.0 if mine is not None else 0.05)
         for report in reports:
             session.enter(report)
         todo.extend(orphans)
-        done = total - len(todo) - pool.pending
+        done = total - len(todo) - engine.pending
         left = (time.perf_counter() - started) * (total - done) / done if done else None
         session.report("solving", left)
 
@@ -205,12 +208,12 @@ def _next(session: Session, pop: Callable[[], int]) -> int | None:
             return class_id
 
 
-def _feed(session: Session, pool: Pool, todo: deque[int]) -> None:
-    for worker in pool.idle():
+def _feed(session: Session, engine: Engine, todo: deque[int]) -> None:
+    for worker in engine.idle():
         share = max(1, min(8, len(todo) // (4 * session.settings.workers)))
         batch = [class_id for _ in range(share) if (class_id := _next(session, todo.pop)) is not None]
         if batch:
-            pool.submit(worker, batch)
+            engine.submit(worker, batch)
 
 
 def _from_the_middle(chart: Chart, ids: Ids) -> Ids:

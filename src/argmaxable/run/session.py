@@ -15,9 +15,13 @@ from argmaxable.ledger import Ledger, points_as_witnesses
 from argmaxable.prove.prover import Prover, Settled
 from argmaxable.prove.transfer import transfer
 from argmaxable.result import Cost
+from argmaxable.run.engines.engine import Report
+from argmaxable.run.journal import Journal
 from argmaxable.run.progress import Deadline, Progress, ProgressCallback
-from argmaxable.run.worker import Report
-from argmaxable.verdict import Certificate, Method, Strength
+from argmaxable.verdict import Certificate, Method, Strength, Verdict
+
+# How often finished classes are handed to the journal.
+_SECONDS_BETWEEN_ENTRIES = 1.0
 
 
 class Stop(Exception):
@@ -53,8 +57,12 @@ class Session:
     settings: Settings
     deadline: Deadline
     progress: ProgressCallback
+    journal: Journal
+    started: float
     phases: dict[str, float] = field(default_factory=dict)
     reports: list[Report] = field(default_factory=list)
+    _unrecorded: list[Verdict] = field(default_factory=list)
+    _recorded_at: float = field(default_factory=time.perf_counter)
 
     @property
     def checker(self) -> Checker:
@@ -73,11 +81,21 @@ class Session:
             self.phases[phase] = time.perf_counter() - started
 
     def report(self, phase: str, seconds_left: float | None = None) -> None:
-        """Tell how far it got; raises Stop when the time is over."""
+        """Tell how far it got, keep it from time to time; raises Stop when the time is over."""
+        if time.perf_counter() - self._recorded_at > _SECONDS_BETWEEN_ENTRIES:
+            self.record()
         if self.deadline.has_passed:
             raise Stop
         ledger = self.ledger
-        self.progress(Progress(phase, len(ledger.entries), ledger.found, ledger.lost, seconds_left))
+        classes = len(ledger.entries) + len(ledger.known)
+        self.progress(Progress(phase, classes, ledger.found, ledger.lost, seconds_left))
+
+    def record(self) -> None:
+        """Hand what was settled since the last time to the journal."""
+        self._unrecorded += self.ledger.collect()
+        self.journal.record(self._unrecorded, self.cost())
+        self._unrecorded = []  # only now: an interruption in between must lose nothing
+        self._recorded_at = time.perf_counter()
 
     def enter(self, report: Report, *, share: bool = True) -> None:
         """Put an answer into the ledger, checked again by this process, and try its proof on others."""
@@ -101,7 +119,7 @@ class Session:
         elif answer.certificate is not None:
             self._enter_certificate(settled, answer.certificate, share=share)
         else:
-            ledger.open[answer.class_id] = False  # tried and undecided: its reason is entered
+            ledger.give_up(answer.class_id)
 
     def _enter_certificate(self, settled: Settled, certificate: Certificate, *, share: bool) -> None:
         class_id = settled.answer.class_id
@@ -114,11 +132,11 @@ class Session:
         for other, upper in zip(moved.tolist(), uppers.tolist(), strict=True):
             self.ledger.enter_bound(other, Bound(upper, Strength.FLOAT64), certificate, Method.TRANSFER)
 
-    def cost(self, seconds: float) -> Cost:
-        """What the run took so far."""
+    def cost(self) -> Cost:
+        """What the run took so far, with the part before it was resumed."""
         answers = [report.settled.answer for report in self.reports]
-        return Cost(
-            seconds=seconds,
+        return self.journal.spent + Cost(
+            seconds=time.perf_counter() - self.started,
             phases=self.phases,
             solves=len(answers),
             mean_steps=float(np.mean([answer.steps for answer in answers])) if answers else 0.0,

@@ -18,15 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.check import Checker
-from argmaxable.domain import Domain, domain_from_record
+from argmaxable.domain import domain_from_record
 from argmaxable.head import FLOAT_DTYPES, Head
-from argmaxable.prove.prover import Prover, Settled
+from argmaxable.run.engines.engine import Job, Report
 
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """Everything a worker needs: where the head lies, the domain, and what is known so far."""
+    """A job in a form that fits through a pipe: its head lies in files to be mapped."""
 
     folder: str
     classes: int
@@ -41,41 +40,39 @@ class Assignment:
     seed: int
 
 
-@dataclass(frozen=True, eq=False)
-class Report:
-    """One settled class and the seconds it took."""
-
-    settled: Settled
-    seconds: float
-
-
-def lay_out(head: Head, domain: Domain, folder: Path) -> dict[str, Any]:
-    """Write the head's raw arrays where workers can map them; returns how to read them."""
+def lay_out(job: Job, folder: Path) -> Assignment:
+    """Write the head's raw arrays where workers can map them."""
+    head = job.head
     np.ascontiguousarray(head.weight).tofile(folder / "weight")
     if head.bias is not None:
         np.ascontiguousarray(head.bias).tofile(folder / "bias")
-    return {
-        "folder": str(folder),
-        "classes": head.classes,
-        "features": head.features,
-        "weight_dtype": head.weight.dtype.name,
-        "bias_dtype": None if head.bias is None else head.bias.dtype.name,
-        "domain": domain.as_record(),
-    }
+    return Assignment(
+        folder=str(folder),
+        classes=head.classes,
+        features=head.features,
+        weight_dtype=head.weight.dtype.name,
+        bias_dtype=None if head.bias is None else head.bias.dtype.name,
+        domain=job.domain.as_record(),
+        centre=job.centre,
+        ignored=job.ignored,
+        tied=job.tied,
+        score=job.score,
+        seed=job.seed,
+    )
 
 
-def pick_up(assignment: Assignment) -> Prover:
-    """The prover for an assignment, over the memory-mapped head."""
+def pick_up(assignment: Assignment) -> Job:
+    """The job of an assignment, over the memory-mapped head."""
     folder = Path(assignment.folder)
     shape = (assignment.classes, assignment.features)
     weight = np.memmap(folder / "weight", FLOAT_DTYPES[assignment.weight_dtype], "r", shape=shape)
     bias = None
     if assignment.bias_dtype is not None:
         bias = np.fromfile(folder / "bias", FLOAT_DTYPES[assignment.bias_dtype])
-    domain = domain_from_record(assignment.domain)
-    checker = Checker(Head(weight, bias), domain, centre=assignment.centre)
-    return Prover(
-        checker,
+    return Job(
+        head=Head(weight, bias),
+        domain=domain_from_record(assignment.domain),
+        centre=assignment.centre,
         ignored=assignment.ignored,
         tied=assignment.tied,
         score=assignment.score,
@@ -90,7 +87,7 @@ def main() -> None:
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing else may write into the pipe
     try:
-        prover = pick_up(pickle.load(source))
+        prover = pick_up(pickle.load(source)).prover()
         while True:
             for class_id in pickle.load(source):
                 start = time.perf_counter()

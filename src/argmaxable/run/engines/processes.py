@@ -1,4 +1,4 @@
-"""A pool of worker processes on this machine, one BLAS thread each.
+"""Worker processes on this machine over one memory-mapped head, one BLAS thread each.
 
 Plain child processes with pipes rather than multiprocessing: they need no `if __name__` guard in
 the user's script, inherit no threads, and take their thread count from their own environment.
@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from argmaxable.run.worker import Assignment, Report
+from argmaxable.run.engines.engine import Job, Report
+from argmaxable.run.engines.worker import lay_out
 
 _ONE_THREAD = {
     name: "1"
@@ -33,31 +34,29 @@ class _Worker:
     listener: threading.Thread | None = None
 
 
-class Pool:
+class Processes:
     """Worker processes that settle classes; a context manager that leaves nothing behind."""
 
     def __init__(self, workers: int) -> None:
         self._count = workers
-        self._workers: list[_Worker] = []
-        self._reports: queue.SimpleQueue[tuple[_Worker, Report | None]] = queue.SimpleQueue()
-        self._folder = tempfile.TemporaryDirectory(prefix="argmaxable-") if workers else None
-
-    @property
-    def folder(self) -> Path:
-        assert self._folder is not None
-        return Path(self._folder.name)
+        self._workers: dict[int, _Worker] = {}
+        self._reports: queue.SimpleQueue[tuple[int, Report | None]] = queue.SimpleQueue()
+        self._folder = tempfile.TemporaryDirectory(prefix="argmaxable-")
 
     @property
     def has_workers(self) -> bool:
         return self._count > 0
 
-    def start(self, assignment: Assignment) -> None:
+    def start(self, job: Job) -> None:
         """Start the processes; they get ready while this one goes on."""
+        assignment = lay_out(job, Path(self._folder.name))
         # The child finds the package where this process did, however sys.path came about.
         # Ctrl-C is this process's to handle; a child must not hear it while it imports either.
         code = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
-        code += f"import sys; sys.path[:] = {sys.path!r}; from argmaxable.run.worker import main; main()"
-        for _ in range(self._count):
+        code += (
+            f"import sys; sys.path[:] = {sys.path!r}; from argmaxable.run.engines.worker import main; main()"
+        )
+        for number in range(self._count):
             process = subprocess.Popen(
                 [sys.executable, "-c", code],
                 stdin=subprocess.PIPE,
@@ -65,18 +64,18 @@ class Pool:
                 env={**os.environ, **_ONE_THREAD},
             )
             worker = _Worker(process)
-            self._workers.append(worker)
-            worker.listener = threading.Thread(target=self._listen, args=(worker,), daemon=True)
+            self._workers[number] = worker
+            worker.listener = threading.Thread(target=self._listen, args=(number, worker), daemon=True)
             worker.listener.start()
             self._send(worker, assignment)
 
-    def _listen(self, worker: _Worker) -> None:
+    def _listen(self, number: int, worker: _Worker) -> None:
         assert worker.process.stdout is not None
         try:
             while True:
-                self._reports.put((worker, pickle.load(worker.process.stdout)))
+                self._reports.put((number, pickle.load(worker.process.stdout)))
         except (EOFError, OSError, ValueError, pickle.UnpicklingError):
-            self._reports.put((worker, None))
+            self._reports.put((number, None))
 
     def _send(self, worker: _Worker, message: object) -> None:
         assert worker.process.stdin is not None
@@ -86,17 +85,17 @@ class Pool:
         except (BrokenPipeError, OSError):
             return  # the listener reports the death and hands the classes back
 
-    def idle(self) -> list[_Worker]:
-        """Workers with less than one class to go: time to send more."""
-        return [worker for worker in self._workers if len(worker.pending) <= 1]
+    def idle(self) -> list[int]:
+        """Workers with at most one class to go: time to send more."""
+        return [number for number, worker in self._workers.items() if len(worker.pending) <= 1]
 
-    def submit(self, worker: _Worker, classes: list[int]) -> None:
-        worker.pending.extend(classes)
-        self._send(worker, classes)
+    def submit(self, worker: int, classes: list[int]) -> None:
+        self._workers[worker].pending.extend(classes)
+        self._send(self._workers[worker], classes)
 
     @property
     def pending(self) -> int:
-        return sum(len(worker.pending) for worker in self._workers)
+        return sum(len(worker.pending) for worker in self._workers.values())
 
     def collect(self, *, wait: float) -> tuple[list[Report], list[int]]:
         """Reports that have come in, and classes that died with their worker."""
@@ -105,32 +104,29 @@ class Pool:
         timeout = wait
         while True:
             try:
-                worker, report = self._reports.get(timeout=timeout) if timeout else self._reports.get_nowait()
+                number, report = self._reports.get(timeout=timeout) if timeout else self._reports.get_nowait()
             except queue.Empty:
                 return reports, orphans
             timeout = 0.0
-            if report is None:
-                orphans.extend(worker.pending)
-                worker.pending = []
-                if worker in self._workers:
-                    self._workers.remove(worker)
-                    _end(worker)
-                continue
-            worker.pending.remove(report.settled.answer.class_id)
-            reports.append(report)
+            if report is not None:
+                self._workers[number].pending.remove(report.settled.answer.class_id)
+                reports.append(report)
+            elif number in self._workers:
+                dead = self._workers.pop(number)
+                orphans.extend(dead.pending)
+                _end(dead)
 
-    def __enter__(self) -> Pool:
+    def __enter__(self) -> Processes:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for worker in self._workers:
+        for worker in self._workers.values():
             worker.process.kill()
-        for worker in self._workers:
+        for worker in self._workers.values():
             _end(worker)
-        if self._folder is not None:
-            self._folder.cleanup()
+        self._folder.cleanup()
 
 
 def _end(worker: _Worker) -> None:

@@ -1,0 +1,74 @@
+"""What a run asks of those who share its work, wherever they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxable.check import Checker
+from argmaxable.domain import Domain
+from argmaxable.head import Head
+from argmaxable.prove.prover import Prover, Settled
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """Everything a worker needs: the head, the domain, and what is known so far."""
+
+    head: Head
+    domain: Domain
+    centre: NDArray[np.float64]
+    ignored: NDArray[np.intp]
+    tied: frozenset[int]
+    score: NDArray[np.float64]
+    seed: int
+
+    def prover(self) -> Prover:
+        checker = Checker(self.head, self.domain, centre=self.centre)
+        return Prover(checker, ignored=self.ignored, tied=self.tied, score=self.score, seed=self.seed)
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """One settled class and the seconds it took."""
+
+    settled: Settled
+    seconds: float
+
+
+class Engine(Protocol):
+    """Workers that settle classes; a context manager that leaves nothing behind.
+
+    The process that asks works too. It trusts no worker: what comes back is checked again, and
+    classes that a dead worker had are handed back to be done by somebody else.
+    """
+
+    @property
+    def has_workers(self) -> bool:
+        """Whether there is anybody to start; otherwise the asking process does it all."""
+
+    def start(self, job: Job) -> None:
+        """Hand the job out; workers get ready while the caller goes on."""
+
+    def idle(self) -> list[int]:
+        """Workers that are about to run out of classes."""
+
+    def submit(self, worker: int, classes: list[int]) -> None:
+        """Give a worker more classes."""
+
+    @property
+    def pending(self) -> int:
+        """Classes given out and not yet reported."""
+
+    def collect(self, *, wait: float) -> tuple[list[Report], list[int]]:
+        """Reports that have come in, waiting for one at most so many seconds, and classes handed back."""
+
+    def __enter__(self) -> Engine: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

@@ -1,0 +1,37 @@
+"""Where a run is kept while it goes on, so that it can be resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from argmaxable.result import Cost
+from argmaxable.verdict import Verdict
+
+
+class Journal(Protocol):
+    """What an earlier part of the run left, and where this part's verdicts go as they come in."""
+
+    @property
+    def known(self) -> Mapping[int, Verdict]:
+        """Verdicts of the earlier part, by class."""
+
+    @property
+    def spent(self) -> Cost:
+        """What the earlier part took."""
+
+    def record(self, verdicts: Sequence[Verdict], cost: Cost) -> None:
+        """Keep these verdicts for good, and what the run has cost so far, the earlier part included.
+
+        Called again with the same verdicts after an interruption: a verdict kept already stays.
+        """
+
+
+class NoJournal:
+    """A run that nobody keeps."""
+
+    known: Mapping[int, Verdict] = {}
+    spent = Cost()
+
+    def record(self, verdicts: Sequence[Verdict], cost: Cost) -> None:
+        pass

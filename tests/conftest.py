@@ -1,0 +1,41 @@
+"""Fixtures that tests in several folders share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from loopback_hub import Hub, served_hub
+from running import Command, Ran
+
+from argmaxable.cli import main
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run the program in this process, as the shell would."""
+
+    def run(*arguments: str | Path) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["argmaxable", *map(str, arguments)])
+        with pytest.raises(SystemExit) as exit_:
+            main()
+        captured = capsys.readouterr()
+        return Ran(int(exit_.value.code or 0), captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Hub]:
+    """A hub for the tests of one file; its thread should not live while others start processes."""
+    with served_hub() as hub:
+        yield hub
+
+
+@pytest.fixture
+def hub(served: Hub) -> Hub:
+    served.files.clear()
+    served.tokens.clear()
+    return served
