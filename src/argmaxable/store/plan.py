@@ -1,0 +1,80 @@
+"""What a run is to do, and what a kept run tells about itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from argmaxable.domain import Domain
+from argmaxable.result import Cost, Facts
+from argmaxable.run.session import Algorithm
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run is to do. Two plans for the same head, labels, domain, classes and settings are the
+    same run, whatever else they say.
+
+    `origin` says where the model came from: a file's name, a hub id, a package; never a path, which
+    would tell about the machine. `task` and `family` group models in tables. `only` lists the classes
+    to verify, None for all.
+    """
+
+    facts: Facts
+    labels: tuple[str, ...] | None
+    domain: Domain
+    algorithm: Algorithm
+    patience: int
+    seed: int
+    only: tuple[int, ...] | None = None
+    origin: str = ""
+    task: str = ""
+    family: str = ""
+
+
+class State(StrEnum):
+    """How far a run got."""
+
+    RUNNING = "running"
+    INTERRUPTED = "interrupted"  # stopped, killed or out of time: the same command goes on
+    FINISHED = "finished"
+    IMPORTED = "imported"  # somebody else's published verdicts, without evidence
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Classes of a run by status; `tied` are part of the unargmaxable, `solved` needed a solve."""
+
+    wanted: int
+    argmaxable: int
+    unargmaxable: int
+    tied: int
+    undecided: int
+    solved: int
+
+    @property
+    def open(self) -> int:
+        """Classes without any verdict yet."""
+        return self.wanted - self.argmaxable - self.unargmaxable - self.undecided
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """A kept run in a line: everything but its verdicts."""
+
+    run_id: int
+    facts: Facts
+    origin: str
+    task: str
+    family: str
+    domain: Domain
+    algorithm: Algorithm
+    patience: int
+    seed: int
+    state: State
+    counts: Counts
+    cost: Cost
+    started: datetime
+    finished: datetime | None
+    versions: dict[str, str] = field(default_factory=dict)
