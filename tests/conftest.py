@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,16 @@ from loopback_hub import Hub, served_hub
 from running import Command, Ran
 
 from argmaxable.cli import main
+
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def database(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where this test's runs are kept: never where the user's are."""
+    path = tmp_path_factory.getbasetemp() / f"runs-{next(_NUMBERS)}.db"
+    monkeypatch.setenv("ARGMAXABLE_DB", str(path))
+    return path
 
 
 @pytest.fixture

@@ -55,6 +55,16 @@ REPOSITORIES = {
     "org/nested": {f"deep/er/{name}": data for name, data in WHOLE.items()},
     "org/gguf": {"config.json": CONFIG, "model.gguf": b"GGUF", "head.npy": b"\x93NUMPY"},
     "org/v2.5-tiny": {"config.json": CONFIG, "model.safetensors": WHOLE["model.safetensors"]},
+    "org/files": {"README.md": b"", "arrays/head.safetensors": save({"lm_head.weight": WEIGHT})},
+}
+# Status and error code of repositories that the hub does not hand out: with terms that were not accepted
+# (to whom it knows and to whom it doesn't), private, forbidden by an administrator, and out of order.
+REFUSED = {
+    "org/gated": (403, "GatedRepo"),
+    "org/gated-too": (401, "GatedRepo"),
+    "org/private": (401, "RepoNotFound"),
+    "org/forbidden": (403, ""),
+    "org/broken": (500, ""),
 }
 
 
@@ -72,8 +82,9 @@ def answer_for(hub: Hub, path: str) -> tuple[int, dict[str, str], bytes]:
     parts = [unquote(part) for part in urlsplit(path).path.strip("/").split("/")]
     parts = parts[2:] if parts[:2] == ["api", "models"] else parts
     repository, action, revision = "/".join(parts[:2]), *[*parts[2:4], "revision", "main"][:2]
-    if repository == "org/gated":
-        return 403, {"X-Error-Code": "GatedRepo"}, b"{}"
+    if repository in REFUSED:
+        status, code = REFUSED[repository]
+        return status, {"X-Error-Code": code}, b"{}"
     if repository not in REPOSITORIES:
         return 404, {"X-Error-Code": "RepoNotFound"}, b"{}"
     commit = COMMITS.get(revision, revision)

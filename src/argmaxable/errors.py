@@ -5,7 +5,8 @@ ArgmaxableError
 │   ├── HeadError         a weight matrix, bias or label list that is no head
 │   ├── DomainError       a feature domain that is empty or does not fit the head
 │   ├── LoadError         a model file in which no head could be read
-│   └── BundleError       a proof bundle that can't be read or belongs to another head
+│   ├── BundleError       a proof bundle that can't be read or belongs to another head
+│   └── StoreError        a database that can't be opened, read or written, or has no such run
 └── EvidenceError         evidence of our own making failed its check: a bug, please report it
 """
 
@@ -32,6 +33,10 @@ class LoadError(InputError):
 
 class BundleError(InputError):
     """A proof bundle that can't be read or belongs to another head."""
+
+
+class StoreError(InputError):
+    """A database that can't be opened, read or written, or has no such run."""
 
 
 class EvidenceError(ArgmaxableError):

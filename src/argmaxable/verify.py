@@ -46,6 +46,7 @@ def verify(
     patience: int | None = None,
     workers: int | None = None,
     seed: int = 0,
+    ray: str | None = None,
     time_limit: float | None = None,
     progress: ProgressCallback | None = None,
     journal: Journal | None = None,
@@ -53,20 +54,18 @@ def verify(
     """Decide for every class (or those in `only`) whether some input of the domain makes it the
     strict argmax, with evidence for each answer.
 
-    `workers` processes share the work (default: one per core). After `time_limit` seconds or Ctrl-C
-    the result holds what was proven so far, with `is_complete` False. `method` runs one algorithm
-    alone, `patience` is the number of reflection steps. A `journal` (argmaxable.store has one) keeps
-    verdicts as they come in and knows those of an earlier part of the run. Raises InputError when the
-    domain does not fit the head or a class does not exist.
+    `workers` processes share the work (default: one per core), or that many workers of the Ray cluster
+    at the address `ray` ("local": one started for this run; default: as many as it has cores). After
+    `time_limit` seconds or Ctrl-C the result holds what was proven so far, with `is_complete` False.
+    `method` runs one algorithm alone, `patience` is the number of reflection steps. A `journal`
+    (argmaxable.store has one) keeps verdicts as they come in and knows those of an earlier part of the
+    run. Raises InputError when the domain does not fit the head or a class does not exist.
     """
     start = time.perf_counter()
-    settings = settings_of(method, patience, workers, seed, time_limit)
-    domain.require_features(head.features)
-    if settings.algorithm is Algorithm.CHEBYSHEV:
-        require_box(domain)
-    wanted = wanted_classes(head, only)
+    settings = settings_of(method, patience, workers, seed, time_limit, ray)
+    wanted = wanted_classes(head, domain, only, settings)
     journal = NoJournal() if journal is None else journal
-    checker = Checker(head, domain)
+    checker = Checker(head, domain, centre=journal.centre)
     twins = find_twins(head)
     ledger = Ledger(checker, twins, wanted, journal.known)
     prover = Prover(checker, ignored=twins.ignored, tied=frozenset(twins.ties), score=None, seed=seed)
@@ -84,8 +83,14 @@ def verify(
 
 
 def settings_of(
-    method: Algorithm | str, patience: int | None, workers: int | None, seed: int, time_limit: float | None
+    method: Algorithm | str,
+    patience: int | None,
+    workers: int | None,
+    seed: int,
+    time_limit: float | None,
+    ray: str | None,
 ) -> Settings:
+    """The settings with every default filled in; raises InputError for what makes no sense."""
     try:
         algorithm = Algorithm(method)
     except ValueError:
@@ -94,19 +99,22 @@ def settings_of(
         patience = _PATIENCE_ALONE if algorithm is Algorithm.REFLECTION else _PATIENCE_BEFORE_SOLVING
     if patience < 0:
         raise InputError(f"patience counts steps of reflection and can't be {patience}.")
-    if workers is None:
+    if workers is None and ray is None:
         workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-    if workers < 1:
+    if workers is not None and workers < 1:
         raise InputError(f"workers counts processes, this one included, and can't be {workers}.")
     if seed < 0:
         raise InputError(f"a seed can't be negative, found {seed}.")
     if time_limit is not None and not time_limit > 0:
         raise InputError(f"the time limit must be above 0 seconds, found {time_limit}.")
-    return Settings(algorithm, patience, workers, seed)
+    return Settings(algorithm, patience, workers, seed, ray)
 
 
-def wanted_classes(head: Head, only: Iterable[int] | None) -> Ids:
-    """The chosen class ids, sorted, each once."""
+def wanted_classes(head: Head, domain: Domain, only: Iterable[int] | None, settings: Settings) -> Ids:
+    """The chosen class ids, sorted, each once; raises InputError for what can't be verified."""
+    domain.require_features(head.features)
+    if settings.algorithm is Algorithm.CHEBYSHEV:
+        require_box(domain)
     if only is None:
         return np.arange(head.classes)
     wanted = np.unique(np.fromiter(only, np.intp))

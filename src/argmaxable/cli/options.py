@@ -21,3 +21,15 @@ Revision = Annotated[str | None, typer.Option(help="Revision of a hub model: bra
 Subfolder = Annotated[str | None, typer.Option(help="Folder inside a hub model.")]
 CacheDir = Annotated[Path | None, typer.Option(help="Where hub models are kept (default: the hub's own).")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Database = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH|URL",
+        envvar="ARGMAXABLE_DB",
+        show_envvar=True,
+        help="Database of runs: an SQLite file or a postgresql:// address (default: a file of the user's).",
+    ),
+]
+KeptRun = Annotated[
+    str, typer.Argument(metavar="RUN", help="Number of a kept run, or a model's name for its newest run.")
+]

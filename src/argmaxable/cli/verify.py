@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import json
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from argmaxable.audit import Audit, Request, audit
 from argmaxable.bundle import write_bundle
 from argmaxable.cli import options
 from argmaxable.cli.progress import progress_bar
-from argmaxable.domain import Domain, parse_domain
 from argmaxable.errors import InputError
-from argmaxable.head import Head
-from argmaxable.load import find_head, read_head
-from argmaxable.load.finding import Finding
 from argmaxable.report.text import as_record, summary
 from argmaxable.result import Result
 from argmaxable.run.session import Algorithm
-from argmaxable.select import classes_in_script, classes_named, padding_classes, special_classes
-from argmaxable.verify import verify as verify_head
+
+if TYPE_CHECKING:
+    from argmaxable.store import Store
 
 _EPILOG = """\b
 Examples:
@@ -62,6 +61,10 @@ def verify(
         int | None, typer.Option(help="Reflection steps (default 30; 2500 when alone).")
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Processes to use (default: one per core).")] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Share the work with a Ray cluster; local starts one here."),
+    ] = None,
     seed: Annotated[
         int, typer.Option(help="Changes the order of work and the evidence, never a status.")
     ] = 0,
@@ -77,79 +80,59 @@ def verify(
     revision: options.Revision = None,
     subfolder: options.Subfolder = None,
     cache_dir: options.CacheDir = None,
+    db: options.Database = None,
     no_db: Annotated[bool, typer.Option("--no-db", help="Keep no record of this run.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Verify anew even if the database has this run.")
+    ] = False,
 ) -> None:
     """Tell for every class of MODEL's output layer whether any input can make it the argmax."""
-    given = None if domain == "auto" else parse_domain(domain)
-    listed = None if only is None else parse_classes(only)
-    finding = find_head(
-        model, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose, labels=labels,
-        revision=revision, subfolder=subfolder, cache_dir=cache_dir,
+    request = Request(
+        model=model, domain=domain, only=None if only is None else tuple(parse_classes(only)),
+        tokens=tuple(tokens or ()), script=script, skip_special=skip_special, skip_padding=skip_padding,
+        method=method, patience=patience, seed=seed, tensor=tensor, bias_tensor=bias_tensor,
+        transpose=transpose, labels=labels, revision=revision, subfolder=subfolder, cache_dir=cache_dir,
     )  # fmt: skip
-    feature_domain = proven_domain(finding) if given is None else given
-    head = read_head(finding, model)
-    chosen = chosen_classes(
-        head, listed, tokens or [], script, skip_special=skip_special, skip_padding=skip_padding
-    )
-    with progress_bar() as progress:
-        result = verify_head(
-            head, feature_domain, only=chosen, method=method, patience=patience, workers=workers,
-            seed=seed, time_limit=time_limit, progress=progress,
+    with progress_bar() as progress, _kept_in(db, no_db=no_db) as store:
+        done = audit(
+            request, store=store, overwrite=overwrite, workers=workers, ray=ray, time_limit=time_limit,
+            progress=progress,
         )  # fmt: skip
     if output is not None:
-        write_bundle(result, output)
+        write_bundle(done.result, output)
     if as_json:
-        typer.echo(json.dumps(as_record(result)))
+        typer.echo(json.dumps(as_record(done.result) | {"run": done.run_id}))
     else:
-        typer.echo("\n".join(summary(result)))
-        if given is not None and finding.inputs is not None and finding.inputs.domain is not None:
-            typer.echo(
-                f"The file itself proves the domain {finding.inputs.domain}: --domain auto verifies over it."
-            )
-        if output is not None:
-            typer.echo(f"Proofs: {output} (re-check them with: argmaxable check {output} {model})")
-    raise typer.Exit(exit_code(result))
+        typer.echo("\n".join([*summary(done.result), *_hints(request, done, output)]))
+    raise typer.Exit(exit_code(done.result))
 
 
 verify.__doc__ = f"{verify.__doc__}\n\n{_EPILOG}"
 
 
-def proven_domain(finding: Finding) -> Domain:
-    """The domain that the model file itself proves for the head's inputs."""
-    if finding.inputs is None or finding.inputs.domain is None:
-        said = "" if finding.inputs is None else f" ({finding.inputs.description})"
-        raise InputError(f"--domain auto: the file does not say what reaches the head{said}. Pass a domain.")
-    return finding.inputs.domain
+def _kept_in(db: str | None, *, no_db: bool) -> AbstractContextManager[Store | None]:
+    if no_db and db is not None:
+        raise InputError("--db says where to keep the run and --no-db not to keep it: pass one of them.")
+    if no_db:
+        return nullcontext()
+    from argmaxable.store import open_store  # loads a database library
+
+    return open_store(db)
 
 
-def chosen_classes(
-    head: Head,
-    listed: list[int] | None,
-    tokens: list[str],
-    script: str | None,
-    *,
-    skip_special: bool,
-    skip_padding: bool,
-) -> list[int] | None:
-    """The classes that all the user's wishes leave; None for all of them."""
-    if not (tokens or script or skip_special or skip_padding):
-        return listed
-    if head.labels is None:
-        raise InputError(
-            "choosing classes by label needs labels, and the model has none. Pass --labels FILE."
-        )
-    left = set(range(head.classes)) if listed is None else set(listed)
-    if tokens:
-        left &= set(classes_named(head.labels, tokens))
-    if script:
-        left &= set(classes_in_script(head.labels, script))
-    if skip_special:
-        left -= set(special_classes(head.labels))
-    if skip_padding:
-        left -= set(padding_classes(head.labels))
-    if not left:
-        raise InputError("no class is left: loosen --only, --tokens, --script or --skip-….")
-    return sorted(left)
+def _hints(request: Request, done: Audit, output: Path | None) -> list[str]:
+    """What to do next."""
+    lines, inputs = [], done.finding.inputs
+    if request.domain != "auto" and inputs is not None and inputs.domain is not None:
+        lines.append(f"The file itself proves the domain {inputs.domain}: --domain auto verifies over it.")
+    if done.was_known:
+        lines.append(f"Found again as run {done.run_id}; --overwrite verifies anew.")
+    elif done.run_id is not None:
+        more = "" if done.result.is_complete else "; the same command goes on from here"
+        lines.append(f"Kept as run {done.run_id} (argmaxable show {done.run_id}){more}.")
+    if output is not None:
+        lines.append(f"Proofs: {output} (re-check them with: argmaxable check {output} {request.model})")
+    return lines
 
 
 def exit_code(result: Result) -> int:

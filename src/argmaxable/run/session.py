@@ -40,12 +40,17 @@ class Algorithm(StrEnum):
 
 @dataclass(frozen=True)
 class Settings:
-    """How to go about it; with the default algorithm none of these can change a status."""
+    """How to go about it; with the default algorithm none of these can change a status.
+
+    `workers` counts processes, this one included; None, with the address of a Ray cluster, means all
+    that it has.
+    """
 
     algorithm: Algorithm
     patience: int
-    workers: int
+    workers: int | None
     seed: int
+    ray: str | None
 
 
 @dataclass(eq=False)

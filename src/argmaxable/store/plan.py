@@ -9,6 +9,7 @@ from enum import StrEnum
 from argmaxable.domain import Domain
 from argmaxable.result import Cost, Facts
 from argmaxable.run.session import Algorithm
+from argmaxable.verdict import Status
 
 
 @dataclass(frozen=True)
@@ -78,3 +79,15 @@ class RunSummary:
     started: datetime
     finished: datetime | None
     versions: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PublishedVerdict:
+    """What somebody else published about a class: no evidence, so nothing that is proven here."""
+
+    class_id: int
+    label: str
+    status: Status
+    steps: int = 0
+    seconds: float = 0.0
+    needed_solve: bool = False

@@ -48,8 +48,8 @@ class Engine(Protocol):
     """
 
     @property
-    def has_workers(self) -> bool:
-        """Whether there is anybody to start; otherwise the asking process does it all."""
+    def size(self) -> int:
+        """Workers besides the asking process; with none it does it all."""
 
     def start(self, job: Job) -> None:
         """Hand the job out; workers get ready while the caller goes on."""

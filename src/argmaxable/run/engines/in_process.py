@@ -10,7 +10,7 @@ from argmaxable.run.engines.engine import Job, Report
 class InProcess:
     """The engine for work that is done before others have started."""
 
-    has_workers = False
+    size = 0
     pending = 0
 
     def start(self, job: Job) -> None:

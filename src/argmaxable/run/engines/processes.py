@@ -44,8 +44,8 @@ class Processes:
         self._folder = tempfile.TemporaryDirectory(prefix="argmaxable-")
 
     @property
-    def has_workers(self) -> bool:
-        return self._count > 0
+    def size(self) -> int:
+        return self._count
 
     def start(self, job: Job) -> None:
         """Start the processes; they get ready while this one goes on."""

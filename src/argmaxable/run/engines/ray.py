@@ -1,0 +1,214 @@
+"""Workers of a Ray cluster: the one module that knows Ray, which comes with the extra `ray`.
+
+The head is put into Ray's object store once; every machine fetches it once and its workers share it.
+A worker that dies is replaced, and its classes are handed back.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from argmaxable.domain import domain_from_record
+from argmaxable.errors import InputError
+from argmaxable.head import FLOAT_DTYPES, Head
+from argmaxable.run.engines.engine import Job, Report
+
+# Workers that die without a single report between them: something is wrong with the cluster.
+_DEATHS_IN_A_ROW = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Parcel:
+    """A job in a form that Ray shares without copying: plain arrays, no dtypes of other packages."""
+
+    weight: NDArray[Any]
+    bias: NDArray[Any] | None
+    dtypes: tuple[str, str]
+    domain: dict[str, Any]
+    centre: NDArray[np.float64]
+    ignored: NDArray[np.intp]
+    tied: frozenset[int]
+    score: NDArray[np.float64]
+    seed: int
+
+
+class Settler:
+    """What runs on the cluster: a prover that settles the classes it is given."""
+
+    def __init__(self, parcel: Parcel) -> None:
+        self._limits = threadpool_limits(limits=1, user_api="blas")  # for as long as the worker lives
+        self._prover = unpack(parcel).prover()
+
+    def settle(self, classes: list[int]) -> list[Report]:
+        reports = []
+        for class_id in classes:
+            start = time.perf_counter()
+            settled = self._prover.settle(class_id)
+            reports.append(Report(settled, time.perf_counter() - start))
+        return reports
+
+
+@dataclass(eq=False)
+class _Worker:
+    actor: Any
+    batches: deque[tuple[Any, list[int]]] = field(default_factory=deque)
+
+
+class RayWorkers:
+    """Workers on the cluster at `address`, or on one started here for "local" and stopped again."""
+
+    def __init__(self, address: str, workers: int | None) -> None:
+        self._ray = _import_ray()
+        self._owns_connection = not self._ray.is_initialized()
+        if self._owns_connection:
+            _connect(self._ray, address, workers)
+        cores = int(self._ray.cluster_resources().get("CPU", 1))
+        self._count = cores if workers is None else workers
+        self._workers: dict[int, _Worker] = {}
+        self._parcel: Any = None
+        self._deaths = 0
+
+    @property
+    def size(self) -> int:
+        return self._count
+
+    def start(self, job: Job) -> None:
+        self._parcel = self._ray.put(pack(job))
+        self._workers = {number: _Worker(self._new_actor()) for number in range(self._count)}
+
+    def _new_actor(self) -> Any:
+        return self._ray.remote(num_cpus=1)(Settler).remote(self._parcel)
+
+    def idle(self) -> list[int]:
+        """Workers with at most one batch to go: time to send more."""
+        return [number for number, worker in self._workers.items() if len(worker.batches) <= 1]
+
+    def submit(self, worker: int, classes: list[int]) -> None:
+        chosen = self._workers[worker]
+        chosen.batches.append((chosen.actor.settle.remote(classes), classes))
+
+    @property
+    def pending(self) -> int:
+        return sum(len(classes) for worker in self._workers.values() for _, classes in worker.batches)
+
+    def collect(self, *, wait: float) -> tuple[list[Report], list[int]]:
+        reports: list[Report] = []
+        orphans: list[int] = []
+        waiting = [batch for worker in self._workers.values() for batch, _ in worker.batches]
+        if not waiting:
+            return reports, orphans
+        if wait:
+            self._ray.wait(waiting, num_returns=1, timeout=wait)
+        ready = set(self._ray.wait(waiting, num_returns=len(waiting), timeout=0)[0])
+        for number, worker in list(self._workers.items()):
+            try:
+                while worker.batches and worker.batches[0][0] in ready:
+                    reports += self._ray.get(worker.batches[0][0])
+                    worker.batches.popleft()
+                    self._deaths = 0
+            except self._ray.exceptions.RayTaskError:
+                raise  # an error of ours, on the other side
+            except self._ray.exceptions.RayError as error:  # killed, out of memory, its machine gone, …
+                orphans += [class_id for _, classes in worker.batches for class_id in classes]
+                self._replace(number, error)
+        return reports, orphans
+
+    def _replace(self, number: int, error: Exception) -> None:
+        self._deaths += 1
+        if self._deaths >= _DEATHS_IN_A_ROW:
+            raise InputError(
+                f"the Ray cluster's workers die before they settle a class ({_first_line(error)}). Is this "
+                "version of argmaxable installed on its machines, and do they have memory for the head?"
+            ) from error
+        self._workers[number] = _Worker(self._new_actor())
+
+    def __enter__(self) -> RayWorkers:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for worker in self._workers.values():
+            self._ray.kill(worker.actor)
+        if self._owns_connection:
+            self._ray.shutdown()
+
+
+def pack(job: Job) -> Parcel:
+    head = job.head
+    return Parcel(
+        weight=_bits(head.weight),
+        bias=None if head.bias is None else _bits(head.bias),
+        dtypes=(head.weight.dtype.name, "" if head.bias is None else head.bias.dtype.name),
+        domain=job.domain.as_record(),
+        centre=job.centre,
+        ignored=job.ignored,
+        tied=job.tied,
+        score=job.score,
+        seed=job.seed,
+    )
+
+
+def unpack(parcel: Parcel) -> Job:
+    weight = parcel.weight.view(FLOAT_DTYPES[parcel.dtypes[0]])
+    bias = None if parcel.bias is None else parcel.bias.view(FLOAT_DTYPES[parcel.dtypes[1]])
+    return Job(
+        head=Head(weight, bias),
+        domain=domain_from_record(parcel.domain),
+        centre=parcel.centre,
+        ignored=parcel.ignored,
+        tied=parcel.tied,
+        score=parcel.score.copy(),  # a prover learns, and what Ray shares is read-only
+        seed=parcel.seed,
+    )
+
+
+def _bits(array: NDArray[Any]) -> NDArray[Any]:
+    return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
+
+
+def _import_ray() -> Any:
+    # Read when Ray is imported: without the first a cluster started here would listen on every address.
+    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        raise InputError("--ray needs Ray: pip install 'argmaxable[ray]'.") from error
+    return ray
+
+
+def _connect(ray: Any, address: str, workers: int | None) -> None:
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if address == "local":
+        options |= {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+    try:
+        _require_listener(address)
+        ray.init(address=address, **options)
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        raise InputError(
+            f"no Ray cluster at '{address}' ({_first_line(error)}). Start one with `ray start --head`, or "
+            "pass --ray local."
+        ) from error
+
+
+def _require_listener(address: str) -> None:
+    """Raise OSError when nobody listens at host:port: Ray itself would go on trying for many minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n", 1)[0].rstrip(".") or type(error).__name__

@@ -1,0 +1,83 @@
+"""What the store asks of a database, whichever it is; sqlite.py and postgresql.py answer."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+from sqlalchemy import Connection, Engine
+
+from argmaxable.errors import StoreError
+from argmaxable.store.rows import Batch, Kind
+
+# How long to wait for a run that seems to be in use. A killed process lets go at once on this machine,
+# but a server notices only when it has finished what it was doing; and whoever asks whether a run is in
+# use holds its lock for a moment.
+_PATIENCE_SECONDS = 3.0
+_POLL_SECONDS = 0.05
+
+
+class Claim(ABC):
+    """One process's right to work on a run; it ends with the process, however that ends."""
+
+    @abstractmethod
+    def writing(self) -> AbstractContextManager[Connection]:
+        """A transaction that is only committed while the claim holds."""
+
+    @abstractmethod
+    def release(self) -> None: ...
+
+
+class Database(ABC):
+    """An open database with up-to-date tables."""
+
+    name: str
+    engine: Engine
+
+    @abstractmethod
+    def reading(self) -> AbstractContextManager[Connection]:
+        """A transaction that sees the database as it was when it began."""
+
+    @abstractmethod
+    def writing(self) -> AbstractContextManager[Connection]:
+        """A transaction, committed at the end unless an exception leaves it."""
+
+    @abstractmethod
+    def try_to_claim(self, key: bytes) -> Claim | None:
+        """The right to work on the run with this key, None while another process has it."""
+
+    @abstractmethod
+    def claimed(self, keys: list[bytes]) -> set[bytes]:
+        """Which of these runs some process is working on."""
+
+    @abstractmethod
+    def insert(self, connection: Connection, batch: Batch) -> Counter[Kind]:
+        """Write the rows that are not there yet; returns the kinds of verdicts that were added."""
+
+    @abstractmethod
+    def explain(self, error: BaseException) -> str | None:
+        """What went wrong and what to do about it; None for an exception that is not the database's."""
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turn the database's exceptions into a StoreError: theirs show SQL, and may show passwords."""
+        try:
+            yield
+        except Exception as error:
+            said = self.explain(error)
+            if said is None:
+                raise
+            raise StoreError(f"{self.name}: {said}") from None
+
+    def claim(self, key: bytes) -> Claim | None:
+        """`try_to_claim` with patience."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while (claim := self.try_to_claim(key)) is None and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+        return claim
+
+    def close(self) -> None:
+        self.engine.dispose()

@@ -1,0 +1,207 @@
+"""The store in a PostgreSQL database.
+
+Rows travel by COPY into a temporary table and from there to where they belong, which is many times
+faster than inserting them. Runs are claimed by advisory locks, which the server gives up when the
+connection ends; what a claim writes goes through that very connection.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy.exc import DBAPIError
+
+from argmaxable.errors import StoreError
+from argmaxable.store.database import Claim, Database
+from argmaxable.store.migrations import STEPS, migrate, version_of
+from argmaxable.store.place import ServerPlace
+from argmaxable.store.rows import Batch, EvidenceRow, Kind, VerdictRow
+from argmaxable.store.schema import EVIDENCE, VERDICTS
+
+# A server that does not answer should be an error before anybody wonders what is going on.
+_CONNECT_SECONDS = "10"
+# Advisory locks are numbers shared with everyone who uses the database; "argmaxab" in ASCII.
+_TABLES_LOCK = int.from_bytes(b"argmaxab")
+
+_SAFE = "What was committed before is safe; the same command goes on."
+_ADVICE = {
+    "08": f"the connection failed or was lost: is the server running? {_SAFE}",
+    "28": "the server refuses this user or password. Check the URL; special characters in a password are "
+    "written as %40 (@), %3A (:), %2F (/).",
+    "3D": "there is no such database. Create it with: createdb NAME",
+    "42501": "this user may not do that. Grant CREATE on the schema and TEMPORARY on the database.",
+    "25006": "the database is read-only. Connect to the primary server.",
+    "53100": f"the server's disk is full. Free some space. {_SAFE}",
+    "53200": f"the server is out of memory. {_SAFE}",
+    "53300": "the server has too many connections. Close some and try again.",
+    "57": f"the server is shutting down or cancelled the query. {_SAFE}",
+    "58": f"the server can't read or write its files. {_SAFE}",
+    "XX": "the database is damaged; ask who runs the server.",
+}
+
+
+class PostgreSQL(Database):
+    """An open PostgreSQL database."""
+
+    def __init__(self, place: ServerPlace) -> None:
+        self._errors, self._secrets = _driver_errors(), place.secrets
+        self.name = place.name
+        self.engine = _engine(place)
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self) -> None:
+        with self.reading() as connection:
+            if version_of(connection, self.name) == len(STEPS):
+                return
+        with self.writing() as connection:
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _TABLES_LOCK})
+            migrate(connection, self.name)
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        with (
+            self.explained(),
+            self.engine.connect().execution_options(
+                isolation_level="REPEATABLE READ", postgresql_readonly=True
+            ) as connection,
+            connection.begin(),
+        ):
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        with self.explained(), self.engine.connect() as connection, connection.begin():
+            yield connection
+
+    def try_to_claim(self, key: bytes) -> Claim | None:
+        with self.explained():
+            connection = self.engine.connect()
+            try:
+                with connection.begin():
+                    query = text("SELECT pg_try_advisory_lock(:key)")
+                    is_mine = connection.scalar(query, {"key": _lock_number(key)})
+            except BaseException:
+                connection.close()
+                raise
+            if is_mine:
+                return _ConnectionClaim(self, connection)
+            connection.close()
+            return None
+
+    def claimed(self, keys: list[bytes]) -> set[bytes]:
+        if not keys:
+            return set()
+        with self.reading() as connection:
+            # The halves of a 64-bit lock, as the manual describes pg_locks.
+            held = connection.execute(
+                text(
+                    "SELECT classid::bigint AS high, objid::bigint AS low FROM pg_locks WHERE locktype = "
+                    "'advisory' AND granted AND objsubid = 1 AND database = "
+                    "(SELECT oid FROM pg_database WHERE datname = current_database())"
+                )
+            ).all()
+        numbers = {(row.high << 32) + row.low for row in held}
+        return {key for key in keys if _lock_number(key) % 2**64 in numbers}
+
+    def insert(self, connection: Connection, batch: Batch) -> Counter[Kind]:
+        evidence = batch.evidence_rows()
+        if evidence:
+            self._copy(connection, EVIDENCE.name, EvidenceRow._fields, evidence, returning="")
+        rows = [row for rows in batch.verdicts.values() for row in rows]
+        if not rows:
+            return Counter()
+        added = self._copy(
+            connection, VERDICTS.name, VerdictRow._fields, rows, returning="RETURNING class_id"
+        )
+        new = {row.class_id for row in added}
+        return Counter(
+            {kind: sum(row.class_id in new for row in rows) for kind, rows in batch.verdicts.items()}
+        )
+
+    def _copy(
+        self,
+        connection: Connection,
+        table: str,
+        columns: tuple[str, ...],
+        rows: Iterable[tuple[Any, ...]],
+        *,
+        returning: str,
+    ) -> list[Any]:
+        names = ", ".join(columns)
+        connection.exec_driver_sql(
+            f"CREATE TEMPORARY TABLE IF NOT EXISTS new_{table} ON COMMIT DELETE ROWS "
+            f"AS SELECT {names} FROM {table} WITH NO DATA"
+        )
+        driver: Any = connection.connection.driver_connection
+        with driver.cursor().copy(f"COPY new_{table} ({names}) FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)
+        done = connection.exec_driver_sql(
+            f"INSERT INTO {table} ({names}) SELECT {names} FROM new_{table} ON CONFLICT DO NOTHING {returning}"
+        )
+        return list(done) if returning else []
+
+    def explain(self, error: BaseException) -> str | None:
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        if not isinstance(cause, self._errors):
+            return None
+        state = getattr(cause, "sqlstate", None) or ""
+        said = str(cause).strip().splitlines()[:1] or ["no reason given"]
+        for prefix, advice in _ADVICE.items():
+            if state.startswith(prefix):
+                return advice
+        return self._without_secrets(
+            f"{_ADVICE['08']} ({said[0]})" if not state else f"the database failed ({said[0]})."
+        )
+
+    def _without_secrets(self, said: str) -> str:
+        for secret in self._secrets:
+            said = said.replace(secret, "***")
+        return said
+
+
+class _ConnectionClaim(Claim):
+    def __init__(self, database: PostgreSQL, connection: Connection) -> None:
+        self._database = database
+        self._connection = connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        with self._database.explained(), self._connection.begin():
+            yield self._connection
+
+    def release(self) -> None:
+        try:
+            with suppress(StoreError), self.writing() as connection:
+                connection.execute(text("SELECT pg_advisory_unlock_all()"))
+        finally:
+            with self._database.explained():
+                self._connection.close()
+
+
+def _engine(place: ServerPlace) -> Engine:
+    given = {} if "connect_timeout" in place.url.query else {"connect_timeout": _CONNECT_SECONDS}
+    return create_engine(place.url, connect_args=given)
+
+
+def _driver_errors() -> type[Exception]:
+    try:
+        import psycopg
+    except ImportError:
+        raise StoreError(
+            "PostgreSQL needs the package psycopg: pip install 'argmaxable[postgres]'. Without --db runs "
+            "are kept in a file."
+        ) from None
+    return psycopg.Error
+
+
+def _lock_number(key: bytes) -> int:
+    return int.from_bytes(key[:8], signed=True)

@@ -1,0 +1,107 @@
+"""Reading kept runs: summaries in one query, verdicts page by page in class order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, Row, Select, null, select
+
+from argmaxable.errors import StoreError
+from argmaxable.store.evidence import Part, Parts, Shelf
+from argmaxable.store.plan import State
+from argmaxable.store.rows import verdict_of
+from argmaxable.store.schema import EVIDENCE, MODELS, RUNS, VERDICTS
+from argmaxable.store.texts import to_column
+from argmaxable.verdict import Status, Verdict
+
+# Verdicts in one page: with a point of 8,192 features each, evidence of 64 MB at most is held.
+_PAGE = 1000
+# Digests asked for in one query: SQLite before 3.32 takes 999 parameters.
+_PARAMETERS = 900
+_NOT_DONE = (State.RUNNING, State.INTERRUPTED)
+
+
+def run_row(connection: Connection, run_id: int) -> Row[Any]:
+    """A run with its model; raises StoreError when there is none."""
+    row = connection.execute(_runs().where(RUNS.c.id == run_id)).one_or_none()
+    if row is None:
+        raise StoreError(f"there is no run {run_id}: `argmaxable runs` lists those there are.")
+    return row
+
+
+def run_rows(
+    connection: Connection, *, name: str | None, state: State | None, task: str | None, family: str | None
+) -> list[Row[Any]]:
+    """Runs with their models, newest first. One not done may be running or not: only its lock tells."""
+    query = _runs().order_by(RUNS.c.id.desc())
+    if name is not None:
+        query = query.where(MODELS.c.name.icontains(to_column(name), autoescape=True))
+    if state is not None:
+        query = query.where(RUNS.c.state.in_(_NOT_DONE if state in _NOT_DONE else (state,)))
+    if task is not None:
+        query = query.where(MODELS.c.task == to_column(task))
+    if family is not None:
+        query = query.where(MODELS.c.family == to_column(family))
+    return list(connection.execute(query))
+
+
+def _runs() -> Select[Any]:
+    columns = [column for column in MODELS.c if column.name not in ("id", "key")]
+    return select(RUNS, *columns).join(MODELS, RUNS.c.model_id == MODELS.c.id)
+
+
+def verdicts(
+    connection: Connection, run_id: int, *, status: Status | None, with_evidence: bool, shelf: Shelf | None
+) -> Iterator[Verdict]:
+    """A run's verdicts in class order, a page at a time.
+
+    Verdicts of a page share the evidence that they shared when they were written; a given shelf keeps it
+    from page to page, for a caller who keeps all the verdicts anyway.
+    """
+    last = -1
+    while rows := _page(connection, run_id, last, status, with_evidence):
+        mine = Shelf() if shelf is None else shelf
+        _fill(mine, connection, run_id, _digests(rows))
+        yield from (verdict_of(row, mine) for row in rows)
+        last = rows[-1].class_id
+
+
+def _digests(rows: Sequence[Row[Any]]) -> set[bytes | None]:
+    return {digest for row in rows for digest in (row.point, row.certificate, row.tie_group)}
+
+
+def _page(
+    connection: Connection, run_id: int, last: int, status: Status | None, with_evidence: bool
+) -> Sequence[Row[Any]]:
+    columns = [
+        column if with_evidence or column.name not in ("point", "certificate") else null().label(column.name)
+        for column in VERDICTS.c
+    ]
+    query = select(*columns).where(VERDICTS.c.run_id == run_id, VERDICTS.c.class_id > last)
+    if status is not None:
+        query = query.where(VERDICTS.c.status == status.value)
+    return connection.execute(query.order_by(VERDICTS.c.class_id).limit(_PAGE)).all()
+
+
+def vector(connection: Connection, run_id: int, digest: bytes) -> NDArray[np.float64]:
+    """One vector of a run's evidence."""
+    shelf = Shelf()
+    _fill(shelf, connection, run_id, {digest})
+    return shelf.vector(digest)
+
+
+def _fill(shelf: Shelf, connection: Connection, run_id: int, wanted: Iterable[bytes | None]) -> None:
+    """Put on the shelf what is wanted and not there yet."""
+    missing = [digest for digest in wanted if digest is not None and digest not in shelf]
+    for first in range(0, len(missing), _PARAMETERS):
+        query = select(EVIDENCE).where(
+            EVIDENCE.c.run_id == run_id, EVIDENCE.c.digest.in_(missing[first : first + _PARAMETERS])
+        )
+        pieces: dict[bytes, Parts] = {}
+        for row in connection.execute(query):
+            part = Part(row.part, row.dtype, row.shape, row.data)
+            pieces[row.digest] = (*pieces.get(row.digest, ()), part)
+        shelf.put(pieces)

@@ -1,0 +1,103 @@
+"""A run being worked on: verdicts are committed as they come in, and nobody else may write any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from types import TracebackType
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import select, update
+
+from argmaxable.errors import StoreError
+from argmaxable.result import Cost
+from argmaxable.store.database import Claim, Database
+from argmaxable.store.plan import State
+from argmaxable.store.rows import batch_of
+from argmaxable.store.schema import RUNS
+from argmaxable.store.summaries import cost_column, now
+from argmaxable.store.writing import add_verdicts, set_run
+from argmaxable.verdict import Verdict
+
+
+class Run:
+    """A journal (see run/journal.py) that lasts; a context manager that lets go of the run.
+
+    Left without `finish`, the run is marked as interrupted and the same plan goes on with it.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        claim: Claim,
+        *,
+        run_id: int,
+        is_finished: bool,
+        centre: NDArray[np.float64],
+        spent: Cost,
+        earlier: Callable[[], Iterator[Verdict]],
+    ) -> None:
+        self.run_id = run_id
+        self.is_finished = is_finished
+        self.centre = centre
+        self.spent = spent
+        self._database = database
+        self._claim: Claim | None = claim
+        self._earlier = earlier
+
+    @cached_property
+    def known(self) -> Mapping[int, Verdict]:
+        """Verdicts of the earlier part, by class; read when first asked for."""
+        return {verdict.class_id: verdict for verdict in self._earlier()}
+
+    def record(self, verdicts: Sequence[Verdict], cost: Cost) -> None:
+        """Commit these verdicts, their evidence and the cost so far, all or nothing. Raises StoreError."""
+        batch = batch_of(self.run_id, verdicts)
+        with self._open_claim().writing() as connection:
+            add_verdicts(connection, self._database, batch, cost=cost_column(cost))
+
+    def finish(self, cost: Cost) -> None:
+        """Close the run for good; raises StoreError when wanted classes have no verdict."""
+        with self._open_claim().writing() as connection:
+            row = connection.execute(select(RUNS).where(RUNS.c.id == self.run_id)).one()
+            missing = row.wanted - row.argmaxable - row.unargmaxable - row.undecided
+            if missing:
+                raise StoreError(f"run {self.run_id} can't be finished: {missing} classes have no verdict.")
+            set_run(
+                connection, self.run_id, cost=cost_column(cost), state=State.FINISHED.value, finished=now()
+            )
+        self.is_finished = True
+
+    def close(self) -> None:
+        """Let go of the run, marked as interrupted unless it is finished."""
+        if self._claim is None:
+            return
+        claim, self._claim = self._claim, None
+        try:
+            # A database that has gone away tells by the lock that nobody works on the run.
+            with suppress(StoreError), claim.writing() as connection:
+                connection.execute(
+                    update(RUNS)
+                    .where(RUNS.c.id == self.run_id, RUNS.c.state == State.RUNNING.value)
+                    .values(state=State.INTERRUPTED.value)
+                )
+        finally:
+            claim.release()
+
+    def _open_claim(self) -> Claim:
+        if self._claim is None:
+            raise StoreError(f"run {self.run_id} is closed: begin it again.")
+        return self._claim
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

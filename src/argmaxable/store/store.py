@@ -1,0 +1,238 @@
+"""The store: finds a plan's run or begins one, and reads kept runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Row
+
+from argmaxable.domain import Domain
+from argmaxable.errors import StoreError
+from argmaxable.result import Facts, Record
+from argmaxable.run.session import Algorithm
+from argmaxable.store import identity, reading, writing
+from argmaxable.store.database import Claim, Database
+from argmaxable.store.evidence import Shelf
+from argmaxable.store.place import FilePlace, find_place
+from argmaxable.store.plan import Plan, PublishedVerdict, RunSummary, State
+from argmaxable.store.rows import Batch
+from argmaxable.store.run import Run
+from argmaxable.store.sqlite import SQLite
+from argmaxable.store.summaries import cost_from, facts_of, now, summary_of
+from argmaxable.verdict import Status, Verdict
+
+
+class Store:
+    """A database of runs; a context manager that closes it. All methods raise StoreError."""
+
+    def __init__(self, where: str | None = None) -> None:
+        self._database = _open(where)
+
+    @property
+    def where(self) -> str:
+        """The file or the URL without its password, for people."""
+        return self._database.name
+
+    # ------------------------------------------------------------------ writing
+
+    def begin(self, plan: Plan, *, centre: NDArray[np.float64], overwrite: bool = False) -> Run:
+        """The plan's run, found again or begun, for this process alone until it is closed.
+
+        `overwrite` forgets what an earlier run of the plan found. `centre` is the head's (see
+        `check.centre_of`), kept because own-direction witnesses refer to it.
+        """
+        plan = identity.tidied(plan)
+        key = identity.run_key(plan)
+        claim = self._claim(key)
+        try:
+            row, kept = self._find_or_make(claim, plan, key, centre, overwrite=overwrite)
+        except BaseException:
+            claim.release()
+            raise
+        return Run(
+            self._database,
+            claim,
+            run_id=row.id,
+            is_finished=row.state == State.FINISHED,
+            centre=kept,
+            spent=cost_from(row.cost),
+            earlier=lambda: self._verdicts(row.id, shelf=Shelf()),
+        )
+
+    def _find_or_make(
+        self, claim: Claim, plan: Plan, key: bytes, centre: NDArray[np.float64], *, overwrite: bool
+    ) -> tuple[Row[Any], NDArray[np.float64]]:
+        """The run's row and the centre kept with it."""
+        with claim.writing() as connection:
+            row = writing.find_run(connection, key)
+            if row is not None and overwrite:
+                writing.remove_run(connection, row.id)
+                row = None
+            model_id = writing.put_model(connection, plan, identity.model_key(plan))
+            if row is None:
+                writing.put_run(
+                    *(connection, self._database, plan),
+                    model_id=model_id, key=key, centre=centre, state=State.RUNNING,
+                )  # fmt: skip
+            elif row.state != State.FINISHED:
+                writing.set_run(connection, row.id, state=State.RUNNING.value)
+            row = writing.find_run(connection, key)
+            assert row is not None
+            return row, reading.vector(connection, row.id, row.centre)
+
+    def add_published(
+        self,
+        name: str,
+        *,
+        origin: str,
+        family: str,
+        task: str,
+        rows: Iterable[PublishedVerdict],
+        domain: Domain,
+        features: int = 0,
+        bias: bool = False,
+    ) -> int:
+        """Keep somebody else's verdicts about a model; returns the run's number, an earlier one's when
+        the same verdicts are there already."""
+        verdicts = tuple(rows)
+        facts = Facts(name, sha256="", classes=len(verdicts), features=features, bias=bias, dtype="")
+        plan = identity.tidied(
+            Plan(facts, None, domain, Algorithm.AUTO, 0, 0, origin=origin, task=task, family=family)
+        )
+        key = identity.published_key(plan, verdicts)
+        with self._database.writing() as connection:
+            row = writing.find_run(connection, key)
+            if row is not None:
+                return int(row.id)
+            model_id = writing.put_model(connection, plan, identity.published_model_key(plan))
+            run_id = writing.put_run(
+                *(connection, self._database, plan),
+                model_id=model_id, key=key, centre=np.zeros(0), state=State.IMPORTED,
+            )  # fmt: skip
+            batch = Batch(run_id)
+            for verdict in verdicts:
+                batch.add_published(verdict)
+            writing.add_verdicts(connection, self._database, batch, finished=now())
+        return run_id
+
+    def delete(self, run_ids: Sequence[int]) -> int:
+        """Delete runs with all that belongs to them, or none when one is missing or being worked on;
+        returns how many."""
+        claims: list[Claim] = []
+        try:
+            with self._database.reading() as connection:
+                keys = {run_id: reading.run_row(connection, run_id).key for run_id in run_ids}
+            claims += [self._claim(key) for key in keys.values()]
+            with self._database.writing() as connection:
+                for run_id in keys:
+                    writing.remove_run(connection, run_id)
+        finally:
+            for claim in claims:
+                claim.release()
+        return len(keys)
+
+    def _claim(self, key: bytes) -> Claim:
+        claim = self._database.claim(key)
+        if claim is None:
+            with self._database.reading() as connection:
+                row = writing.find_run(connection, key)
+            number = "N" if row is None else row.id
+            raise StoreError(
+                f"run {number} is being worked on by another process: watch it with "
+                f"`argmaxable show {number}`, or wait until it is done."
+            )
+        return claim
+
+    # ------------------------------------------------------------------ reading
+
+    def run(self, run_id: int) -> RunSummary:
+        """The summary of a run."""
+        with self._database.reading() as connection:
+            row = reading.run_row(connection, run_id)
+        return summary_of(row, self._states([row])[0])
+
+    def runs(
+        self,
+        *,
+        name: str | None = None,
+        state: State | None = None,
+        task: str | None = None,
+        family: str | None = None,
+        limit: int | None = None,
+    ) -> list[RunSummary]:
+        """Summaries of the runs that fit, newest first; `name` is a part of the model's name."""
+        with self._database.reading() as connection:
+            rows = reading.run_rows(connection, name=name, state=state, task=task, family=family)
+        both = zip(rows, self._states(rows), strict=True)
+        fitting = [(row, now) for row, now in both if state is None or now is state]
+        return [summary_of(row, now) for row, now in fitting[:limit]]
+
+    def _states(self, rows: Sequence[Row[Any]]) -> list[State]:
+        """How far the runs are; one whose process was killed says that it is running."""
+        claimed = self._database.claimed([row.key for row in rows if row.state == State.RUNNING])
+        return [
+            State.INTERRUPTED if row.state == State.RUNNING and row.key not in claimed else State(row.state)
+            for row in rows
+        ]
+
+    def read(self, run_id: int) -> Record:
+        """A run with all the verdicts it has so far and their evidence."""
+        with self._database.reading() as connection:
+            row = reading.run_row(connection, run_id)
+            verdicts = reading.verdicts(connection, run_id, status=None, with_evidence=True, shelf=Shelf())
+            summary = summary_of(row, State(row.state))
+            return Record(
+                facts=summary.facts, domain=summary.domain, verdicts=tuple(verdicts), cost=summary.cost,
+                centre=reading.vector(connection, run_id, row.centre),
+                is_complete=summary.state in (State.FINISHED, State.IMPORTED),
+            )  # fmt: skip
+
+    def verdicts(
+        self, run_id: int, *, status: Status | None = None, with_evidence: bool = True
+    ) -> Iterator[Verdict]:
+        """A run's verdicts in class order, read as they are asked for. Without evidence they still say
+        which classes they are tied with."""
+        return self._verdicts(run_id, status=status, with_evidence=with_evidence)
+
+    def _verdicts(
+        self,
+        run_id: int,
+        *,
+        status: Status | None = None,
+        with_evidence: bool = True,
+        shelf: Shelf | None = None,
+    ) -> Iterator[Verdict]:
+        with self._database.reading() as connection:
+            reading.run_row(connection, run_id)
+            yield from reading.verdicts(
+                connection, run_id, status=status, with_evidence=with_evidence, shelf=shelf
+            )
+
+    # ------------------------------------------------------------------ closing
+
+    def close(self) -> None:
+        self._database.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _open(where: str | None) -> Database:
+    place = find_place(where)
+    if isinstance(place, FilePlace):
+        return SQLite(place)
+    from argmaxable.store.postgresql import PostgreSQL
+
+    return PostgreSQL(place)

@@ -1,0 +1,68 @@
+"""A run's row and its model's as a summary, and a plan as rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import platform
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from argmaxable.domain import domain_from_record
+from argmaxable.result import Cost, Facts
+from argmaxable.run.session import Algorithm
+from argmaxable.store.plan import Counts, RunSummary, State
+from argmaxable.store.texts import from_column
+from argmaxable.version import VERSION
+
+
+def now() -> str:
+    """This moment in UTC, in a form that sorts."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def versions() -> str:
+    """What a run's arithmetic depends on."""
+    return json.dumps({"argmaxable": VERSION, "numpy": np.__version__, "python": platform.python_version()})
+
+
+def cost_column(cost: Cost) -> str:
+    return json.dumps(dataclasses.asdict(cost))
+
+
+def cost_from(column: str) -> Cost:
+    return Cost(**json.loads(column))
+
+
+def facts_of(row: Any) -> Facts:
+    return Facts(
+        name=from_column(row.name), sha256=row.sha256, classes=row.classes, features=row.features,
+        bias=bool(row.bias), dtype=row.dtype,
+    )  # fmt: skip
+
+
+def summary_of(row: Any, state: State) -> RunSummary:
+    """The summary of a run joined with its model."""
+    settings = json.loads(row.settings)
+    return RunSummary(
+        run_id=row.id,
+        facts=facts_of(row),
+        origin=from_column(row.origin),
+        task=from_column(row.task),
+        family=from_column(row.family),
+        domain=domain_from_record(json.loads(row.domain)),
+        algorithm=Algorithm(row.algorithm),
+        patience=settings["patience"],
+        seed=settings["seed"],
+        state=state,
+        counts=Counts(
+            wanted=row.wanted, argmaxable=row.argmaxable, unargmaxable=row.unargmaxable,
+            tied=row.tied, undecided=row.undecided, solved=row.solved,
+        ),
+        cost=cost_from(row.cost),
+        started=datetime.fromisoformat(row.started),
+        finished=None if row.finished is None else datetime.fromisoformat(row.finished),
+        versions=json.loads(row.versions),
+    )  # fmt: skip

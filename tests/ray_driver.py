@@ -1,0 +1,79 @@
+"""A program of its own that shares work with Ray workers; test_ray.py runs it and reads what it prints.
+
+Ray keeps threads and sockets for the life of a process, which the tests' own should not have.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import argmaxable as am
+
+
+def hard_head(dtype: Any = np.float32) -> am.Head:
+    """1,200 classes, of which a third lies in the middle and has to be solved for."""
+    generator = np.random.default_rng(2)
+    weight = generator.normal(size=(1200, 48))
+    weight[:400] *= 0.3
+    return am.Head(weight.astype(dtype), np.where(np.arange(1200) < 400, -2, 0).astype(np.float32))
+
+
+def settlers() -> list[int]:
+    """Ray's worker processes that have taken on a job."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if path.read_bytes().startswith(b"ray::Settler"):
+                found.append(int(path.parent.name))
+        except OSError:
+            continue  # it has just ended
+    return found
+
+
+def listening() -> list[str]:
+    """Addresses at which Ray's processes of this machine listen, in the kernel's hexadecimal notation."""
+    sockets = set()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if b"ray" in path.read_bytes():
+                sockets |= {os.readlink(link) for link in path.parent.glob("fd/*")}
+        except OSError:
+            continue
+    addresses = []
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
+                addresses.append(fields[1].partition(":")[0])
+    return addresses
+
+
+def main(what: str) -> None:
+    killed: list[int] = []
+    heard: list[str] = []
+
+    def watch(progress: am.Progress) -> None:
+        if progress.phase != "solving":
+            return
+        time.sleep(0.05)  # this process works too: without a pause it would be done before the others start
+        if not heard:
+            heard.extend(listening())
+        if what == "kill" and not killed and (running := settlers()):
+            os.kill(running[0], signal.SIGKILL)
+            killed.append(running[0])
+
+    result = am.verify(hard_head(), ray="local", workers=2, progress=watch)
+    statuses = [verdict.status.value for verdict in result.verdicts]
+    print(json.dumps({"statuses": statuses, "killed": len(killed), "left": settlers(), "listening": heard}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

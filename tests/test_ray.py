@@ -1,0 +1,72 @@
+"""Work shared with Ray: the same verdicts, whatever happens to a worker."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from ray_driver import hard_head
+
+import argmaxable as am
+from argmaxable.run.engines.engine import Job
+from argmaxable.run.engines.ray import pack, unpack
+
+DRIVER = Path(__file__).with_name("ray_driver.py")
+# The kernel's notation of 127.0.0.1, as such and inside an IPv6 address.
+LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F"}
+WITHOUT_RAY = """
+import sys
+sys.modules["ray"] = None
+import argmaxable as am
+try:
+    am.verify(am.Head([[1.0, 2.0]] * 3), ray="local")
+except am.InputError as error:
+    print(error)
+"""
+
+
+def printed_by(*arguments: str | Path) -> str:
+    ran = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def in_process() -> list[str]:
+    return [verdict.status.value for verdict in am.verify(hard_head(), workers=1).verdicts]
+
+
+@pytest.mark.parametrize("what", ["undisturbed", "kill"])
+def test_ray_workers_on_loopback_reach_the_same_verdicts(what: str, in_process: list[str]) -> None:
+    report: dict[str, Any] = json.loads(printed_by(DRIVER, what))
+    assert report["statuses"] == in_process
+    assert report["killed"] == (what == "kill")
+    assert report["left"] == []
+    assert report["listening"]
+    assert set(report["listening"]) <= LOOPBACK
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16, np.float32, np.float64])
+def test_a_parcel_holds_the_job_bit_for_bit(dtype: Any) -> None:
+    head, domain = hard_head(dtype), am.Box(-3.0, np.arange(48.0))
+    job = Job(head, domain, np.ones(48), np.array([3]), frozenset({4}), np.zeros(1200), 7)
+    back = unpack(pack(job))
+    assert back.head.sha256() == head.sha256()
+    assert back.domain.as_record() == domain.as_record()
+    assert (back.ignored.tolist(), back.tied, back.seed) == ([3], frozenset({4}), 7)
+
+
+def test_an_address_without_a_cluster_is_bad_input() -> None:
+    code = "import argmaxable as am\ntry:\n  am.verify(am.Head([[1.0, 2.0]] * 3), ray='127.0.0.1:1')\n"
+    code += "except am.InputError as error:\n  print(error)"
+    assert "no Ray cluster at '127.0.0.1:1'" in printed_by("-c", code)
+
+
+def test_without_ray_the_error_names_the_extra() -> None:
+    assert printed_by("-c", WITHOUT_RAY) == "--ray needs Ray: pip install 'argmaxable[ray]'."
