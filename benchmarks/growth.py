@@ -66,11 +66,11 @@ def measure(classes: int, features: int) -> dict[str, float]:
     return row
 
 
-def planted_head(classes: int, features: int) -> tuple[am.Head, set[int]]:
+def planted_head(classes: int, features: int, share: float = PLANTED_SHARE) -> tuple[am.Head, set[int]]:
     """A random head and the classes in it that are convex combinations of others (up to rounding inwards)."""
     generator = np.random.default_rng((classes, features))
     rows = generator.standard_normal((classes, features)).astype(np.float32)
-    planted = generator.choice(classes, max(1, int(PLANTED_SHARE * classes)), replace=False)
+    planted = generator.choice(classes, max(1, int(share * classes)), replace=False)
     others = np.setdiff1d(np.arange(classes), planted)
     for class_id in planted:
         some = generator.choice(others, min(len(others), 3 * features), replace=False)

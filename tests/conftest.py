@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from loopback_hub import Hub, served_hub
+from postgres_server import Server, running_server
 from running import Command, Ran
 
 from argmaxable.cli import main
@@ -50,3 +51,19 @@ def hub(served: Hub) -> Hub:
     served.files.clear()
     served.tokens.clear()
     return served
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """One PostgreSQL for all tests of this process that ask for it."""
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a store can be opened that nobody has used before: a file and a database in turn."""
+    if request.param == "sqlite":
+        return str(tmp_path / "runs.db")
+    server: Server = request.getfixturevalue("postgres")
+    return server.new_place()

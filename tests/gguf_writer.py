@@ -8,6 +8,7 @@ from typing import Any
 
 import gguf
 from gguf import GGMLQuantizationType as Type
+from gguf import TokenType
 from numpy.typing import NDArray
 
 Stored = NDArray[Any] | tuple[NDArray[Any], Type]
@@ -20,18 +21,22 @@ def write(
     *,
     architecture: str = "llama",
     tokens: tuple[str, ...] | None = None,
+    types: tuple[int, ...] | None = None,
     tokenizer: str = "gpt2",
+    alignment: int | None = None,
     **options: Any,
 ) -> Path:
     """A GGUF file written by the gguf package."""
     writer = gguf.GGUFWriter(path, architecture, **options)
+    if alignment is not None:
+        writer.add_custom_alignment(alignment)
     for key, value in (metadata or {}).items():
         add = {int: writer.add_uint32, float: writer.add_float32, str: writer.add_string}.get(type(value))
         (add or writer.add_array)(key, value)
     if tokens is not None:
         writer.add_tokenizer_model(tokenizer)
         writer.add_token_list(list(tokens))
-        writer.add_token_types([1] * len(tokens))
+        writer.add_token_types(types or [TokenType.NORMAL] * len(tokens))
         writer.add_token_merges(["a b"] * 3)
     for name, stored in tensors.items():
         array, kind = stored if isinstance(stored, tuple) else (stored, None)

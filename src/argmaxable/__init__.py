@@ -11,6 +11,7 @@ from argmaxable.errors import (
     HeadError,
     InputError,
     LoadError,
+    StoreError,
 )
 from argmaxable.head import Head
 from argmaxable.load import find_head, load_head
@@ -49,6 +50,7 @@ __all__ = [
     "Recheck",
     "Result",
     "Status",
+    "StoreError",
     "Strength",
     "Verdict",
     "__version__",

@@ -66,16 +66,26 @@ class Head:
         object.__setattr__(self, "name", name)
 
     @staticmethod
-    def from_linear(layer: Any, labels: Sequence[object] | None = None, *, name: str | None = None) -> Head:
-        """The head in a `torch.nn.Linear`, or in anything else with a `weight` and perhaps a `bias`.
+    def from_module(module: Any, labels: Sequence[object] | None = None, *, name: str | None = None) -> Head:
+        """The head in an output layer of PyTorch: `torch.nn.Linear`, any of argmaxable.layers with one component,
+        or anything else with a `weight` and perhaps a `bias`.
 
-        The head shares the layer's memory: train on, and it changes. Raises HeadError.
+        A transform of the logits increases, so verdicts are those of the linear part. The head shares the memory
+        of parameters: train on, and it changes. Raises HeadError, also for mixtures of softmaxes.
         """
-        weight, bias = getattr(layer, "weight", None), getattr(layer, "bias", None)
-        kind = type(layer).__name__
+        weight, bias = getattr(module, "weight", None), getattr(module, "bias", None)
+        kind = type(module).__name__
+        mixtures = getattr(module, "mixtures", 1)
+        if mixtures != 1:
+            raise HeadError(
+                f"{kind} mixes {mixtures} softmaxes. Linear verdicts do not apply to it: a class that no single "
+                "component can put first may be first in the mixture, and the other way round."
+            )
         if weight is None:
             raise HeadError(f"{kind} has no weight. Pass the output layer itself, e.g. model.lm_head.")
         return Head(_as_array(weight), None if bias is None else _as_array(bias), labels, name=name or kind)
+
+    from_linear = from_module
 
     @staticmethod
     def from_sklearn(classifier: Any, *, name: str | None = None) -> Head:

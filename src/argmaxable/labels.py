@@ -19,11 +19,20 @@ def visible(label: str) -> str:
     A combining mark is shown with the letter it belongs to, and escaped where it has none. No control
     character survives, so labels of untrusted files can't steer a terminal.
     """
-    shown = "".join(
-        char if _is_seen(char, label[place - 1 : place]) else f"\\u{{{ord(char):x}}}"
-        for place, char in enumerate(label)
-    )
+    shown = _escaped(label)
     return f"'{shown}'" if shown != shown.strip(" ") or not shown else shown
+
+
+def visible_text(text: str) -> str:
+    """Text of our own that may quote such a label: as it is, but for characters that can't be seen."""
+    return "\n".join(map(_escaped, text.split("\n")))
+
+
+def _escaped(text: str) -> str:
+    return "".join(
+        char if _is_seen(char, text[place - 1 : place]) else f"\\u{{{ord(char):x}}}"
+        for place, char in enumerate(text)
+    )
 
 
 def _is_seen(char: str, before: str) -> bool:

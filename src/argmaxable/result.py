@@ -77,6 +77,11 @@ class Record:
     cost: Cost
     is_complete: bool = True
 
+    @property
+    def verified(self) -> int:
+        """How many classes have a verdict."""
+        return len(self.verdicts)
+
     def _having(self, status: Status) -> tuple[Verdict, ...]:
         return tuple(verdict for verdict in self.verdicts if verdict.status is status)
 

@@ -7,6 +7,8 @@ import os
 import struct
 import subprocess
 import sys
+import tracemalloc
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +17,15 @@ import ml_dtypes
 import numpy as np
 import pytest
 from gguf import GGMLQuantizationType as Type
+from gguf import TokenType
 from gguf_writer import Stored, write
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from argmaxable.domain import LayerNorm, RMSNorm
+from argmaxable.domain import Box, Domain, LayerNorm, RMSNorm
 from argmaxable.errors import LoadError
-from argmaxable.load import load_head
+from argmaxable.load import gguf_architectures, load_head
 from argmaxable.load.finding import Finding
 from argmaxable.load.gguf import find
 from argmaxable.load.registry import ReadOptions
@@ -33,6 +36,8 @@ BIAS = RNG.normal(size=6).astype(np.float32)
 GAIN = RNG.normal(size=32).astype(np.float32)
 SHIFT = RNG.normal(size=32).astype(np.float32)
 TOKENS = ("<s>", "a", "Ġb", "Ċ", "Ã", "<|x|>")
+TIED: dict[str, Stored] = {"token_embd.weight": WEIGHT, "output_norm.weight": GAIN}
+OUTPUT: dict[str, Stored] = {"output.weight": WEIGHT}
 FLOATS = {Type.F32: np.float32, Type.F16: np.float16, Type.BF16: ml_dtypes.bfloat16, Type.F64: np.float64}
 QUANTISED = sorted(gguf.quants._type_traits.keys() - FLOATS.keys())
 # Types the package can write; the others are made of bytes.
@@ -100,6 +105,23 @@ def test_every_type_the_package_can_dequantise_is_read(tmp_path: Path, kind: Typ
     assert same_bits(finding.head("head").weight, gguf.quants.dequantize(blocks, kind))
 
 
+@pytest.mark.parametrize("kind", QUANTISED, ids=lambda kind: kind.name)
+def test_bytes_of_any_value_become_what_the_package_makes_of_them(tmp_path: Path, kind: Type) -> None:
+    blocks = RNG.integers(0, 256, tame_bytes(9, 512, kind).shape, np.uint8)
+    weight, _ = found(write(tmp_path / "model.gguf", {"output.weight": (blocks, kind)})).read()
+    with np.errstate(all="ignore"):  # scales that overflow and NaN
+        assert same_bits(weight, gguf.quants.dequantize(blocks, kind))
+
+
+@pytest.mark.parametrize("kind", sorted(set(Type) - {*FLOATS, *QUANTISED}), ids=lambda kind: kind.name)
+def test_types_that_the_package_can_not_dequantise_are_refused(tmp_path: Path, kind: Type) -> None:
+    values, size = gguf.GGML_QUANT_SIZES[kind]
+    data = header(tensors=1, rest=tensor(b"output.weight", (values, 1), kind))
+    (tmp_path / "model.gguf").write_bytes(data + bytes(-len(data) % 32 + size))
+    with pytest.raises(LoadError, match=rf"output\.weight.*{kind.name}.*can't turn into floats"):
+        load_head(tmp_path / "model.gguf")
+
+
 def test_q4_k_blocks_made_by_hand_have_the_values_of_the_formula(tmp_path: Path) -> None:
     # d, dmin, eight 6-bit scales and minima (the first four of each stored plainly), 256 4-bit numbers.
     scales, minima = [1, 2, 3, 4, 0, 0, 0, 0], [5, 6, 7, 8, 0, 0, 0, 0]
@@ -118,13 +140,40 @@ def test_q4_k_blocks_made_by_hand_have_the_values_of_the_formula(tmp_path: Path)
     assert head.weight.tolist() == [expected]
 
 
-def test_a_matrix_of_many_blocks_is_dequantised_without_seams(tmp_path: Path) -> None:
-    rows = 2 * 2**20 // 256 + 3  # a little more than two blocks of the reader
+@pytest.mark.parametrize("kind", QUANTISED, ids=lambda kind: kind.name)
+def test_one_row_is_read(tmp_path: Path, kind: Type) -> None:
+    blocks = tame_bytes(1, 256, kind)
+    path = write(tmp_path / "model.gguf", {"output.weight": (blocks, kind)})
+    assert same_bits(load_head(path).weight, gguf.quants.dequantize(blocks, kind))
+
+
+@pytest.mark.parametrize("kind", QUANTISED, ids=lambda kind: kind.name)
+def test_a_matrix_of_many_slices_is_dequantised_without_seams(tmp_path: Path, kind: Type) -> None:
+    blocks = tame_bytes(3, 2**19, kind)  # the reader's slices hold two such rows
+    path = write(tmp_path / "model.gguf", {"output.weight": (blocks, kind)})
+    assert same_bits(load_head(path).weight, gguf.quants.dequantize(blocks, kind))
+
+
+def test_a_transposed_matrix_of_many_slices_is_dequantised_without_seams(tmp_path: Path) -> None:
+    rows = 2 * 2**20 // 256 + 3  # a little more than two slices of the reader
     blocks = tame_bytes(rows, 256, Type.Q8_0)
     path = write(tmp_path / "model.gguf", {"output.weight": (blocks, Type.Q8_0)})
     expected = gguf.quants.dequantize(blocks, Type.Q8_0)
     assert same_bits(load_head(path).weight, expected)
     assert same_bits(load_head(path, tensor="output.weight", transpose=True).weight, expected.T.copy())
+
+
+@pytest.mark.parametrize("kind", [Type.Q8_0, Type.Q4_K, Type.IQ1_M], ids=lambda kind: kind.name)
+def test_dequantising_needs_no_more_memory_beside_a_larger_matrix(tmp_path: Path, kind: Type) -> None:
+    beside = []
+    for slices in (2, 6):
+        blocks = tame_bytes(slices, 2**20, kind)
+        finding = found(write(tmp_path / f"{slices}.gguf", {"output.weight": (blocks, kind)}))
+        tracemalloc.start()
+        weight, _ = finding.read()
+        beside.append(tracemalloc.get_traced_memory()[1] - weight.nbytes)
+        tracemalloc.stop()
+    assert beside[1] < beside[0] + 2**20
 
 
 def test_weights_that_overflow_are_refused(tmp_path: Path) -> None:
@@ -155,7 +204,7 @@ def test_the_output_layer_comes_before_the_embedding(tmp_path: Path) -> None:
 
 
 def test_without_an_output_layer_the_embedding_is_tied(tmp_path: Path) -> None:
-    tensors = {"token_embd.weight": WEIGHT, "output.bias": BIAS, "blk.0.ffn_up.weight": WEIGHT}
+    tensors = {**TIED, "output.bias": BIAS, "blk.0.ffn_up.weight": WEIGHT}
     finding = found(write(tmp_path / "model.gguf", tensors))
     assert finding.weight.name == "token_embd.weight"
     assert "no output.weight" in finding.why
@@ -194,20 +243,95 @@ def test_a_model_without_either_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("architecture", "kind"), [("bert", "model"), ("llama", "adapter"), ("clip", "mmproj")]
+    ("architecture", "metadata", "extra", "words"),
+    [
+        ("bert", {}, {}, "no output layer.*'bert' end in embeddings"),
+        ("gemma-embedding", {}, OUTPUT, "end in embeddings"),
+        ("wavtokenizer-dec", {}, OUTPUT, "end in embeddings"),
+        ("llama", {"general.type": "adapter"}, {}, "no output layer.*adapter.*'llama'"),
+        ("clip", {"general.type": "mmproj"}, {}, "no output layer.*mmproj"),
+        ("chameleon", {}, OUTPUT, "image tokens are taken out"),
+        ("dflash", {}, OUTPUT, "the token before"),
+        ("eagle3", {}, {}, r"no output\.weight: it uses the one of the model that it drafts for"),
+        ("qwen3", {"qwen3.pooling_type": 3}, {}, r"no output\.weight: it is a model for embeddings"),
+        ("lfm2", {}, {"dense_2.weight": WEIGHT}, r"no output\.weight: it is a model for embeddings"),
+        ("unheard-of", {}, {}, r"'unheard-of' use token_embd\.weight for it is not known"),
+        ("t5", {}, {"enc.output_norm.weight": GAIN}, r"neither output\.weight nor a decoder found"),
+    ],
 )
 def test_files_without_output_layer_say_so_and_offer_the_embedding(
-    tmp_path: Path, architecture: str, kind: str
+    tmp_path: Path, architecture: str, metadata: dict[str, Any], extra: dict[str, Stored], words: str
 ) -> None:
-    path = write(
-        tmp_path / "model.gguf",
-        {"token_embd.weight": WEIGHT},
-        {"general.type": kind},
-        architecture=architecture,
-    )
-    with pytest.raises(LoadError, match=rf"no output layer.*{kind}.*'{architecture}'.*token_embd\.weight"):
+    path = write(tmp_path / "model.gguf", {**TIED, **extra}, metadata, architecture=architecture)
+    with pytest.raises(LoadError, match=rf"{words}.*token_embd\.weight \(6 × 32, float32\)"):
         load_head(path)
-    assert same_bits(load_head(path, tensor="token_embd.weight").weight, WEIGHT)
+    finding = found(path, tensor="token_embd.weight")
+    assert same_bits(finding.read()[0], WEIGHT)
+    assert finding.inputs is None
+
+
+def test_an_embedding_that_is_not_the_output_layer_has_neither_its_bias_nor_its_inputs(
+    tmp_path: Path,
+) -> None:
+    tensors = {**TIED, "output.weight": WEIGHT + 1, "output.bias": BIAS}
+    finding = found(write(tmp_path / "model.gguf", tensors, tokens=TOKENS), tensor="token_embd.weight")
+    assert finding.bias is None
+    assert finding.inputs is None
+    assert finding.labels is not None
+
+
+def test_heads_that_predict_further_ahead_are_offered(tmp_path: Path) -> None:
+    ahead = "blk.7.nextn.shared_head_head.weight"
+    finding = found(write(tmp_path / "model.gguf", {"output.weight": WEIGHT, ahead: WEIGHT}))
+    assert [each.name for each in finding.alternatives] == [ahead]
+
+
+# ---------------------------------------------------------------------- classifiers
+
+
+def write_classifier(
+    path: Path, architecture: str, extra: Mapping[str, Stored], metadata: Mapping[str, Any] | None = None
+) -> Path:
+    tensors = {"cls.output.weight": WEIGHT, "cls.output.bias": BIAS, **TIED, **extra}
+    labels = {f"{architecture}.classifier.output_labels": list("uvwxyz")}
+    return write(path, tensors, {**labels, **(metadata or {})}, architecture=architecture, tokens=TOKENS)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "extra", "domain"),
+    [
+        ("bert", {"cls.weight": WEIGHT}, Box(-1, 1)),
+        ("bert", {}, None),
+        ("modern-bert", {"cls.weight": WEIGHT, "cls.norm.weight": GAIN}, LayerNorm(GAIN)),
+    ],
+    ids=["tanh", "nothing", "norm"],
+)
+def test_the_head_of_an_encoder_is_that_of_its_classifier(
+    tmp_path: Path, architecture: str, extra: dict[str, Stored], domain: Domain | None
+) -> None:
+    finding = found(write_classifier(tmp_path / "model.gguf", architecture, extra))
+    head = finding.head("head")
+    assert same_bits(head.weight, WEIGHT)
+    assert same_bits(head.bias, BIAS)
+    assert head.labels == tuple("uvwxyz")
+    assert finding.inputs is not None
+    assert finding.inputs.domain == domain
+
+
+def test_the_head_of_a_reranker_is_that_of_its_classifier(tmp_path: Path) -> None:
+    finding = found(write_classifier(tmp_path / "model.gguf", "qwen3", {}, {"qwen3.pooling_type": 4}))
+    assert finding.weight.name == "cls.output.weight"
+    assert finding.inputs is not None
+    assert finding.inputs.domain == RMSNorm(GAIN)
+
+
+def test_a_model_of_tokens_that_has_a_classifier_keeps_its_output_layer(tmp_path: Path) -> None:
+    finding = found(write_classifier(tmp_path / "model.gguf", "qwen3", {}))
+    assert finding.weight.name == "token_embd.weight"
+    assert "cls.output.weight" in [each.name for each in finding.alternatives]
+
+
+# ---------------------------------------------------------------------- split models
 
 
 def write_parts(folder: Path) -> list[Path]:
@@ -232,6 +356,36 @@ def test_a_missing_part_is_named(tmp_path: Path) -> None:
         load_head(parts[0])
 
 
+def test_parts_in_each_others_place_are_refused(tmp_path: Path) -> None:
+    parts = write_parts(tmp_path)
+    parts[1].rename(tmp_path / "aside")
+    parts[2].rename(parts[1])
+    (tmp_path / "aside").rename(parts[2])
+    with pytest.raises(LoadError, match=rf"{parts[1].name} does not say that it is number 2"):
+        load_head(parts[0])
+
+
+def test_parts_of_different_models_are_refused(tmp_path: Path) -> None:
+    parts = {}
+    for folder, tensors in (("a", {"output.weight": WEIGHT, "x": GAIN}), ("b", {"y": GAIN, **OUTPUT})):
+        (tmp_path / folder).mkdir()
+        write(tmp_path / folder / "model.gguf", tensors, split_max_tensors=1)
+        parts[folder] = sorted((tmp_path / folder).iterdir())
+    parts["b"][1].replace(parts["a"][1])
+    with pytest.raises(LoadError, match="not of one model: 1 tensors in all, expected 2"):
+        load_head(parts["a"][0])
+
+
+def test_a_first_part_may_hold_metadata_only(tmp_path: Path) -> None:
+    write(tmp_path / "model.gguf", TIED, tokens=TOKENS, split_max_tensors=1, small_first_shard=True)
+    parts = sorted(tmp_path.iterdir())
+    assert len(parts) == 3
+    finding = found(parts[2])
+    assert same_bits(finding.read()[0], WEIGHT)
+    assert finding.inputs is not None
+    assert finding.inputs.domain == RMSNorm(GAIN)
+
+
 def test_a_renamed_part_is_refused(tmp_path: Path) -> None:
     parts = write_parts(tmp_path)
     with pytest.raises(LoadError, match=r"3 parts.*-00001-of-00003\.gguf"):
@@ -251,6 +405,64 @@ def test_sentencepiece_tokens_are_readable(tmp_path: Path, tokenizer: str) -> No
     tokens = ("<s>", "<0x0A>", "▁b", "Ġ", "é", "x")
     path = write(tmp_path / "model.gguf", {"output.weight": WEIGHT}, tokens=tokens, tokenizer=tokenizer)
     assert load_head(path).labels == ("<s>", "<0x0A>", " b", "Ġ", "é", "x")
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "pre", "tokens", "labels"),
+    [
+        ("gpt2", None, ("Ġb", "▁"), (" b", "▁")),
+        ("gpt2", "sarvam-moe", ("▁b", "Ġ"), (" b", "Ġ")),
+        ("gemma4", None, ("▁b", "Ġ"), (" b", "Ġ")),
+        ("plamo2", None, ("▁b", "Ġ"), ("▁b", "Ġ")),
+        ("rwkv", None, (r"\n\n", "it's"), ("\n\n", "it's")),
+        ("rwkv", None, (r"\xe4\xb8\xad", r"\xe4\xb8"), ("中", r"\xe4\xb8")),
+        ("rwkv", None, (r"\\n", r"\'\t"), (r"\n", "'\t")),
+    ],
+)
+def test_tokens_are_read_in_the_writing_of_their_tokenizer(
+    tmp_path: Path, tokenizer: str, pre: str | None, tokens: tuple[str, ...], labels: tuple[str, ...]
+) -> None:
+    metadata = {} if pre is None else {"tokenizer.ggml.pre": pre}
+    tensors = {"output.weight": WEIGHT[:2]}
+    path = write(tmp_path / "model.gguf", tensors, metadata, tokens=tokens, tokenizer=tokenizer)
+    assert load_head(path).labels == labels
+
+
+@pytest.mark.parametrize("tokenizer", ["gpt2", "llama", "t5", "bert"])
+@pytest.mark.parametrize("kind", [TokenType.UNKNOWN, TokenType.CONTROL, TokenType.USER_DEFINED])
+def test_control_and_added_tokens_are_literal(tmp_path: Path, tokenizer: str, kind: TokenType) -> None:
+    tokens, types = ("a", "é", "<｜a▁b｜>"), (TokenType.NORMAL, kind, kind)
+    tensors = {"output.weight": WEIGHT[:3]}
+    path = write(tmp_path / "model.gguf", tensors, tokens=tokens, types=types, tokenizer=tokenizer)
+    assert load_head(path).labels == tokens
+
+
+def test_rows_that_converters_fill_are_padding(tmp_path: Path) -> None:
+    tokens = ("a", "[PAD1]", "[PAD2]", "b", "[PAD4]", "▁[PAD5]")
+    types = (1, TokenType.UNUSED, TokenType.NORMAL, 1, TokenType.UNUSED, TokenType.UNUSED)
+    finding = found(write(tmp_path / "model.gguf", {"output.weight": WEIGHT}, tokens=tokens, types=types))
+    assert finding.padding == 2
+    assert finding.head("head").labels == ("a", "<unused 1>", "[PAD2]", "b", "<padding 0>", "<padding 1>")
+
+
+def test_a_vocabulary_of_padding_alone_is_none(tmp_path: Path) -> None:
+    tokens, types = tuple(f"[PAD{k}]" for k in range(6)), (TokenType.UNUSED,) * 6
+    path = write(tmp_path / "model.gguf", {"output.weight": WEIGHT}, tokens=tokens, types=types)
+    assert load_head(path).labels is None
+
+
+def test_the_rows_of_qwen3tts_are_its_last_tokens(tmp_path: Path) -> None:
+    tensors = {"output.weight": WEIGHT[:2], "token_embd.weight": WEIGHT}
+    path = write(tmp_path / "model.gguf", tensors, architecture="qwen3tts", tokens=TOKENS)
+    assert load_head(path).labels == ("<0xC3>", "<|x|>")
+    assert load_head(path, tensor="token_embd.weight").labels == ("<s>", "a", " b", "\n", "<0xC3>", "<|x|>")
+
+
+def test_the_rows_of_a_draft_with_a_vocabulary_of_its_own_get_no_labels(tmp_path: Path) -> None:
+    tensors = {"output.weight": WEIGHT[:2], "d2t": np.array([3, 5], np.int64)}
+    finding = found(write(tmp_path / "model.gguf", tensors, architecture="eagle3", tokens=TOKENS))
+    assert finding.labels is None
+    assert [note for note in finding.notes if "d2t" in note]
 
 
 def test_fewer_tokens_than_rows_are_padding(tmp_path: Path) -> None:
@@ -287,6 +499,54 @@ def test_the_final_norm_follows_from_the_architecture(
     assert inputs is not None
     assert inputs.domain == kind(GAIN, SHIFT)
     assert "output_norm.weight and output_norm.bias" in inputs.description
+
+
+@pytest.mark.parametrize(
+    ("architecture", "name", "epsilon", "domain"),
+    [
+        ("t5", "dec.output_norm", None, RMSNorm(GAIN)),
+        ("lfm2", "token_embd_norm", None, RMSNorm(GAIN)),
+        ("olmo", None, None, LayerNorm(np.ones(32))),
+        ("talkie", None, None, RMSNorm(np.ones(32))),
+        ("cohere2moe", "output_norm", "layer_norm_epsilon", LayerNorm(GAIN)),
+        ("cohere2moe", "output_norm", "layer_norm_rms_epsilon", RMSNorm(GAIN)),
+    ],
+)
+def test_architectures_with_a_norm_of_another_form(
+    tmp_path: Path, architecture: str, name: str | None, epsilon: str | None, domain: Domain
+) -> None:
+    tensors = {"token_embd.weight": WEIGHT, **({} if name is None else {f"{name}.weight": GAIN})}
+    metadata = {} if epsilon is None else {f"{architecture}.attention.{epsilon}": 1e-5}
+    inputs = found(write(tmp_path / "model.gguf", tensors, metadata, architecture=architecture)).inputs
+    assert inputs is not None
+    assert inputs.domain == domain
+
+
+@pytest.mark.parametrize(
+    ("trunk", "domain"), [({}, None), ({"blk.0.attn_norm.weight": GAIN}, RMSNorm(GAIN))], ids=["cut", "whole"]
+)
+def test_no_domain_is_proposed_for_a_draft_block_cut_off_from_its_model(
+    tmp_path: Path, trunk: dict[str, Stored], domain: Domain | None
+) -> None:
+    tensors = {**TIED, "blk.7.nextn.eh_proj.weight": WEIGHT, **trunk}
+    inputs = found(write(tmp_path / "model.gguf", tensors, architecture="glm4moe")).inputs
+    assert inputs is not None
+    assert inputs.domain == domain
+
+
+def test_each_architecture_is_in_one_table() -> None:
+    tables = [
+        set(table)
+        for table in (
+            gguf_architectures.RMS_NORM,
+            gguf_architectures.LAYER_NORM,
+            gguf_architectures.EITHER_NORM,
+            gguf_architectures.NO_KNOWN_NORM,
+            gguf_architectures.WITHOUT_OUTPUT,
+            gguf_architectures.CHANGED_LOGITS,
+        )
+    ]
+    assert len(set().union(*tables)) == sum(map(len, tables))
 
 
 def test_a_norm_without_shift_has_none(tmp_path: Path) -> None:
@@ -338,6 +598,20 @@ def test_a_scale_of_the_product_is_noted_where_there_is_no_bias(tmp_path: Path) 
     biased = {"output.weight": WEIGHT, "output.scale": scale, "output.bias": BIAS}
     with pytest.raises(LoadError, match=r"multiplied by output\.scale"):
         load_head(write(tmp_path / "b.gguf", biased))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "words"),
+    [
+        ({"tokenizer.ggml.suppress_tokens": [1, 2]}, "2 classes are never sampled"),
+        ({"llama.pooling_type": 1}, "meant for embeddings"),
+    ],
+)
+def test_uses_other_than_for_the_argmax_of_all_rows_are_noted(
+    tmp_path: Path, metadata: dict[str, Any], words: str
+) -> None:
+    finding = found(write(tmp_path / "model.gguf", {"output.weight": WEIGHT}, metadata))
+    assert [note for note in finding.notes if words in note]
 
 
 def test_quantised_weights_are_noted(tmp_path: Path) -> None:
@@ -404,13 +678,14 @@ def tensor(name: bytes, shape: tuple[int, ...], kind: int, offset: int = 0) -> b
 
 
 MATRIX = tensor(b"output.weight", (2, 1), Type.F32)
+TYPES = string(b"tokenizer.ggml.token_type") + struct.pack("<I", 9)
 
 
 @pytest.mark.parametrize(
     ("data", "complaint"),
     [
-        (header(version=1), "version 1 is not 2 or 3"),
-        (header(version=3 << 24), "big-endian"),
+        (header(version=1), "version 1; versions 2 and 3 can be read"),
+        (header(version=4), "version 4; versions 2 and 3 can be read"),
         (header(tensors=2**63), "more than"),
         (header(keys=2**64 - 1), "more than"),
         (header(keys=1, rest=struct.pack("<Q", 2**64 - 1)), "bytes are declared"),
@@ -421,6 +696,9 @@ MATRIX = tensor(b"output.weight", (2, 1), Type.F32)
         (header(keys=1, rest=string(b"k") + struct.pack("<IIQ", 9, 9, 1)), "type 9 of an array"),
         (header(keys=2, rest=(string(b"k") + struct.pack("<II", 4, 1)) * 2), "'k' occurs twice"),
         (header(keys=1, rest=string(b"general.alignment") + struct.pack("<II", 4, 0)), "alignment is 0"),
+        (header(keys=1, rest=string(b"general.alignment") + struct.pack("<II", 4, 24)), "a power of two"),
+        (header(keys=1, rest=TYPES + struct.pack("<IQ", 5, 2**60)), "bytes are declared"),
+        (header(keys=1, rest=TYPES + struct.pack("<IQ", 0, 2**23) + bytes(2**23)), "more than"),
         (header(tensors=2, rest=MATRIX * 2), "same name"),
         (header(tensors=1, rest=tensor(b"output.weight", (1,) * 5, Type.F32)), "5 dimensions"),
         (header(tensors=1, rest=tensor(b"output.weight", (2**62, 2**62), Type.F32)), "should end at byte"),
@@ -428,13 +706,33 @@ MATRIX = tensor(b"output.weight", (2, 1), Type.F32)
         (header(tensors=1, rest=tensor(b"output.weight", (0, 5), Type.F32)), "is no matrix"),
         (header(tensors=1, rest=tensor(b"output.weight", (33, 1), Type.Q8_0)), "no multiple of its blocks"),
         (header(tensors=1, rest=tensor(b"output.weight", (1, 1), 9999)), r"unknown type 9999.*Update gguf"),
-        (header(tensors=1, rest=tensor(b"output.weight", (1, 1), Type.I32)), r"I32.*can't turn into floats"),
     ],
 )
 def test_absurd_declarations_are_refused(tmp_path: Path, data: bytes, complaint: str) -> None:
     (tmp_path / "model.gguf").write_bytes(data)
     with pytest.raises(LoadError, match=complaint):
         load_head(tmp_path / "model.gguf")
+
+
+def test_big_endian_files_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "model.gguf", {"output.weight": WEIGHT}, endianess=gguf.GGUFEndian.BIG)
+    with pytest.raises(LoadError, match=r"big-endian.*gguf-convert-endian"):
+        load_head(path)
+
+
+def test_version_2_is_read_like_3(tmp_path: Path) -> None:
+    path = write(tmp_path / "model.gguf", {"output.weight": WEIGHT}, tokens=TOKENS)
+    data = path.read_bytes()
+    path.write_bytes(data[:4] + struct.pack("<I", 2) + data[8:])
+    assert same_bits(load_head(path).weight, WEIGHT)
+
+
+@pytest.mark.parametrize("alignment", [8, 64, 4096])
+def test_any_alignment_is_read(tmp_path: Path, alignment: int) -> None:
+    tensors = {"odd": np.ones(3, np.float32), "output.weight": WEIGHT, "output.bias": BIAS}
+    head = load_head(write(tmp_path / "model.gguf", tensors, alignment=alignment))
+    assert same_bits(head.weight, WEIGHT)
+    assert same_bits(head.bias, BIAS)
 
 
 def test_tokens_that_are_no_utf8_stay_recognisable(tmp_path: Path) -> None:
@@ -453,6 +751,16 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path: Path, monkeypatch: 
     monkeypatch.setitem(sys.modules, "gguf", None)
     with pytest.raises(LoadError, match=r"needs the package gguf: pip install 'argmaxable\[gguf\]'"):
         load_head(path)
+
+
+def test_floats_beside_quantised_weights_are_read_without_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = gguf.quants.quantize(WEIGHT, Type.Q8_0)
+    tensors = {"output.weight": WEIGHT, "token_embd.weight": (stored, Type.Q8_0)}
+    path = write(tmp_path / "model.gguf", tensors)
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    assert same_bits(load_head(path).weight, WEIGHT)
 
 
 def test_floats_are_read_without_the_package(tmp_path: Path) -> None:

@@ -23,9 +23,10 @@ from argmaxable.domain import Box, Domain, LayerNorm
 from argmaxable.errors import LoadError
 from argmaxable.load import load_head
 from argmaxable.load.finding import Finding
-from argmaxable.load.hdf5_heaps import require_sound
-from argmaxable.load.keras import find
+from argmaxable.load.hdf5 import Outline
+from argmaxable.load.keras import find, find_in
 from argmaxable.load.keras_config import feeding_layers, head_of, output_range, parse
+from argmaxable.load.keras_file import KerasFile, opened
 from argmaxable.load.registry import ReadOptions
 
 RNG = np.random.default_rng(0)
@@ -565,39 +566,6 @@ def test_a_group_that_contains_itself_is_refused(tmp_path: Path) -> None:
         load_head(hostile(tmp_path / "m.h5", put))
 
 
-@pytest.mark.parametrize("size", [0, 2**63, 2**64 - 1])
-def test_a_damaged_heap_of_strings_does_not_trap_the_library(tmp_path: Path, size: int) -> None:
-    data = bytearray(listed(DENSE, MODEL, names="text"))
-    heap = data.index(b"GCOL")
-    length = int.from_bytes(data[heap + 24 : heap + 32], "little")  # of the heap's first object
-    free = heap + 32 + -(-length // 8) * 8
-    data[free : free + 16] = bytes(8) + size.to_bytes(8, "little")
-    with pytest.raises(LoadError, match="heap of strings at byte"):
-        load_head(write(tmp_path / "m.h5", bytes(data)))
-
-
-def test_a_flood_of_heaps_is_refused(tmp_path: Path) -> None:
-    empty_heap = b"GCOL\1\0\0\0" + (16).to_bytes(8, "little")
-    data = listed(DENSE) + empty_heap * (2**20 + 1)
-    with pytest.raises(LoadError, match="strings, which no model has"):
-        load_head(write(tmp_path / "m.h5", data))
-
-
-@settings(max_examples=300, deadline=None)
-@given(
-    changes=st.lists(st.tuples(st.integers(0, 2**20), st.binary(min_size=1, max_size=8)), max_size=8),
-)
-def test_the_look_at_the_heaps_only_ever_refuses(changes: list[tuple[int, bytes]]) -> None:
-    data = bytearray(LAYOUTS["model3.h5"])
-    for place, new in changes:
-        start = place % len(data)
-        data[start : start + len(new)] = new
-    try:
-        require_sound(io.BytesIO(data))
-    except LoadError as error:
-        assert "HDF5" in str(error)  # noqa: PT017 - it may or may not be refused
-
-
 JUNK = st.recursive(
     st.none()
     | st.booleans()
@@ -620,6 +588,13 @@ def replaced(value: Any, places: list[int], junk: list[Any]) -> Any:
     return [replaced(each, places, junk) for each in value] if isinstance(value, list) else value
 
 
+@pytest.fixture(scope="module")
+def dense_file(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outline]:
+    path = write(tmp_path_factory.mktemp("dense") / "m.h5", listed(DENSE))
+    with opened(path) as file:
+        return path, file.outline
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     model=st.sampled_from([
@@ -632,11 +607,12 @@ def replaced(value: Any, places: list[int], junk: list[Any]) -> Any:
     junk=st.lists(JUNK, min_size=1, max_size=3),
 )  # fmt: skip
 def test_a_configuration_with_wrong_parts_is_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, model: Any, places: list[int], junk: list[Any]
+    dense_file: tuple[Path, Outline], model: Any, places: list[int], junk: list[Any]
 ) -> None:
-    path = tmp_path_factory.getbasetemp() / "junk.h5"
+    path, outline = dense_file
+    config = json.dumps(replaced(model, list(places), list(junk)))
     try:
-        load_head(write(path, listed(DENSE, replaced(model, list(places), list(junk)))))
+        find_in(KerasFile(outline, config.encode()), path, ReadOptions()).head("junk")
     except LoadError as error:
         assert str(error)  # noqa: PT017 - any LoadError is right
 

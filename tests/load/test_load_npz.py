@@ -55,6 +55,14 @@ def test_weight_and_bias_come_back_bit_for_bit(tmp_path: Path, dtype: Any, save:
     assert same_bits(head.bias, bias)
 
 
+def test_the_names_weight_and_bias_do_as_well(tmp_path: Path) -> None:
+    np.savez(tmp_path / "head.npz", weight=WEIGHT, bias=BIAS, labels=np.array(list("abcde")))
+    head = load_head(tmp_path / "head.npz")
+    assert same_bits(head.weight, WEIGHT)
+    assert same_bits(head.bias, BIAS)
+    assert head.labels == tuple("abcde")
+
+
 @pytest.mark.parametrize(
     "stored",
     [np.asfortranarray(WEIGHT), WEIGHT.astype(">f4"), np.ones((10, 3), np.float32)[::2] * WEIGHT],

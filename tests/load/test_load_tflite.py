@@ -56,7 +56,7 @@ from tflite_writer import (
     write,
 )
 
-from argmaxable.domain import Box
+from argmaxable.domain import Box, Everywhere
 from argmaxable.errors import LoadError
 from argmaxable.load import load_head
 from argmaxable.load.finding import Finding
@@ -355,13 +355,13 @@ def test_layers_that_can_not_be_read_are_refused(
 
 
 def box_of(folder: Path, tensors: Sequence[T], operators: Sequence[Op]) -> Box | None:
-    """The domain proposed for a head that takes the tensor x from these operators."""
+    """The box proposed for a head that takes the tensor x from these operators; None for everywhere."""
     whole = [*tensors, W, T("z", (1, 5))]
     inputs = found(write(folder / "m.tflite", whole, [*operators, fully_connected("x", "W")])).inputs
     assert inputs is not None
     assert inputs.description
-    assert inputs.domain is None or isinstance(inputs.domain, Box)
-    return inputs.domain
+    assert isinstance(inputs.domain, Box | Everywhere)
+    return inputs.domain if isinstance(inputs.domain, Box) else None
 
 
 A, V = T("a", (1, 3)), constant("V", np.ones((4, 3), np.float32))
@@ -406,7 +406,7 @@ def test_features_that_are_the_input_of_the_model_are_called_so(tmp_path: Path) 
     inputs = found(write(tmp_path / "m.tflite", [X, W, Z], [fully_connected("x", "W")])).inputs
     assert inputs is not None
     assert inputs.description == "the input of the model (float32)"
-    assert inputs.domain is None
+    assert inputs.domain == Everywhere()
 
 
 def quantised_x(dtype: str, scale: float, zero: int) -> T:

@@ -12,6 +12,7 @@ import traceback
 
 from argmaxable.cli.app import app
 from argmaxable.errors import ArgmaxableError, EvidenceError
+from argmaxable.labels import visible_text
 
 BAD_INPUT, INTERRUPTED, OUR_ERROR = 2, 3, 4
 
@@ -27,16 +28,21 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except EvidenceError as error:
-        print(f"argmaxable: {error}", file=sys.stderr)
+        _complain(error)
         sys.exit(OUR_ERROR)
     except ArgmaxableError as error:
-        print(f"argmaxable: {error}", file=sys.stderr)
+        _complain(error)
         sys.exit(BAD_INPUT)
     except Exception:
         # Python's own exit code for a crash is 1, which here means "some class is unargmaxable".
         traceback.print_exc()
         print("argmaxable: this is a bug; please report it with the lines above.", file=sys.stderr)
         sys.exit(OUR_ERROR)
+
+
+def _complain(error: Exception) -> None:
+    """One line on stderr; names out of model files in it must not steer the terminal."""
+    print(f"argmaxable: {visible_text(str(error))}", file=sys.stderr)
 
 
 def _make_streams_lenient() -> None:

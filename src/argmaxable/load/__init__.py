@@ -45,9 +45,7 @@ def find_head(
         path = Path(model)
         if _is_packaged(str(model)):
             if revision is not None or subfolder is not None:
-                raise LoadError(
-                    "a package has neither revisions nor subfolders: name version and path in it."
-                )
+                raise LoadError("packages have no revisions and subfolders: leave these options out.")
             path = _unpacked(model, cache)
         elif _is_on_the_hub(str(model)) or revision is not None or subfolder is not None:
             from argmaxable.load.hub import resolve  # imports what only hub models need
@@ -61,9 +59,11 @@ def find_head(
         return finding
     from argmaxable.load.vocabulary import labels_from_file  # only when somebody brings labels
 
+    if not _is_packaged(str(labels)):
+        return replace(finding, labels=labels_from_file(Path(labels), finding.classes))
     with _naming(labels):
-        names = _unpacked(labels, cache) if _is_packaged(str(labels)) else Path(labels)
-    return replace(finding, labels=labels_from_file(names, finding.classes))
+        names = labels_from_file(_unpacked(labels, cache), finding.classes)
+    return replace(finding, labels=replace(names, source=model_name(labels)))
 
 
 def load_head(
@@ -95,7 +95,9 @@ def model_name(model: PathLike) -> str:
     """What to call a model: its hub id, its place in a package, or its file's or folder's name without the
     path."""
     if _is_packaged(str(model)):
-        return str(model).partition("#")[0]
+        from argmaxable.load.pypi import without_settings
+
+        return without_settings(str(model))
     return str(model) if _is_on_the_hub(str(model)) else os.path.basename(os.path.abspath(model))
 
 
@@ -105,7 +107,8 @@ def _naming(model: PathLike) -> Iterator[None]:
     try:
         yield
     except (LoadError, HeadError) as error:
-        raise LoadError(f"{os.fspath(model)}: {error}") from error
+        name, text = os.fspath(model), str(error)
+        raise LoadError(text if text.startswith(name) else f"{name}: {text}") from error
     except OSError as error:
         reason = error.strerror or str(error)
         raise LoadError(

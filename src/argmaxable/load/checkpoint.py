@@ -108,8 +108,11 @@ def _no_head(source: TensorSource, architecture: Architecture) -> str:
 
 
 def _candidates(source: TensorSource) -> str:
-    largest = ", ".join(map(str, source.matrices()[:_CANDIDATES_SHOWN])) or "none"
-    return f"Largest matrices: {largest}."
+    matrices = source.matrices()
+    largest = ", ".join(map(str, matrices[:_CANDIDATES_SHOWN])) or "none"
+    last = next((each for each in reversed(list(source.tensors.values())) if each in matrices), None)
+    more = "" if last in matrices[:_CANDIDATES_SHOWN] or last is None else f"; the last in the file: {last}"
+    return f"Largest matrices: {largest}{more}."
 
 
 def _matrix(source: TensorSource, name: str) -> TensorInfo:

@@ -90,69 +90,6 @@ class Family:
     places: tuple[Place, ...]
 
 
-# Prefixes of a whole model inside a larger one, or left by training tools; and of its body inside a
-# model that also sees or hears.
-WRAPPERS = ("", "language_model.", "decoder.", "model.", "module.")
-INNER_BODIES = ("", "model.language_model.", "language_model.")
-# Under which names a configuration describes the language model inside a larger one.
-INNER_CONFIGS = ("text_config", "decoder", "llm_config", "language_config")
-
-# Names that output layers and embeddings have in most models, for those the table does not know.
-USUAL_HEADS = (
-    "lm_head.weight",
-    "lm_head.decoder.weight",
-    "cls.predictions.decoder.weight",
-    "predictions.decoder.weight",
-    "vocab_projector.weight",
-    "generator_lm_head.weight",
-    "lm_loss.weight",
-    "pred_layer.proj.weight",
-    "output.weight",
-    "output_projection.weight",
-    "embed_out.weight",
-    "classifier.weight",
-    "classifier.out_proj.weight",
-    "classification_head.out_proj.weight",
-    "score.weight",
-    "head.weight",
-    "heads.head.weight",
-    "fc.weight",
-    "fc_out.weight",
-    "generator.proj.weight",
-)
-USUAL_EMBEDDINGS = (
-    "embed_tokens.weight",
-    "wte.weight",
-    "word_embeddings.weight",
-    "embeddings.word_embeddings.weight",
-    "tok_embeddings.weight",
-    "shared.weight",
-    "token_embedding.weight",
-    "word_embedding.weight",
-    "tokens_embed.weight",
-    "embed_in.weight",
-)
-USUAL_BODIES = ("", "model.", "transformer.", "decoder.", "model.decoder.", "backbone.")
-# Parts of names that only the body of a large model has. Its head goes by a usual name, or is not there:
-# whatever layer comes last otherwise pools, projects or compares.
-BODY_PARTS = ("attention", "attn", "pooler")
-
-# Model types whose head is not one stored matrix: the tensor that looks like it would be wrong.
-NOT_A_MATRIX = {
-    "mobilebert": "joins two matrices to its output layer",
-    "baichuan": "normalises the rows of its output layer when it is used",
-}
-# How the names of tensors end that only such a model has, for files without a configuration.
-MARKS_OF_NO_MATRIX = {
-    "cls.predictions.dense.weight": "mobilebert",
-    "self_attn.W_pack.weight": "baichuan",
-}
-# Endings of architectures whose last layer scores something else than classes.
-NOT_CLASSES = {
-    "ForQuestionAnswering": "scores positions in a text, as start and as end of the answer",
-    "ForMultipleChoice": "scores each answer by itself",
-}
-
 _TANH, _RELU, _GELU = Activation("tanh"), Activation("relu"), Activation("gelu")
 
 
@@ -190,15 +127,17 @@ def _decoder(model_types: str, body: str, embeddings: str, *feeds: Feed, head: s
     )
 
 
-def _masked(head: str, norm: str, bias: str, embeddings: str, *architectures: str) -> Place:
-    """An encoder's head for masked tokens: tied, behind a Linear and a LayerNorm of its own."""
+def _masked(
+    head: str, norm: str, bias: str, embeddings: str, *architectures: str, proof: str | None = None
+) -> Place:
+    """An encoder's head for masked tokens: tied, behind a Linear and a LayerNorm of its own (or `proof`)."""
     return Place(
         Task.LANGUAGE,
         (f"{head}.weight",),
-        (f"{bias}.bias", f"{head}.bias"),
+        (f"{head}.bias", f"{bias}.bias"),
         (_layer_norm(norm),),
         tied=(f"{{body}}embeddings.{embeddings}.weight",),
-        proof=norm,
+        proof=proof or norm,
         architectures=architectures or None,
     )
 
@@ -263,6 +202,10 @@ def _images(model_types: str, body: str, feed: Feed) -> Family:
 
 
 _POST_NORM = _layer_norm("{body}encoder.layer.{last}.output.LayerNorm")
+_BERT_HEAD = _masked(
+    "cls.predictions.decoder", "cls.predictions.transform.LayerNorm", "cls.predictions", "word_embeddings"
+)
+_ROBERTA_HEAD = _masked("lm_head.decoder", "lm_head.layer_norm", "lm_head", "word_embeddings")
 
 FAMILIES: tuple[Family, ...] = (
     # Decoders: model types, body, embeddings, what feeds the head.
@@ -302,26 +245,21 @@ FAMILIES: tuple[Family, ...] = (
     _encoder(
         "bert",
         "bert.",
-        _masked(
-            "cls.predictions.decoder",
-            "cls.predictions.transform.LayerNorm",
-            "cls.predictions",
-            "word_embeddings",
-        ),
+        _BERT_HEAD,
         ("classifier", _TANH),
         ("classifier", _POST_NORM),
     ),
     _encoder(
         "roberta xlm-roberta camembert",
         "roberta.",
-        _masked("lm_head.decoder", "lm_head.layer_norm", "lm_head", "word_embeddings"),
+        _ROBERTA_HEAD,
         ("classifier.out_proj", _TANH),
         ("classifier", _POST_NORM),
     ),
     _encoder(
         "mpnet",
         "mpnet.",
-        _masked("lm_head.decoder", "lm_head.layer_norm", "lm_head", "word_embeddings"),
+        _ROBERTA_HEAD,
         ("classifier.out_proj", _TANH),
         ("classifier", _POST_NORM),
     ),
@@ -359,25 +297,44 @@ FAMILIES: tuple[Family, ...] = (
         ("classifier.out_proj", _GELU),
         ("classifier", _POST_NORM),
     ),
-    _encoder(
-        "deberta deberta-v2",
+    Family(
+        ("deberta", "deberta-v2"),
         "deberta.",
-        _masked(
-            "cls.predictions.decoder",
-            "cls.predictions.transform.LayerNorm",
-            "cls.predictions",
-            "word_embeddings",
+        (
+            _BERT_HEAD,
+            # Since version 3, and in older ones that are not "legacy".
+            _masked(
+                "lm_predictions.lm_head.decoder",
+                "lm_predictions.lm_head.LayerNorm",
+                "lm_predictions.lm_head",
+                "word_embeddings",
+            ),
+            _linear(
+                Task.SEQUENCE,
+                ("classifier",),
+                Obstacle("the pooler, whose activation function the configuration chooses"),
+            ),
+            _linear(Task.TOKEN, ("classifier",), _POST_NORM),
         ),
-        ("classifier", Obstacle("the pooler, whose activation function the configuration chooses")),
-        ("classifier", _POST_NORM),
     ),
     _encoder(
         "modernbert",
         "model.",
-        _masked("decoder", "head.norm", "decoder", "tok_embeddings"),
+        # Its classifiers have the norm, too; of the head for tokens there remains the bias.
+        _masked("decoder", "head.norm", "decoder", "tok_embeddings", proof="decoder"),
         ("classifier", _layer_norm("head.norm")),
         ("classifier", _layer_norm("head.norm")),
     ),
+    # Encoders whose heads for masked tokens are those of others; as classifiers they differ.
+    Family(("big_bird", "megatron-bert"), "bert.", (_BERT_HEAD,)),
+    *(
+        Family((name,), f"{name}.", (_BERT_HEAD,))
+        for name in ("ernie", "fnet", "layoutlm", "nystromformer", "roformer")
+    ),
+    Family(("xlm-roberta-xl", "xmod"), "roberta.", (_ROBERTA_HEAD,)),
+    Family(("roberta-prelayernorm",), "roberta_prelayernorm.", (_ROBERTA_HEAD,)),
+    Family(("data2vec-text",), "data2vec_text.", (_ROBERTA_HEAD,)),
+    *(Family((name,), f"{name}.", (_ROBERTA_HEAD,)) for name in ("esm", "longformer")),
     # Encoder-decoders: model types, the last norm of the decoder.
     _translator("marian bart plbart blenderbot-small mvp", "layers.{last}.final_layer_norm"),
     _translator("mbart m2m_100 nllb-moe pegasus blenderbot", "layer_norm"),

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import mmap
 import struct
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from argmaxable.errors import LoadError
 
-Value = int | float | str | tuple[str, ...]
+Number = int | float
+Value = Number | str | tuple[str, ...] | tuple[Number, ...]
 
 _MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
@@ -30,8 +31,8 @@ _NUMBERS = {
 _COUNT, _TYPE = _NUMBERS[10], _NUMBERS[4]
 _DEFAULT_ALIGNMENT = 32
 _MOST_DIMENSIONS = 4  # GGML_MAX_DIMS
-# Strings, keys and tensors a header may hold. The largest vocabulary known, Gemma 3's, comes with its merges
-# to 0.8 million; a file of gigabytes that declares more would keep us busy for minutes.
+# Strings, keys, tensors and wanted numbers a header may hold. The largest vocabulary known, Gemma 3's, comes
+# with merges and types to 1.1 million; a file of gigabytes that declares more would keep us busy for minutes.
 _MOST_ITEMS = 2**22
 
 
@@ -57,9 +58,13 @@ class Contents:
     metadata: Mapping[str, Value]
     tensors: Mapping[str, StoredTensor]
 
+    @property
+    def architecture(self) -> str:
+        return str(self.metadata.get("general.architecture", "unknown"))
 
-def read_contents(path: Path, wanted: Collection[str]) -> Contents:
-    """The contents of a GGUF file with those arrays of strings that are wanted; raises LoadError."""
+
+def read_contents(path: Path, wanted: tuple[str, ...]) -> Contents:
+    """The contents of a GGUF file with those arrays whose keys end as wanted; raises LoadError."""
     with path.open("rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:
             raise LoadError("does not begin with GGUF, as every GGUF file does. Is it a Git LFS pointer?")
@@ -77,6 +82,19 @@ class _Unreadable(Exception):
     """What is wrong with a header, in words."""
 
 
+def _require_known(version: int) -> None:
+    if version in _VERSIONS:
+        return
+    if int.from_bytes(version.to_bytes(4, "little"), "big") in _VERSIONS:
+        raise LoadError(
+            "is a big-endian GGUF file; only little-endian ones can be read. Convert a copy with "
+            "gguf-convert-endian FILE little, from the gguf package."
+        )
+    raise LoadError(
+        f"is a GGUF file of version {version}; versions 2 and 3 can be read. Convert the model again."
+    )
+
+
 class _Reader:
     """A position in a mapped file that moves on with every read, never beyond the end."""
 
@@ -85,11 +103,8 @@ class _Reader:
         self._position = len(_MAGIC)
         self._items_left = _MOST_ITEMS
 
-    def contents(self, path: Path, wanted: Collection[str]) -> Contents:
-        version = self._number(_TYPE)
-        if version not in _VERSIONS:
-            # A big-endian 3 reads as 3 << 24.
-            raise _Unreadable(f"version {version} is not 2 or 3 (big-endian files are not supported)")
+    def contents(self, path: Path, wanted: tuple[str, ...]) -> Contents:
+        _require_known(self._number(_TYPE))
         tensor_count, key_count = self._number(_COUNT), self._number(_COUNT)
         self._spend(tensor_count + key_count)
         metadata = self._metadata(key_count, wanted)
@@ -103,11 +118,11 @@ class _Reader:
             raise _Unreadable("two tensors have the same name")
         return Contents(metadata, by_name)
 
-    def _metadata(self, count: int, wanted: Collection[str]) -> dict[str, Value]:
+    def _metadata(self, count: int, wanted: tuple[str, ...]) -> dict[str, Value]:
         metadata: dict[str, Value] = {}
         for _ in range(count):
             key = self._string()
-            value = self._value(self._number(_TYPE), keep=key in wanted)
+            value = self._value(self._number(_TYPE), keep=key.endswith(wanted))
             if key in metadata:
                 raise _Unreadable(f"key {key!r} occurs twice")
             if value is not None:
@@ -116,23 +131,28 @@ class _Reader:
 
     def _value(self, type_id: int, *, keep: bool) -> Value | None:
         if type_id in _NUMBERS:
-            value: int | float = self._read(_NUMBERS[type_id])
-            return value
+            return self._read(_NUMBERS[type_id])
         if type_id == _STRING:
             return self._string()
         if type_id == _ARRAY:
             return self._array(keep=keep)
         raise _Unreadable(f"type {type_id} of a value is unknown")
 
-    def _array(self, *, keep: bool) -> tuple[str, ...] | None:
+    def _array(self, *, keep: bool) -> tuple[str, ...] | tuple[Number, ...] | None:
         type_id, count = self._number(_TYPE), self._number(_COUNT)
         if type_id in _NUMBERS:
-            self._skip(count * _NUMBERS[type_id].size)
-            return None
+            return self._numbers(_NUMBERS[type_id], count, keep=keep)
         if type_id != _STRING:  # the format allows arrays of arrays, but no writer makes them
             raise _Unreadable(f"type {type_id} of an array's elements is unknown")
         self._spend(count)
         return self._strings(count, keep=keep)
+
+    def _numbers(self, layout: struct.Struct, count: int, *, keep: bool) -> tuple[Number, ...] | None:
+        start = self._skip(count * layout.size)
+        if not keep:
+            return None
+        self._spend(count)
+        return tuple(value for (value,) in layout.iter_unpack(self._data[start : self._position]))
 
     def _strings(self, count: int, *, keep: bool) -> tuple[str, ...] | None:
         # A vocabulary has a hundred thousand of them: no call for each.
@@ -156,8 +176,9 @@ class _Reader:
         return name, shape, self._number(_TYPE), self._number(_COUNT)
 
     def _data_start(self, alignment: Value) -> int:
-        if not isinstance(alignment, int) or alignment < 1:
-            raise _Unreadable(f"general.alignment is {alignment!r}, expected a number above 0")
+        # For anything but a power of two, llama.cpp and the gguf package round differently.
+        if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
+            raise _Unreadable(f"general.alignment is {alignment!r}, expected a power of two")
         return -(-self._position // alignment) * alignment
 
     def _string(self) -> str:
@@ -168,10 +189,10 @@ class _Reader:
     def _number(self, layout: struct.Struct) -> int:
         return int(self._read(layout))
 
-    def _read(self, layout: struct.Struct) -> int | float:
+    def _read(self, layout: struct.Struct) -> Number:
         (value,) = layout.unpack_from(self._data, self._position)
         self._position += layout.size
-        number: int | float = value
+        number: Number = value
         return number
 
     def _skip(self, size: int) -> int:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.domain import Box, Domain, LayerNorm, RMSNorm
+from argmaxable.domain import Box, Domain, Everywhere, LayerNorm, RMSNorm
 from argmaxable.errors import DomainError, LoadError
 from argmaxable.load.finding import Inputs
 from argmaxable.load.graph_activations import activation_range
@@ -97,8 +97,8 @@ def _inputs(search: _Search, features: Features) -> Inputs:
     else:
         values = search.values(features.tensor, Axis(features.axis, features.rank))
         values = _dynamically_quantised(values) if features.rounded else values
-    domain = values.solid or (Box(values.lo, values.hi) if values.is_bounded else None)
-    return Inputs(values.words, domain)
+    box = Box(values.lo, values.hi) if values.is_bounded else Everywhere()
+    return Inputs(values.words, values.solid or box)
 
 
 class _Search:

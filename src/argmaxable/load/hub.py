@@ -8,8 +8,10 @@ HF_ENDPOINT by itself. No code from the hub is ever run.
 from __future__ import annotations
 
 import glob
+import logging
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -166,7 +168,7 @@ def _fetch(model: HubModel, cache_dir: str | Path | None, patterns: Iterable[str
         from huggingface_hub import snapshot_download
 
     prefix = f"{glob.escape(model.subfolder)}/" if model.subfolder else ""
-    with _in_plain_words(model):
+    with _in_plain_words(model), _quietly():
         path = snapshot_download(
             model.repository,
             revision=model.revision,
@@ -204,6 +206,24 @@ def _files_with_head(index: Path, tensor: str | None, bias_tensor: str | None) -
 
 
 @contextmanager
+def _quietly() -> Iterator[None]:
+    """Patterns that match no file are no news, and a progress bar is for a terminal."""
+    from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+
+    logger = logging.getLogger("huggingface_hub")
+    level, hide = logger.level, not (sys.stderr.isatty() or are_progress_bars_disabled())
+    logger.setLevel(logging.ERROR)
+    if hide:
+        disable_progress_bars()
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        if hide:
+            enable_progress_bars()
+
+
+@contextmanager
 def _in_plain_words(model: HubModel) -> Iterator[None]:
     """Errors of huggingface_hub, of the HTTP library it happens to use and of its storage, as LoadError."""
     from huggingface_hub import errors
@@ -217,7 +237,7 @@ def _in_plain_words(model: HubModel) -> Iterator[None]:
         ),
         errors.RevisionNotFoundError: "does not exist: the model has no such revision. Check --revision.",
         errors.LocalEntryNotFoundError: (
-            "is not (or not completely) in the local cache, and the hub was not asked or did not answer. "
+            "is not (or not completely) in the local cache, and could not be had from the hub. "
             "Check the network and HF_HUB_OFFLINE. huggingface_hub says: {}"
         ),
     }

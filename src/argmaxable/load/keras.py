@@ -50,16 +50,21 @@ def find(path: Path, options: ReadOptions) -> Finding:
     Keras stores kernels, unless `options.transpose` is given. Raises LoadError.
     """
     with opened(path) as file:
-        network = None if file.config is None else parse(file.config)
-        choice = _named(file, network, options.tensor) if options.tensor else _chosen(file, network)
-        bias = choice.bias if options.bias_tensor is None else file.info(options.bias_tensor)
-        inputs = None if network is None or options.transpose else _inputs(file, network, choice)
-        alternatives = [each for each in _kernels(file) if each != choice.kernel]
+        return find_in(file, path, options)
+
+
+def find_in(file: KerasFile, path: Path, options: ReadOptions) -> Finding:
+    """The head in a file that is open; the arrays are read when the path is opened again. Raises LoadError."""
+    network = None if file.config is None else parse(file.config)
+    choice = _named(file, network, options.tensor) if options.tensor else _chosen(file, network)
+    bias = choice.bias if options.bias_tensor is None else file.info(options.bias_tensor)
+    inputs = None if network is None or options.transpose else _inputs(file, network, choice)
+    alternatives = [each for each in _kernels(file) if each != choice.kernel]
     rows, columns = choice.kernel.shape[-2:]
     classes, features = (rows, columns) if options.transpose else (columns, rows)
 
     def read() -> Arrays:
-        with opened(path, for_arrays_only=True) as again:
+        with opened(path, file.outline) as again:
             weight = again.read(choice.kernel).reshape(rows, columns)
             values = None if bias is None else again.read(bias)
         return weight if options.transpose else np.ascontiguousarray(weight.T), values

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from argmaxable.errors import LoadError
-from argmaxable.load.families import (
+from argmaxable.load.families import FAMILIES, Activation, Family, Norm, Obstacle, Place, Task
+from argmaxable.load.usual_names import (
     BODY_PARTS,
-    FAMILIES,
+    DENSE_SETTINGS,
     INNER_BODIES,
     INNER_CONFIGS,
     MARKS_OF_NO_MATRIX,
@@ -24,17 +25,12 @@ from argmaxable.load.families import (
     USUAL_EMBEDDINGS,
     USUAL_HEADS,
     WRAPPERS,
-    Activation,
-    Family,
-    Norm,
-    Obstacle,
-    Place,
-    Task,
 )
 
 _FAMILY_OF = {model_type: family for family in FAMILIES for model_type in family.model_types}
 # Checkpoints that were made from TensorFlow's call a norm's gain gamma and its shift beta.
 _GAINS, _SHIFTS = ("weight", "gamma"), ("bias", "beta")
+_PARTS_SHOWN = 3
 # What may come before the usual names.
 _BODIES = tuple(dict.fromkeys((*USUAL_BODIES, *WRAPPERS, *INNER_BODIES)))
 
@@ -82,6 +78,8 @@ class Architecture:
         """Values that make no sense count as not given."""
         inner = [value for key in INNER_CONFIGS if isinstance(value := config.get(key), dict)]
         types = [_word(each.get("model_type")) for each in (config, *inner)]
+        if all(key in config for key in DENSE_SETTINGS):
+            types.append("sentence-transformers dense")
         # Which of them is meant differs; a head that is not stored must be tied if any of them says so.
         flags = [each.get("tie_word_embeddings") for each in (config, *inner)]
         tied = [flag for flag in flags if isinstance(flag, bool)]
@@ -161,14 +159,19 @@ def is_large_body(names: Collection[str], architecture: Architecture) -> bool:
 
 def _require_classes(names: Collection[str], architecture: Architecture) -> None:
     """Raise LoadError where the output is no argmax over the rows of one stored matrix."""
-    marked = [kind for end, kind in MARKS_OF_NO_MATRIX.items() if any(name.endswith(end) for name in names)]
-    kind = next((each for each in architecture.model_types or marked if each in NOT_A_MATRIX), None)
+    known = architecture.model_types or [
+        kind for kind, marks in MARKS_OF_NO_MATRIX.items() if all(mark in names for mark in marks)
+    ]
+    kind = next((each for each in known if each in NOT_A_MATRIX), None)
     end = next((each for each in NOT_CLASSES if architecture.name.endswith(each)), None)
-    if kind is None and end is None:
+    if end is not None:
+        refusal = f"{architecture} {NOT_CLASSES[end]}"
+    elif kind is not None and not architecture.name.endswith((*Task.SEQUENCE.value, *Task.TOKEN.value)):
+        refusal = f"{kind} {NOT_A_MATRIX[kind]}"
+    else:
         return
-    what, why = (architecture, NOT_CLASSES[end]) if kind is None and end else (kind, NOT_A_MATRIX[str(kind)])
     raise LoadError(
-        f"{what} {why}, so no tensor alone decides among classes. To treat one as a head all the same, pass "
+        f"{refusal}, so no tensor alone decides among classes. To treat one as a head all the same, pass "
         "tensor= (--tensor)."
     )
 
@@ -178,9 +181,11 @@ def _in_family(names: Collection[str], architecture: Architecture) -> Choice | N
     family = architecture.family
     if family is None:
         return None
-    # An architecture the table knows has its own place; otherwise any place that is filled.
+    # An architecture the table knows has its own place; otherwise any place that is filled, and embeddings
+    # are a head only where no head is stored.
     meant = [place for place in family.places if architecture.is_for(place)]
-    found = (_at(place, family, names, architecture) for place in meant or family.places)
+    filled = [place for place in family.places if _stored(place.weight, names, family)]
+    found = (_at(place, family, names, architecture) for place in meant or filled or family.places)
     return next((choice for choice in found if choice is not None), None)
 
 
@@ -191,7 +196,7 @@ def _by_proof(names: Collection[str], architecture: Architecture) -> Choice | No
     for family in FAMILIES:
         kind = family.model_types[0]
         for place in family.places:
-            if place.proof is not None and _stored_any(place.proof, _GAINS, names):
+            if place.proof is not None and _stored_any(place.proof, names):
                 choice = _at(place, family, names, replace(architecture, model_types=(kind,)))
                 if choice is not None:
                     return replace(choice, why=f"{choice.why}, as the names of its layers show")
@@ -201,9 +206,11 @@ def _by_proof(names: Collection[str], architecture: Architecture) -> Choice | No
 def _at(place: Place, family: Family, names: Collection[str], architecture: Architecture) -> Choice | None:
     own = _stored(place.weight, names, family)
     embeddings = _stored(place.tied, names, family)
-    weight = own or (embeddings if _is_tied(place, names, architecture) else None)
+    weight = own or (embeddings if _is_tied(place, family, names, architecture) else None)
     if weight is None:
         return None
+    if own is None:
+        _require_unpacked(place.weight, names)
     kind = next(each for each in architecture.model_types if each in family.model_types)
     if own is None:
         why = f"the input embeddings, to which {architecture} (model type {kind}) ties its output layer"
@@ -225,13 +232,26 @@ def _at(place: Place, family: Family, names: Collection[str], architecture: Arch
     )
 
 
-def _is_tied(place: Place, names: Collection[str], architecture: Architecture) -> bool:
+def _require_unpacked(heads: Iterable[str], names: Collection[str]) -> None:
+    """Raise LoadError where a head that seems to be tied is stored after all, quantised in several parts."""
+    layers = {f"{wrapper}{head.removesuffix('.weight')}" for head in heads for wrapper in WRAPPERS}
+    packed = [name for name in names if name.rpartition(".")[0] in layers and not name.endswith(".bias")]
+    if packed:
+        raise LoadError(
+            f"the output layer is quantised ({', '.join(sorted(packed)[:_PARTS_SHOWN])}). Such numbers mean "
+            "nothing without their scales: use the model they were made from."
+        )
+
+
+def _is_tied(place: Place, family: Family, names: Collection[str], architecture: Architecture) -> bool:
     if architecture.tied is False:
         return False
-    if place.proof is not None and _stored_any(place.proof, _GAINS, names):
-        return True
+    # What is missing of a whole model: of an encoder that was taken from a T5 the decoder's norm is.
+    is_whole = _stored_feed(place, family, names, architecture) is not None
+    if place.proof is not None:
+        return _stored_any(place.proof, names) or (architecture.is_for(place) and is_whole)
     # Without a name the model is taken for what the family is mostly used for.
-    return architecture.is_for(place) or (not architecture.name and place.proof is None)
+    return architecture.is_for(place) or (not architecture.name and is_whole)
 
 
 def _feed(
@@ -239,6 +259,13 @@ def _feed(
 ) -> NormTensors | Activation | Obstacle:
     if place.task is not Task.LANGUAGE and not architecture.is_for(place):
         return Obstacle("config.json does not name the architecture, on which it depends what feeds the head")
+    missing = Obstacle("the norm in front of the head is not where models of this type keep it")
+    return _stored_feed(place, family, names, architecture) or missing
+
+
+def _stored_feed(
+    place: Place, family: Family, names: Collection[str], architecture: Architecture
+) -> NormTensors | Activation | Obstacle | None:
     for feed in place.feeds:
         if isinstance(feed, Activation) or (isinstance(feed, Obstacle) and feed.layer is None):
             return feed
@@ -247,7 +274,7 @@ def _feed(
                 return feed
         elif (norm := _norm(feed, family, names, scaled=place.scaled and architecture.scales)) is not None:
             return norm
-    return Obstacle("the norm in front of the head is not where models of this type keep it")
+    return None
 
 
 def _norm(norm: Norm, family: Family, names: Collection[str], *, scaled: bool) -> NormTensors | None:
@@ -274,10 +301,12 @@ def _by_usual_name(names: Collection[str], architecture: Architecture) -> Choice
     if heads:
         return Choice(heads[0], _bias_beside(heads[0], names), feed, f"by its usual name ({kind} {unknown})")
     embeddings = _usual(USUAL_EMBEDDINGS, names)
-    if embeddings and architecture.tied and not architecture.is_bare and architecture.family is None:
+    is_language_model = architecture.name.endswith(Task.LANGUAGE.value)
+    if embeddings and architecture.tied and is_language_model and architecture.family is None:
         why = (
             f"the input embeddings, by their usual name ({kind} {unknown}): config.json ties the output layer"
         )
+        _require_unpacked([f"{body}{head}" for head in USUAL_HEADS for body in _BODIES], names)
         # The matrix is not stored again, but its bias is.
         biases = (_bias_beside(f"{body}{head}", names) for head in USUAL_HEADS for body in _BODIES)
         return Choice(embeddings[0], next(filter(None, biases), None), feed, why)
@@ -290,19 +319,18 @@ def _usual(ends: Iterable[str], names: Collection[str]) -> list[str]:
 
 def _bias_beside(weight: str, names: Collection[str]) -> str | None:
     """The bias of a layer: beside its weight, beside the decoder that it belongs to, or BART's."""
-    layer, _, kind = weight.rpartition(".")
-    if kind != "weight":
+    if not weight.endswith("weight"):
         return None
-    places = [f"{layer}.bias"]
-    if layer.endswith(".decoder"):
-        places.append(f"{layer.removesuffix('.decoder')}.bias")
-    if layer.endswith("lm_head"):
+    places = [f"{weight.removesuffix('weight')}bias"]
+    if weight.endswith(".decoder.weight"):
+        places.append(f"{weight.removesuffix('decoder.weight')}bias")
+    if weight.endswith("lm_head.weight"):
         places.append("final_logits_bias")
     return next((place for place in places if place in names), None)
 
 
-def _stored_any(layer: str, ends: Iterable[str], names: Collection[str]) -> bool:
-    return any(f"{wrapper}{layer}.{end}" in names for wrapper in WRAPPERS for end in ends)
+def _stored_any(layer: str, names: Collection[str]) -> bool:
+    return any(f"{wrapper}{layer}.{end}" in names for wrapper in WRAPPERS for end in (*_GAINS, *_SHIFTS))
 
 
 def _stored(templates: Iterable[str], names: Collection[str], family: Family) -> str | None:

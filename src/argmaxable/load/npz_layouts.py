@@ -36,6 +36,7 @@ _MARIAN = "Marian's output layer"
 # Marian's transformers call the layer out, its recurrent models l2. Older versions store W by feature.
 _LAYOUTS = (
     Layout("the array named W", "W", "b", has_vocabulary=False),
+    Layout("the array named weight", "weight", "bias", has_vocabulary=False),
     Layout(_MARIAN, "decoder_ff_logit_out_Wt", "decoder_ff_logit_out_b"),
     Layout(_MARIAN, "decoder_ff_logit_out_W", "decoder_ff_logit_out_b", rows_are_classes=False),
     Layout(_MARIAN, "decoder_ff_logit_l2_Wt", "decoder_ff_logit_l2_b"),

@@ -1,7 +1,8 @@
 """The file formats a head can be read from, and which of them fits a path.
 
 A new format is one module with a `find` function and one line in `BUILT_IN`. Third parties name an
-object that satisfies `Format` in the entry-point group `argmaxable.formats`.
+object that satisfies `Format` in the entry-point group `argmaxable.formats`; they are asked about paths that
+no built-in format recognises, so that a file is read the same way whatever else is installed.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
-from itertools import chain
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from argmaxable.errors import LoadError
 from argmaxable.load.finding import Finding
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 ENTRY_POINT_GROUP = "argmaxable.formats"
 
@@ -128,8 +130,12 @@ def find_format(path: Path) -> Format:
 
 
 def _formats() -> Iterator[Format]:
-    # Built-in formats first: a file of theirs never waits for, or fails with, a third party's import.
-    return chain(BUILT_IN, map(_load, entry_points(group=ENTRY_POINT_GROUP)))
+    yield from BUILT_IN
+    # Late: a file of a built-in format never waits for the search through all installed packages, nor for, or
+    # fails with, a third party's import.
+    from importlib.metadata import entry_points
+
+    yield from map(_load, entry_points(group=ENTRY_POINT_GROUP))
 
 
 def _load(entry_point: EntryPoint) -> Format:

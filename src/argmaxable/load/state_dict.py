@@ -7,6 +7,7 @@ layers, are never guessed at: what comes last in their bodies pools or projects.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 from argmaxable.load.families import Obstacle
@@ -49,9 +50,7 @@ def _last_layer(source: TensorSource) -> Choice | None:
 def _is_alone(weight: TensorInfo, source: TensorSource) -> bool:
     """Whether a layer is in none of several equal blocks, as layers.11.fc2.weight is and 4.weight is not."""
     *blocks, _, _ = ["", *weight.name.split(".")]
-    in_block = any(
-        name in _BLOCKS and number.isdigit() for name, number in zip(blocks, blocks[1:], strict=False)
-    )
+    in_block = any(name in _BLOCKS and number.isdigit() for name, number in pairwise(blocks))
     alike = sum(_without_numbers(other) == _without_numbers(weight.name) for other in source.tensors)
     return not in_block and alike == 1
 

@@ -11,7 +11,7 @@ from functools import reduce
 
 import numpy as np
 
-from argmaxable.domain import Box
+from argmaxable.domain import Box, Everywhere
 from argmaxable.load.activations import ANYTHING, RANGES, Range, intersection
 from argmaxable.load.finding import Inputs
 from argmaxable.load.tflite_model import Model, Operator, Tensor
@@ -47,7 +47,7 @@ def describe_inputs(model: Model, index: int) -> Inputs:
         tensor = source
     low, high = reduce(intersection, ranges)
     description = f"{' of '.join(words)} ({model.tensor(index).type})"
-    return Inputs(description, Box(low, high) if (low, high) != ANYTHING and low <= high else None)
+    return Inputs(description, Box(low, high) if (low, high) != ANYTHING and low <= high else Everywhere())
 
 
 def _looked_through(model: Model, operator: Operator, tensor: Tensor) -> Tensor | None:

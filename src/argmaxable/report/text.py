@@ -3,17 +3,39 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Protocol
 
+from argmaxable.domain import Domain
 from argmaxable.labels import visible
-from argmaxable.result import Record
+from argmaxable.result import Cost, Facts
 from argmaxable.verdict import Verdict
 
 # Labels listed in a summary; the proof bundle and --json have all of them.
 _MOST_LABELS = 400
 
 
-def summary(record: Record) -> list[str]:
+class Findings(Protocol):
+    """What is told of a run: a Record has all of it, a kept run needs few of its verdicts for it."""
+
+    @property
+    def facts(self) -> Facts: ...
+    @property
+    def domain(self) -> Domain: ...
+    @property
+    def cost(self) -> Cost: ...
+    @property
+    def is_complete(self) -> bool: ...
+    @property
+    def verified(self) -> int: ...
+    @property
+    def unargmaxable(self) -> tuple[Verdict, ...]: ...
+    @property
+    def tied(self) -> tuple[Verdict, ...]: ...
+    @property
+    def undecided(self) -> tuple[Verdict, ...]: ...
+
+
+def summary(record: Findings) -> list[str]:
     """The answer first, then the classes it is about, then what it took."""
     lines = [_what(record), "", _answer(record)]
     lost = [verdict for verdict in record.unargmaxable if not verdict.is_tied]
@@ -25,24 +47,25 @@ def summary(record: Record) -> list[str]:
     return [*lines, "", _cost(record)]
 
 
-def _what(record: Record) -> str:
+def _what(record: Findings) -> str:
     facts = record.facts
-    bias = "with bias" if facts.bias else "no bias"
-    size = f"{facts.classes:,} classes × {facts.features:,} features"
-    return f"{facts.name}: {size}, {bias}; domain: {record.domain}"
+    size = f"{facts.classes:,} classes"
+    if facts.features:  # not known of every published model
+        size += f" × {facts.features:,} features, {'with bias' if facts.bias else 'no bias'}"
+    return f"{visible(facts.name)}: {size}; domain: {record.domain}"
 
 
-def _answer(record: Record) -> str:
-    total, lost = len(record.verdicts), len(record.unargmaxable)
+def _answer(record: Findings) -> str:
+    total, lost = record.verified, len(record.unargmaxable)
     if lost:
         verb = "class can" if lost == 1 else "classes can"
         return f"{lost:,} of {total:,} {verb} never be predicted, whatever the input."
-    if record.undecided:
+    if record.undecided or not record.is_complete:
         return f"No class of {total:,} was proven unargmaxable so far."
     return "The only class is always predicted." if total == 1 else f"All {total:,} classes can be predicted."
 
 
-def _ties(record: Record) -> list[str]:
+def _ties(record: Findings) -> list[str]:
     tied = record.tied
     if not tied:
         return []
@@ -57,7 +80,7 @@ def _ties(record: Record) -> list[str]:
     ]
 
 
-def _undecided(record: Record) -> str:
+def _undecided(record: Findings) -> str:
     count = len(record.undecided)
     if not record.is_complete:
         return f"{count:,} undecided: stopped before the end. What is said above is proven."
@@ -72,7 +95,7 @@ def _labels(verdicts: list[Verdict] | tuple[Verdict, ...]) -> str:
     return f"{shown}  … and {rest:,} more" if rest > 0 else shown
 
 
-def _cost(record: Record) -> str:
+def _cost(record: Findings) -> str:
     cost = record.cost
     text = f"{cost.seconds:.1f} s"
     if cost.solves:
@@ -82,7 +105,7 @@ def _cost(record: Record) -> str:
     return text
 
 
-def as_record(record: Record) -> dict[str, Any]:
+def as_record(record: Findings) -> dict[str, Any]:
     """The object that `verify --json` prints."""
     facts = record.facts
     return {
@@ -91,8 +114,8 @@ def as_record(record: Record) -> dict[str, Any]:
         "features": facts.features,
         "bias": facts.bias,
         "domain": str(record.domain),
-        "verified": len(record.verdicts),
-        "argmaxable": len(record.argmaxable),
+        "verified": record.verified,
+        "argmaxable": record.verified - len(record.unargmaxable) - len(record.undecided),
         "unargmaxable": len(record.unargmaxable),
         "tied": len(record.tied),
         "undecided": len(record.undecided),

@@ -16,8 +16,11 @@ from argmaxable.store.rows import Batch, Kind
 # How long to wait for a run that seems to be in use. A killed process lets go at once on this machine,
 # but a server notices only when it has finished what it was doing; and whoever asks whether a run is in
 # use holds its lock for a moment.
-_PATIENCE_SECONDS = 3.0
+_PATIENCE_SECONDS = 2.0
 _POLL_SECONDS = 0.05
+
+# Only by hand: the lock keeps this program from it.
+DELETED = "the run was deleted while it was worked on. The same command begins it anew."
 
 
 class Claim(ABC):
@@ -58,7 +61,11 @@ class Database(ABC):
         """Write the rows that are not there yet; returns the kinds of verdicts that were added."""
 
     @abstractmethod
-    def explain(self, error: BaseException) -> str | None:
+    def give_back_space(self) -> None:
+        """Let the operating system have what deleted runs took, where that does not happen by itself."""
+
+    @abstractmethod
+    def explain(self, error: Exception) -> str | None:
         """What went wrong and what to do about it; None for an exception that is not the database's."""
 
     @contextmanager

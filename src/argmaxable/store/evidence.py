@@ -36,12 +36,11 @@ class Part:
         return Part(name, dtype.str, ",".join(map(str, array.shape)), array.astype(dtype).tobytes())
 
     def array(self) -> NDArray[Any]:
-        """The array, read-only."""
+        """The array, read-only and little-endian; raises ValueError for anything that is none."""
         shape = tuple(int(size) for size in self.shape.split(",") if size)
         if self.dtype not in _DTYPES or math.prod(shape) * int(self.dtype[2:]) != len(self.data):
             raise ValueError(f"dtype {self.dtype}, shape {self.shape}, {len(self.data)} bytes")
-        array = np.frombuffer(self.data, self.dtype).reshape(shape)
-        return array.astype(array.dtype.newbyteorder("="), copy=False)
+        return np.frombuffer(self.data, self.dtype).reshape(shape)
 
 
 Parts = tuple[Part, ...]
@@ -120,9 +119,7 @@ class Shelf:
 
 def _vector(parts: Parts) -> NDArray[np.float64]:
     (part,) = parts
-    array = part.array().astype(np.float64, copy=False)
-    array.flags.writeable = False
-    return array
+    return _frozen(part.array(), np.float64)
 
 
 def _ids(parts: Parts) -> tuple[int, ...]:
@@ -134,8 +131,14 @@ def _certificate(parts: Parts) -> Certificate:
     arrays = {part.name: part.array() for part in parts}
     coordinates = arrays.get("coordinates")
     return Certificate(
-        classes=arrays["classes"].astype(np.intp),
-        weights=arrays["weights"].astype(np.float64, copy=False),
+        classes=_frozen(arrays["classes"], np.intp),
+        weights=_frozen(arrays["weights"], np.float64),
         basis=int(arrays["basis"]),
-        coordinates=None if coordinates is None else coordinates.astype(np.intp),
+        coordinates=None if coordinates is None else _frozen(coordinates, np.intp),
     )
+
+
+def _frozen(array: NDArray[Any], dtype: type[np.generic]) -> NDArray[Any]:
+    converted = array.astype(dtype, copy=False)
+    converted.flags.writeable = False
+    return converted

@@ -13,7 +13,7 @@ from argmaxable.store.schema import METADATA, VERSIONS
 
 _WORDS = {
     "sqlite": {
-        "number": "INTEGER PRIMARY KEY AUTOINCREMENT",  # numbers of deleted runs don't come back
+        "number": "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT",  # numbers of deleted runs don't come back
         "bytes": "BLOB",
         "clustered": "WITHOUT ROWID",  # one tree, in class order, instead of a table and its index
     },
@@ -55,7 +55,7 @@ _FIRST_TABLES = (
         finished TEXT,
         cost TEXT NOT NULL,
         centre {bytes},
-        only {bytes},
+        chosen {bytes},
         wanted BIGINT NOT NULL,
         argmaxable BIGINT NOT NULL,
         unargmaxable BIGINT NOT NULL,
@@ -111,7 +111,7 @@ def version_of(connection: Connection, where: str) -> int:
     if VERSIONS.name not in tables:
         _require_room(connection, tables, where)
         return 0
-    version = connection.scalars(select(VERSIONS.c.version)).one()
+    version: int = connection.scalars(select(VERSIONS.c.version)).one()
     if version > len(STEPS):
         raise StoreError(
             f"{where}: written by a newer argmaxable (the tables are version {version}, this one knows "
@@ -134,7 +134,7 @@ def migrate(connection: Connection, where: str) -> None:
     """Apply the steps that are missing; the caller's transaction makes it all or nothing."""
     version = version_of(connection, where)
     if version == 0:
-        connection.exec_driver_sql(f"CREATE TABLE {VERSIONS.name} (version INTEGER PRIMARY KEY)")
+        connection.exec_driver_sql(f"CREATE TABLE {VERSIONS.name} (version INTEGER NOT NULL PRIMARY KEY)")
         connection.execute(VERSIONS.insert().values(version=0))
     words = _WORDS[connection.dialect.name]
     for step in STEPS[version:]:

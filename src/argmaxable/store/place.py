@@ -37,7 +37,10 @@ class ServerPlace:
     @property
     def name(self) -> str:
         """The URL without its password and parameters."""
-        return self.url.set(password=None, query={}).set(drivername="postgresql").render_as_string()
+        url = self.url
+        return URL.create(
+            "postgresql", username=url.username, host=url.host, port=url.port, database=url.database
+        ).render_as_string()
 
     def __repr__(self) -> str:
         return f"ServerPlace({self.name})"
@@ -54,8 +57,8 @@ def find_place(where: str | None) -> FilePlace | ServerPlace:
     if where is None:
         return FilePlace(platformdirs.user_data_path("argmaxable", appauthor=False) / "runs.db")
     if "://" not in where:
-        if not where.strip():
-            raise StoreError(f"the database has no name. {_EXAMPLES}")
+        if not where.strip() or "\0" in where:
+            raise StoreError(f"this is no name of a database. {_EXAMPLES}")
         return FilePlace(Path(where).expanduser())
     return _from_url(where)
 

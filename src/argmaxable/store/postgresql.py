@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from argmaxable.errors import StoreError
-from argmaxable.store.database import Claim, Database
+from argmaxable.store.database import DELETED, Claim, Database
 from argmaxable.store.migrations import STEPS, migrate, version_of
 from argmaxable.store.place import ServerPlace
 from argmaxable.store.rows import Batch, EvidenceRow, Kind, VerdictRow
@@ -28,19 +28,20 @@ _CONNECT_SECONDS = "10"
 _TABLES_LOCK = int.from_bytes(b"argmaxab")
 
 _SAFE = "What was committed before is safe; the same command goes on."
+_AWAY = f"the server can't be reached, or refuses. Check the URL and that it is running. {_SAFE}"
 _ADVICE = {
-    "08": f"the connection failed or was lost: is the server running? {_SAFE}",
-    "28": "the server refuses this user or password. Check the URL; special characters in a password are "
+    "08": _AWAY,
+    "28": "the server refuses this user or password. In a URL, special characters of a password are "
     "written as %40 (@), %3A (:), %2F (/).",
-    "3D": "there is no such database. Create it with: createdb NAME",
-    "42501": "this user may not do that. Grant CREATE on the schema and TEMPORARY on the database.",
-    "25006": "the database is read-only. Connect to the primary server.",
+    "3D": "there is no such database. Make it with: createdb NAME",
+    "42501": "this user may not do that: grant CREATE on the schema and TEMPORARY on the database.",
+    "23503": DELETED,
+    "25006": "the database is read-only. Name one that can be written to, or keep nothing with --no-db.",
     "53100": f"the server's disk is full. Free some space. {_SAFE}",
-    "53200": f"the server is out of memory. {_SAFE}",
     "53300": "the server has too many connections. Close some and try again.",
-    "57": f"the server is shutting down or cancelled the query. {_SAFE}",
-    "58": f"the server can't read or write its files. {_SAFE}",
-    "XX": "the database is damaged; ask who runs the server.",
+    "57": f"the server was stopped, or cancelled the query. {_SAFE}",
+    "XX001": "the database is damaged: ask who runs the server.",
+    "XX002": "the database is damaged: ask who runs the server.",
 }
 
 
@@ -48,7 +49,7 @@ class PostgreSQL(Database):
     """An open PostgreSQL database."""
 
     def __init__(self, place: ServerPlace) -> None:
-        self._errors, self._secrets = _driver_errors(), place.secrets
+        self._driver_error, self._secrets = _driver_error(), place.secrets
         self.name = place.name
         self.engine = _engine(place)
         try:
@@ -69,9 +70,7 @@ class PostgreSQL(Database):
     def reading(self) -> Iterator[Connection]:
         with (
             self.explained(),
-            self.engine.connect().execution_options(
-                isolation_level="REPEATABLE READ", postgresql_readonly=True
-            ) as connection,
+            self.engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection,
             connection.begin(),
         ):
             yield connection
@@ -135,37 +134,38 @@ class PostgreSQL(Database):
         *,
         returning: str,
     ) -> list[Any]:
-        names = ", ".join(columns)
+        names, new = ", ".join(columns), f"new_{table}"
         connection.exec_driver_sql(
-            f"CREATE TEMPORARY TABLE IF NOT EXISTS new_{table} ON COMMIT DELETE ROWS "
+            f"CREATE TEMPORARY TABLE IF NOT EXISTS {new} ON COMMIT DELETE ROWS "
             f"AS SELECT {names} FROM {table} WITH NO DATA"
         )
         driver: Any = connection.connection.driver_connection
-        with driver.cursor().copy(f"COPY new_{table} ({names}) FROM STDIN") as copy:
+        with driver.cursor().copy(f"COPY {new} ({names}) FROM STDIN") as copy:
             for row in rows:
                 copy.write_row(row)
         done = connection.exec_driver_sql(
-            f"INSERT INTO {table} ({names}) SELECT {names} FROM new_{table} ON CONFLICT DO NOTHING {returning}"
+            f"INSERT INTO {table} ({names}) SELECT {names} FROM {new} ON CONFLICT DO NOTHING {returning}"
         )
-        return list(done) if returning else []
+        added = list(done) if returning else []
+        connection.exec_driver_sql(f"TRUNCATE {new}")  # the transaction may have another batch
+        return added
 
-    def explain(self, error: BaseException) -> str | None:
+    def give_back_space(self) -> None:
+        """The server's own vacuum does."""
+
+    def explain(self, error: Exception) -> str | None:
         cause = error.orig if isinstance(error, DBAPIError) else error
-        if not isinstance(cause, self._errors):
+        if not isinstance(cause, self._driver_error):
             return None
-        state = getattr(cause, "sqlstate", None) or ""
-        said = str(cause).strip().splitlines()[:1] or ["no reason given"]
+        state = getattr(cause, "sqlstate", None)
         for prefix, advice in _ADVICE.items():
-            if state.startswith(prefix):
+            if state is not None and state.startswith(prefix):
                 return advice
-        return self._without_secrets(
-            f"{_ADVICE['08']} ({said[0]})" if not state else f"the database failed ({said[0]})."
-        )
-
-    def _without_secrets(self, said: str) -> str:
+        said = str(cause).partition("\n")[0]
         for secret in self._secrets:
             said = said.replace(secret, "***")
-        return said
+        # Without a state it is the driver that speaks: of connecting, or of a connection that broke.
+        return f"{_AWAY} ({said})" if state is None else f"the database failed ({said})."
 
 
 class _ConnectionClaim(Claim):
@@ -175,6 +175,8 @@ class _ConnectionClaim(Claim):
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
+        if self._connection.invalidated:  # SQLAlchemy would connect again, but the lock is gone
+            raise StoreError(f"{self._database.name}: the connection was lost. {_SAFE}")
         with self._database.explained(), self._connection.begin():
             yield self._connection
 
@@ -189,10 +191,10 @@ class _ConnectionClaim(Claim):
 
 def _engine(place: ServerPlace) -> Engine:
     given = {} if "connect_timeout" in place.url.query else {"connect_timeout": _CONNECT_SECONDS}
-    return create_engine(place.url, connect_args=given)
+    return create_engine(place.url, connect_args=given, isolation_level="READ COMMITTED", pool_pre_ping=True)
 
 
-def _driver_errors() -> type[Exception]:
+def _driver_error() -> type[Exception]:
     try:
         import psycopg
     except ImportError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,9 @@ from sqlalchemy import Connection, Row, Select, null, select
 
 from argmaxable.errors import StoreError
 from argmaxable.store.evidence import Part, Parts, Shelf
+from argmaxable.store.legible import legible
 from argmaxable.store.plan import State
-from argmaxable.store.rows import verdict_of
+from argmaxable.store.rows import VerdictRow, verdict_of
 from argmaxable.store.schema import EVIDENCE, MODELS, RUNS, VERDICTS
 from argmaxable.store.texts import to_column
 from argmaxable.verdict import Status, Verdict
@@ -21,7 +22,7 @@ from argmaxable.verdict import Status, Verdict
 _PAGE = 1000
 # Digests asked for in one query: SQLite before 3.32 takes 999 parameters.
 _PARAMETERS = 900
-_NOT_DONE = (State.RUNNING, State.INTERRUPTED)
+_NOT_DONE = (State.RUNNING.value, State.INTERRUPTED.value)
 
 
 def run_row(connection: Connection, run_id: int) -> Row[Any]:
@@ -33,19 +34,26 @@ def run_row(connection: Connection, run_id: int) -> Row[Any]:
 
 
 def run_rows(
-    connection: Connection, *, name: str | None, state: State | None, task: str | None, family: str | None
+    connection: Connection,
+    *,
+    name: str | None,
+    state: State | None,
+    task: str | None,
+    family: str | None,
+    limit: int | None,
 ) -> list[Row[Any]]:
-    """Runs with their models, newest first. One not done may be running or not: only its lock tells."""
+    """Runs with their models, newest first. Whether one that is not done is running, only its lock
+    tells: asked for these, all that are not done come back."""
     query = _runs().order_by(RUNS.c.id.desc())
     if name is not None:
         query = query.where(MODELS.c.name.icontains(to_column(name), autoescape=True))
     if state is not None:
-        query = query.where(RUNS.c.state.in_(_NOT_DONE if state in _NOT_DONE else (state,)))
+        query = query.where(RUNS.c.state.in_(_NOT_DONE if state in _NOT_DONE else (state.value,)))
     if task is not None:
         query = query.where(MODELS.c.task == to_column(task))
     if family is not None:
         query = query.where(MODELS.c.family == to_column(family))
-    return list(connection.execute(query))
+    return list(connection.execute(query if state in _NOT_DONE else query.limit(limit)))
 
 
 def _runs() -> Select[Any]:
@@ -65,32 +73,36 @@ def verdicts(
     while rows := _page(connection, run_id, last, status, with_evidence):
         mine = Shelf() if shelf is None else shelf
         _fill(mine, connection, run_id, _digests(rows))
-        yield from (verdict_of(row, mine) for row in rows)
-        last = rows[-1].class_id
+        with legible(run_id):
+            page = [verdict_of(row, mine) for row in rows]
+        yield from page
+        last = page[-1].class_id
 
 
-def _digests(rows: Sequence[Row[Any]]) -> set[bytes | None]:
+def _digests(rows: list[VerdictRow]) -> set[bytes | None]:
     return {digest for row in rows for digest in (row.point, row.certificate, row.tie_group)}
 
 
 def _page(
     connection: Connection, run_id: int, last: int, status: Status | None, with_evidence: bool
-) -> Sequence[Row[Any]]:
+) -> list[VerdictRow]:
     columns = [
         column if with_evidence or column.name not in ("point", "certificate") else null().label(column.name)
-        for column in VERDICTS.c
+        for column in (VERDICTS.c[name] for name in VerdictRow._fields)
     ]
     query = select(*columns).where(VERDICTS.c.run_id == run_id, VERDICTS.c.class_id > last)
     if status is not None:
         query = query.where(VERDICTS.c.status == status.value)
-    return connection.execute(query.order_by(VERDICTS.c.class_id).limit(_PAGE)).all()
+    page = query.order_by(VERDICTS.c.class_id).limit(_PAGE)
+    return [VerdictRow._make(row) for row in connection.execute(page)]
 
 
 def vector(connection: Connection, run_id: int, digest: bytes) -> NDArray[np.float64]:
     """One vector of a run's evidence."""
     shelf = Shelf()
     _fill(shelf, connection, run_id, {digest})
-    return shelf.vector(digest)
+    with legible(run_id):
+        return shelf.vector(digest)
 
 
 def _fill(shelf: Shelf, connection: Connection, run_id: int, wanted: Iterable[bytes | None]) -> None:

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from argmaxable.verdict import (
     Witness,
 )
 
+# The weights of a certificate with one rival, shared by all of them.
+_ALL_WEIGHT = np.ones(1)
+_ALL_WEIGHT.flags.writeable = False
 _BY_SOLVING = frozenset({Method.INTERIOR_POINT, Method.SIMPLEX, Method.CHEBYSHEV})
 
 
@@ -78,11 +81,15 @@ class EvidenceRow(NamedTuple):
 
 @dataclass(eq=False)
 class Batch:
-    """Rows to be written together: verdicts by what a summary counts them as, evidence by digest."""
+    """Rows to be written together: verdicts by what a summary counts them as, evidence by digest.
+
+    A class counts once: of several verdicts the first stays, as it does in the database.
+    """
 
     run_id: int
     verdicts: dict[Kind, list[VerdictRow]] = field(default_factory=dict)
     evidence: dict[bytes, Parts] = field(default_factory=dict)
+    _classes: set[int] = field(default_factory=set)
     _digests: dict[int, bytes] = field(default_factory=dict)
 
     def add(self, verdict: Verdict) -> None:
@@ -112,7 +119,9 @@ class Batch:
         ]
 
     def _put(self, kind: Kind, row: VerdictRow) -> None:
-        self.verdicts.setdefault(kind, []).append(row)
+        if row.class_id not in self._classes:
+            self._classes.add(row.class_id)
+            self.verdicts.setdefault(kind, []).append(row)
 
     def _row(self, verdict: Verdict) -> VerdictRow:
         witness, certificate = verdict.witness, verdict.certificate
@@ -163,7 +172,7 @@ def count(kinds: Counter[Kind]) -> dict[str, int]:
     return dict(counts)
 
 
-def verdict_of(row: Any, shelf: Shelf) -> Verdict:
+def verdict_of(row: VerdictRow, shelf: Shelf) -> Verdict:
     """The verdict that was written, with its evidence from the shelf."""
     return Verdict(
         class_id=row.class_id,
@@ -184,15 +193,15 @@ def verdict_of(row: Any, shelf: Shelf) -> Verdict:
     )
 
 
-def _witness(row: Any, shelf: Shelf) -> Witness | None:
+def _witness(row: VerdictRow, shelf: Shelf) -> Witness | None:
     if row.exponent is not None:
         return OwnDirection(row.exponent)
     return None if row.point is None else Point(shelf.vector(row.point))
 
 
-def _certificate(row: Any, shelf: Shelf) -> Certificate | None:
+def _certificate(row: VerdictRow, shelf: Shelf) -> Certificate | None:
     if row.rival is not None:
-        return Certificate(np.array([row.rival], np.intp), np.ones(1))
+        return Certificate(np.array([row.rival], np.intp), _ALL_WEIGHT)
     return None if row.certificate is None else shelf.certificate(row.certificate)
 
 

@@ -21,6 +21,9 @@ from argmaxable.store.summaries import cost_column, now
 from argmaxable.store.writing import add_verdicts, set_run
 from argmaxable.verdict import Verdict
 
+# Verdicts that are turned into rows at a time: the first phase may settle a million at once.
+_BATCH = 20_000
+
 
 class Run:
     """A journal (see run/journal.py) that lasts; a context manager that lets go of the run.
@@ -31,7 +34,7 @@ class Run:
     def __init__(
         self,
         database: Database,
-        claim: Claim,
+        claim: Claim | None,
         *,
         run_id: int,
         is_finished: bool,
@@ -44,7 +47,7 @@ class Run:
         self.centre = centre
         self.spent = spent
         self._database = database
-        self._claim: Claim | None = claim
+        self._claim = claim
         self._earlier = earlier
 
     @cached_property
@@ -54,9 +57,11 @@ class Run:
 
     def record(self, verdicts: Sequence[Verdict], cost: Cost) -> None:
         """Commit these verdicts, their evidence and the cost so far, all or nothing. Raises StoreError."""
-        batch = batch_of(self.run_id, verdicts)
         with self._open_claim().writing() as connection:
-            add_verdicts(connection, self._database, batch, cost=cost_column(cost))
+            for first in range(0, len(verdicts), _BATCH):
+                batch = batch_of(self.run_id, verdicts[first : first + _BATCH])
+                add_verdicts(connection, self._database, batch)
+            set_run(connection, self.run_id, cost=cost_column(cost))
 
     def finish(self, cost: Cost) -> None:
         """Close the run for good; raises StoreError when wanted classes have no verdict."""
@@ -88,7 +93,7 @@ class Run:
 
     def _open_claim(self) -> Claim:
         if self._claim is None:
-            raise StoreError(f"run {self.run_id} is closed: begin it again.")
+            raise StoreError(f"run {self.run_id} is finished or was closed: nothing can be added to it.")
         return self._claim
 
     def __enter__(self) -> Run:

@@ -55,7 +55,7 @@ RUNS = Table(
     Column("finished", Text),
     Column("cost", Text, nullable=False),
     Column("centre", LargeBinary),
-    Column("only", LargeBinary),
+    Column("chosen", LargeBinary),
     # Kept up with every batch, so that a summary need not count a million verdicts.
     Column("wanted", BigInteger, nullable=False),
     Column("argmaxable", BigInteger, nullable=False),

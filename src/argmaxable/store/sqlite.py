@@ -11,90 +11,93 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import cast
 
-from filelock import FileLock, Timeout
-from sqlalchemy import Connection, create_engine, event
+from filelock import BaseFileLock, FileLock, Timeout
+from sqlalchemy import URL, Connection, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from argmaxable.errors import StoreError
-from argmaxable.store.database import Claim, Database
+from argmaxable.store.database import DELETED, Claim, Database
 from argmaxable.store.migrations import STEPS, migrate, version_of
 from argmaxable.store.place import FilePlace
 from argmaxable.store.rows import Batch, EvidenceRow, Kind, VerdictRow
 from argmaxable.store.schema import EVIDENCE, VERDICTS
 
-# Other runs write into the same file; a transaction of theirs takes a second at most.
+# Other runs write into the same file; a transaction of theirs takes seconds at most.
 _BUSY_SECONDS = 60.0
 
+_ELSEWHERE = "choose another file with --db, or keep nothing with --no-db."
+_SAFE = "What was committed before is safe; the same command goes on."
 _ADVICE = {
-    "SQLITE_FULL": "the disk is full. What was committed before is safe; free some space and run the "
-    "same command to go on.",
-    "SQLITE_IOERR": "reading or writing failed: is the disk full, or gone? What was committed before is "
-    "safe; the same command goes on.",
-    "SQLITE_READONLY": "can't be written to. Choose another file with --db, or keep nothing with --no-db.",
-    "SQLITE_CANTOPEN": "can't be opened. Check that the folder exists and may be written to, choose "
-    "another file with --db, or keep nothing with --no-db.",
-    "SQLITE_PERM": "may not be opened. Choose another file with --db, or keep nothing with --no-db.",
-    "SQLITE_NOTADB": "is not a SQLite database. Choose another file with --db.",
-    "SQLITE_CORRUPT": "is damaged. Restore a copy, or save what can be read with `sqlite3 FILE .recover`; "
-    "then choose another file with --db.",
-    "SQLITE_BUSY": "is locked by another program. Close it and try again.",
-    "SQLITE_LOCKED": "is locked by another program. Close it and try again.",
-    "SQLITE_TOOBIG": "a piece of evidence is larger than SQLite can hold. Use PostgreSQL with --db.",
+    "SQLITE_FULL": f"the disk is full. Free some space. {_SAFE}",
+    "SQLITE_IOERR": f"reading or writing failed: is the disk full, or gone? {_SAFE}",
+    "SQLITE_READONLY": f"the file or its folder can't be written to: {_ELSEWHERE}",
+    "SQLITE_CANTOPEN": f"the file can't be opened, or not be written to: {_ELSEWHERE}",
+    "SQLITE_PERM": f"the file may not be opened: {_ELSEWHERE}",
+    "SQLITE_NOTADB": f"the file is not a SQLite database: {_ELSEWHERE}",
+    "SQLITE_CORRUPT": "the database is damaged. Restore a copy, or save what can be read with "
+    "`sqlite3 FILE .recover`, and choose another file with --db.",
+    "SQLITE_BUSY": "another program has the database locked. Close it and try again.",
+    "SQLITE_LOCKED": "another program has the database locked. Close it and try again.",
+    "SQLITE_CONSTRAINT": DELETED,
+    "SQLITE_TOOBIG": "a piece of evidence is larger than SQLite can hold: use PostgreSQL with --db.",
 }
-_GONE = (
-    "was deleted or replaced while it was in use. Nothing more can be kept in it; run the same command again."
-)
+_GONE = "the file was deleted or replaced while it was in use. The same command begins a new one."
 
 
 class SQLite(Database):
     """An open SQLite file."""
 
     def __init__(self, place: FilePlace) -> None:
-        self._path = place.path
+        # Links resolved: two names of one file must lead to the same locks.
+        self._path = place.path.resolve()
+        self._identity: tuple[int, int] | None = None
         self.name = place.name
         self._make_folder()
-        self.engine = create_engine(f"sqlite:///{self._path}", connect_args={"timeout": _BUSY_SECONDS})
+        url = URL.create("sqlite", database=str(self._path))
+        self.engine = create_engine(url, connect_args={"timeout": _BUSY_SECONDS})
         event.listen(self.engine, "connect", _set_up)
         event.listen(self.engine, "begin", _begin)
         try:
             with self.explained():
                 self._prepare()
+                self._identity = _identity_of(self._path)
         except BaseException:
             self.close()
             raise
-        self._identity = self._file_identity()
 
     def _make_folder(self) -> None:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(
-                f"{self._path.parent}: can't make this folder ({error.strerror}). "
-                "Choose another file with --db, or keep nothing with --no-db."
+                f"{self.name}: its folder can't be made ({error.strerror}): {_ELSEWHERE}"
             ) from None
 
     def _prepare(self) -> None:
         """Bring the tables up to date; one process at a time, because switching the log needs it."""
-        with self.engine.connect() as connection:
+        with self.reading() as connection:
             if version_of(connection, self.name) == len(STEPS):
                 return
-        with FileLock(self._beside("tables"), timeout=_BUSY_SECONDS):
-            with closing(self.engine.raw_connection()) as outside_transactions:
-                outside_transactions.cursor().execute("PRAGMA journal_mode = WAL")
+        lock = FileLock(self._beside("tables"), timeout=_BUSY_SECONDS)
+        lock.acquire()
+        try:
+            # To be said before there is a table: deleted runs should give their space back.
+            self._tell("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL")
             with self.writing() as connection:
                 migrate(connection, self.name)
+        finally:
+            _let_go(lock)
+
+    def _tell(self, pragmas: str) -> None:
+        """What can't be said within a transaction."""
+        with closing(self.engine.raw_connection()) as connection:
+            driver = cast("sqlite3.Connection", connection.driver_connection)
+            driver.executescript(pragmas)  # to the end; `execute` would vacuum a single page
 
     def _beside(self, what: str) -> Path:
         return self._path.with_name(f"{self._path.name}.{what}.lock")
-
-    def _file_identity(self) -> tuple[int, int] | None:
-        try:
-            status = self._path.stat()
-        except OSError:
-            return None
-        return status.st_dev, status.st_ino
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -103,37 +106,35 @@ class SQLite(Database):
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        with self.explained(), self.engine.connect().execution_options(writes=True) as connection:
-            with connection.begin():
-                yield connection
-                self._require_same_file()
-
-    def _require_same_file(self) -> None:
-        # SQLite itself would go on writing into a file that has no name any more.
-        if hasattr(self, "_identity") and self._file_identity() != self._identity:
-            raise StoreError(f"{self.name}: {_GONE}")
+        with (
+            self.explained(),
+            self.engine.connect().execution_options(writes=True) as connection,
+            connection.begin(),
+        ):
+            yield connection
+            # SQLite itself would go on writing into a file that has no name any more.
+            if self._identity is not None and _identity_of(self._path) != self._identity:
+                raise StoreError(f"{self.name}: {_GONE}")
 
     def try_to_claim(self, key: bytes) -> Claim | None:
+        lock = FileLock(self._beside(key.hex()[:16]), timeout=0)
         with self.explained():
-            lock = FileLock(self._beside(key.hex()[:16]), timeout=0)
             try:
                 lock.acquire()
             except Timeout:
                 return None
-            return _FileClaim(self, lock)
+        return _FileClaim(self, lock)
 
     def claimed(self, keys: list[bytes]) -> set[bytes]:
         return {key for key in keys if self._is_claimed(key)}
 
     def _is_claimed(self, key: bytes) -> bool:
-        path = self._beside(key.hex()[:16])
-        if not path.exists():
+        if not self._beside(key.hex()[:16]).exists():
             return False
         claim = self.try_to_claim(key)
-        if claim is None:
-            return True
-        claim.release()
-        return False
+        if claim is not None:
+            claim.release()
+        return claim is None
 
     def insert(self, connection: Connection, batch: Batch) -> Counter[Kind]:
         evidence = batch.evidence_rows()
@@ -146,18 +147,23 @@ class SQLite(Database):
             added[kind] = done.rowcount
         return added
 
-    def explain(self, error: BaseException) -> str | None:
+    def give_back_space(self) -> None:
+        with self.explained():
+            self._tell("PRAGMA incremental_vacuum")
+
+    def explain(self, error: Exception) -> str | None:
         cause = error.orig if isinstance(error, DBAPIError) else error
         if isinstance(cause, sqlite3.Error):
+            # Extended codes have a third part, e.g. SQLITE_IOERR_WRITE.
             code = "_".join(getattr(cause, "sqlite_errorname", "").split("_")[:2])
             return _ADVICE.get(code, f"the database failed ({cause}).")
-        if isinstance(cause, OSError | Timeout):
-            return f"can't be locked ({cause.strerror or 'in use'}). {_ADVICE['SQLITE_CANTOPEN']}"
+        if isinstance(cause, OSError):
+            return f"no file can be locked beside it ({cause.strerror or 'in use'}): {_ELSEWHERE}"
         return None
 
 
 class _FileClaim(Claim):
-    def __init__(self, database: SQLite, lock: Any) -> None:
+    def __init__(self, database: SQLite, lock: BaseFileLock) -> None:
         self._database = database
         self._lock = lock
 
@@ -165,10 +171,22 @@ class _FileClaim(Claim):
         return self._database.writing()
 
     def release(self) -> None:
-        # Still locked while it is removed: whoever waits for this file sees that and makes a new one.
-        with suppress(OSError):
-            Path(self._lock.lock_file).unlink()
-        self._lock.release()
+        _let_go(self._lock)
+
+
+def _let_go(lock: BaseFileLock) -> None:
+    # Still locked while it is removed: whoever waits for this file sees that and makes a new one.
+    with suppress(OSError):
+        Path(lock.lock_file).unlink()
+    lock.release()
+
+
+def _identity_of(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _set_up(connection: sqlite3.Connection, _: object) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Row
+from sqlalchemy import Connection, Row
 
 from argmaxable.domain import Domain
 from argmaxable.errors import StoreError
@@ -22,7 +24,7 @@ from argmaxable.store.plan import Plan, PublishedVerdict, RunSummary, State
 from argmaxable.store.rows import Batch
 from argmaxable.store.run import Run
 from argmaxable.store.sqlite import SQLite
-from argmaxable.store.summaries import cost_from, facts_of, now, summary_of
+from argmaxable.store.summaries import cost_from, now, summary_of
 from argmaxable.verdict import Status, Verdict
 
 
@@ -53,11 +55,14 @@ class Store:
         except BaseException:
             claim.release()
             raise
+        is_finished = row.state == State.FINISHED
+        if is_finished:  # nothing to write: others may have it too
+            claim.release()
         return Run(
             self._database,
-            claim,
+            None if is_finished else claim,
             run_id=row.id,
-            is_finished=row.state == State.FINISHED,
+            is_finished=is_finished,
             centre=kept,
             spent=cost_from(row.cost),
             earlier=lambda: self._verdicts(row.id, shelf=Shelf()),
@@ -70,7 +75,7 @@ class Store:
         with claim.writing() as connection:
             row = writing.find_run(connection, key)
             if row is not None and overwrite:
-                writing.remove_run(connection, row.id)
+                writing.remove_run(connection, row)
                 row = None
             model_id = writing.put_model(connection, plan, identity.model_key(plan))
             if row is None:
@@ -122,18 +127,16 @@ class Store:
     def delete(self, run_ids: Sequence[int]) -> int:
         """Delete runs with all that belongs to them, or none when one is missing or being worked on;
         returns how many."""
-        claims: list[Claim] = []
-        try:
-            with self._database.reading() as connection:
-                keys = {run_id: reading.run_row(connection, run_id).key for run_id in run_ids}
-            claims += [self._claim(key) for key in keys.values()]
+        with self._database.reading() as connection:
+            rows = [reading.run_row(connection, run_id) for run_id in set(run_ids)]
+        with ExitStack() as claims:
+            for row in rows:
+                claims.callback(self._claim(row.key).release)
             with self._database.writing() as connection:
-                for run_id in keys:
-                    writing.remove_run(connection, run_id)
-        finally:
-            for claim in claims:
-                claim.release()
-        return len(keys)
+                for row in rows:
+                    writing.remove_run(connection, row)
+        self._database.give_back_space()
+        return len(rows)
 
     def _claim(self, key: bytes) -> Claim:
         claim = self._database.claim(key)
@@ -151,9 +154,7 @@ class Store:
 
     def run(self, run_id: int) -> RunSummary:
         """The summary of a run."""
-        with self._database.reading() as connection:
-            row = reading.run_row(connection, run_id)
-        return summary_of(row, self._states([row])[0])
+        return self._summaries(lambda connection: [reading.run_row(connection, run_id)])[0]
 
     def runs(
         self,
@@ -165,26 +166,26 @@ class Store:
         limit: int | None = None,
     ) -> list[RunSummary]:
         """Summaries of the runs that fit, newest first; `name` is a part of the model's name."""
-        with self._database.reading() as connection:
-            rows = reading.run_rows(connection, name=name, state=state, task=task, family=family)
-        both = zip(rows, self._states(rows), strict=True)
-        fitting = [(row, now) for row, now in both if state is None or now is state]
-        return [summary_of(row, now) for row, now in fitting[:limit]]
+        query = partial(reading.run_rows, name=name, state=state, task=task, family=family, limit=limit)
+        return [run for run in self._summaries(query) if state is None or run.state is state][:limit]
 
-    def _states(self, rows: Sequence[Row[Any]]) -> list[State]:
-        """How far the runs are; one whose process was killed says that it is running."""
-        claimed = self._database.claimed([row.key for row in rows if row.state == State.RUNNING])
-        return [
-            State.INTERRUPTED if row.state == State.RUNNING and row.key not in claimed else State(row.state)
-            for row in rows
-        ]
+    def _summaries(self, query: Callable[[Connection], Sequence[Row[Any]]]) -> list[RunSummary]:
+        """Of a run whose process was killed the row says that it is running, but nobody has its lock."""
+        with self._database.reading() as connection:
+            rows = query(connection)
+        running = [row.key for row in rows if row.state == State.RUNNING]
+        dead = set(running) - self._database.claimed(running)
+        if dead:  # or come to an end just now: look again
+            with self._database.reading() as connection:
+                rows = query(connection)
+        return [summary_of(row, is_alive=row.key not in dead) for row in rows]
 
     def read(self, run_id: int) -> Record:
         """A run with all the verdicts it has so far and their evidence."""
         with self._database.reading() as connection:
             row = reading.run_row(connection, run_id)
             verdicts = reading.verdicts(connection, run_id, status=None, with_evidence=True, shelf=Shelf())
-            summary = summary_of(row, State(row.state))
+            summary = summary_of(row)
             return Record(
                 facts=summary.facts, domain=summary.domain, verdicts=tuple(verdicts), cost=summary.cost,
                 centre=reading.vector(connection, run_id, row.centre),

@@ -13,6 +13,7 @@ import numpy as np
 from argmaxable.domain import domain_from_record
 from argmaxable.result import Cost, Facts
 from argmaxable.run.session import Algorithm
+from argmaxable.store.legible import legible
 from argmaxable.store.plan import Counts, RunSummary, State
 from argmaxable.store.texts import from_column
 from argmaxable.version import VERSION
@@ -36,19 +37,21 @@ def cost_from(column: str) -> Cost:
     return Cost(**json.loads(column))
 
 
-def facts_of(row: Any) -> Facts:
-    return Facts(
-        name=from_column(row.name), sha256=row.sha256, classes=row.classes, features=row.features,
-        bias=bool(row.bias), dtype=row.dtype,
-    )  # fmt: skip
+def summary_of(row: Any, *, is_alive: bool = True) -> RunSummary:
+    """The summary of a run joined with its model; one that is running but not alive was interrupted."""
+    with legible(row.id):
+        state = State(row.state)
+        return _summary(row, State.INTERRUPTED if state is State.RUNNING and not is_alive else state)
 
 
-def summary_of(row: Any, state: State) -> RunSummary:
-    """The summary of a run joined with its model."""
+def _summary(row: Any, state: State) -> RunSummary:
     settings = json.loads(row.settings)
     return RunSummary(
         run_id=row.id,
-        facts=facts_of(row),
+        facts=Facts(
+            name=from_column(row.name), sha256=row.sha256, classes=row.classes,
+            features=row.features, bias=bool(row.bias), dtype=row.dtype,
+        ),
         origin=from_column(row.origin),
         task=from_column(row.task),
         family=from_column(row.family),

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import IntegrityError
 
 from argmaxable.errors import StoreError
 from argmaxable.result import Cost
-from argmaxable.store.database import Database
+from argmaxable.store.database import DELETED, Database
 from argmaxable.store.evidence import id_parts, vector_parts
 from argmaxable.store.identity import labels_sha256
 from argmaxable.store.plan import Plan, State
@@ -27,25 +30,18 @@ def find_run(connection: Connection, key: bytes) -> Row[Any] | None:
 
 def put_model(connection: Connection, plan: Plan, key: bytes) -> int:
     """The number of the model with this key; it is called what it was called last."""
-    said = {
-        name: to_column(text)
-        for name, text in (
-            *(("name", plan.facts.name), ("origin", plan.origin)),
-            *(("task", plan.task), ("family", plan.family)),
-        )
-    }
     facts = plan.facts
-    model_id = connection.scalar(select(MODELS.c.id).where(MODELS.c.key == key))
-    if model_id is None:
-        return _inserted(
-            connection, MODELS, key=key, **said, sha256=facts.sha256, classes=facts.classes,
-            labels_sha256=labels_sha256(plan.labels), features=facts.features, bias=facts.bias,
-            dtype=facts.dtype,
-        )  # fmt: skip
-    news = {name: text for name, text in said.items() if text}
-    if news:
-        connection.execute(update(MODELS).where(MODELS.c.id == model_id).values(**news))
-    return int(model_id)
+    said = {"name": facts.name, "origin": plan.origin, "task": plan.task, "family": plan.family}
+    # Both databases can update a row that is there already, but SQLAlchemy spells it for each.
+    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+    query: sqlite.Insert | postgresql.Insert = dialect.insert(MODELS).values(
+        key=key, **{name: to_column(text) for name, text in said.items()}, sha256=facts.sha256,
+        labels_sha256=labels_sha256(plan.labels), classes=facts.classes, features=facts.features,
+        bias=facts.bias, dtype=facts.dtype,
+    )  # fmt: skip
+    news = {name: func.coalesce(func.nullif(query.excluded[name], ""), MODELS.c[name]) for name in said}
+    query = query.on_conflict_do_update(index_elements=[MODELS.c.key], set_=news)
+    return int(connection.execute(query.returning(MODELS.c.id)).scalar_one())
 
 
 def put_run(
@@ -60,40 +56,39 @@ def put_run(
 ) -> int:
     """A new run of the plan, with its centre and its list of classes as evidence."""
     batch = Batch(0)
-    run_id = _inserted(
-        connection, RUNS, model_id=model_id, key=key,
+    query = insert(RUNS).values(
+        model_id=model_id, key=key,
         algorithm=plan.algorithm.value, domain=json.dumps(plan.domain.as_record()),
         settings=json.dumps({"patience": plan.patience, "seed": plan.seed}), versions=versions(),
         state=state.value, started=now(), finished=None, cost=cost_column(Cost()),
         centre=batch.keep(vector_parts("centre", centre)),
-        only=None if plan.only is None else batch.keep(id_parts("only", plan.only)),
+        chosen=None if plan.only is None else batch.keep(id_parts("chosen", plan.only)),
         wanted=plan.facts.classes if plan.only is None else len(plan.only),
         argmaxable=0, unargmaxable=0, tied=0, undecided=0, solved=0,
     )  # fmt: skip
-    batch.run_id = run_id
+    batch.run_id = int(connection.execute(query.returning(RUNS.c.id)).scalar_one())
     database.insert(connection, batch)
-    return run_id
+    return batch.run_id
 
 
 def set_run(connection: Connection, run_id: int, **values: Any) -> None:
     """Change columns of a run; raises StoreError when it is no longer there."""
     done = connection.execute(update(RUNS).where(RUNS.c.id == run_id).values(**values))
     if not done.rowcount:
-        raise StoreError(f"run {run_id} has been deleted. Run the same command to begin anew.")
+        raise StoreError(DELETED)
 
 
 def add_verdicts(connection: Connection, database: Database, batch: Batch, **values: Any) -> None:
     """Write a batch, bring the run's counts up to date, and change other columns with them."""
     added = count(database.insert(connection, batch))
-    counts = {name: RUNS.c[name] + number for name, number in added.items() if number}
+    counts = {name: RUNS.c[name] + number for name, number in added.items()}
     set_run(connection, batch.run_id, **counts, **values)
 
 
-def remove_run(connection: Connection, run_id: int) -> None:
+def remove_run(connection: Connection, row: Row[Any]) -> None:
     """Delete a run with its verdicts and evidence, and its model when no run is left of it."""
-    connection.execute(delete(RUNS).where(RUNS.c.id == run_id))
-    connection.execute(delete(MODELS).where(MODELS.c.id.not_in(select(RUNS.c.model_id))))
-
-
-def _inserted(connection: Connection, table: Any, **values: Any) -> int:
-    return int(connection.execute(insert(table).values(**values)).inserted_primary_key[0])
+    connection.execute(delete(RUNS).where(RUNS.c.id == row.id))
+    left = select(RUNS.c.id).where(RUNS.c.model_id == row.model_id).exists()
+    # Refused when another process has just begun a run of the model that can't be seen from here yet.
+    with suppress(IntegrityError), connection.begin_nested():
+        connection.execute(delete(MODELS).where(MODELS.c.id == row.model_id, ~left))

@@ -1,0 +1,164 @@
+"""argmaxable campaign: verify the models listed in a file, and write a page about them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from argmaxable.campaign.index import index_page, write_index
+from argmaxable.campaign.plan import Campaign, Entry, read_campaign
+from argmaxable.campaign.run import Outcome, Resources, run_campaign
+from argmaxable.cli import options
+from argmaxable.cli.kept import opened
+from argmaxable.cli.progress import progress_bar
+from argmaxable.errors import InputError
+from argmaxable.labels import visible
+
+_EPILOG = """\b
+Examples:
+  argmaxable campaign campaigns/packages.toml --index gallery.md
+  argmaxable campaign campaigns/acl2022.toml --match Helsinki --workers 8
+
+\b
+Exit codes: 0 every class of every model is decided, 2 bad campaign file, 3 some model failed, has
+undecided classes or was not reached. Models whose run is finished are found again, not computed.
+"""
+
+
+def campaign(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Campaign: a TOML file (docs/campaigns.md).")],
+    match: Annotated[
+        list[str] | None,
+        typer.Option(help="Only models with this in their name or family; may be given several times."),
+    ] = None,
+    index: Annotated[Path | None, typer.Option(help="Write a page of Markdown about the models.")] = None,
+    models: Annotated[
+        Path | None, typer.Option(help="Where paths in the campaign start (default: at its own folder).")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes to use (default: one per core).")] = None,
+    ray: Annotated[
+        str | None, typer.Option(help="Use the workers of a Ray cluster: its address, or local.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Go on to the next model after so many seconds.")
+    ] = None,
+    cache_dir: options.CacheDir = None,
+    db: options.Database = None,
+    no_db: Annotated[bool, typer.Option("--no-db", help="Keep no record of the runs.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Compute again what the database has.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a JSON object for each model instead of text.")
+    ] = False,
+) -> None:
+    """Verify the models listed in FILE one after another, past those that fail."""
+    plan = read_campaign(file, models=models)
+    entries = matching(plan, match or [])
+    resources = Resources(workers=workers, ray=ray, time_limit=time_limit, cache_dir=cache_dir)
+    outcomes: list[Outcome] = []
+    try:
+        with nullcontext(None) if no_db else opened(db) as store, progress_bar() as progress:
+            running = run_campaign(
+                entries, store=store, overwrite=overwrite, resources=resources, progress=progress
+            )
+            for number, entry in enumerate(entries, start=1):
+                counter = f"[{number}/{len(entries)}]"
+                typer.echo(f"{counter} {visible(entry.name)} …", err=True)
+                outcome = next(running, None)
+                if outcome is None:
+                    break
+                outcomes.append(outcome)
+                typer.echo(json.dumps(as_record(outcome)) if as_json else f"{counter} {describe(outcome)}")
+    finally:
+        if index is not None and outcomes:
+            write_index(index_page(plan, outcomes, machine=machine(workers)), index)
+    if not as_json:
+        typer.echo("\n".join(closing(entries, outcomes)))
+    settled = sum(outcome.is_settled for outcome in outcomes)
+    raise typer.Exit(0 if settled == len(entries) else 3)
+
+
+campaign.__doc__ = f"{campaign.__doc__}\n\n{_EPILOG}"
+
+
+def matching(plan: Campaign, texts: Sequence[str]) -> list[Entry]:
+    """The models whose name or family has one of the texts in it; all of them without any."""
+    chosen = [
+        entry
+        for entry in plan.entries
+        if not texts or any(text in entry.name or text in entry.request.family for text in texts)
+    ]
+    if not chosen:
+        raise InputError(f"--match {' or '.join(texts)}: in no model's name and in no family's.")
+    return chosen
+
+
+def describe(outcome: Outcome) -> str:
+    """The outcome in a line."""
+    name, answer = visible(outcome.entry.name), outcome.answer
+    if answer is None:
+        return f"{name}: failed: {visible(outcome.error)}"
+    lost = f"{answer.unargmaxable:,} of {answer.verified:,} classes can never be predicted"
+    left = f", {answer.undecided:,} undecided" if answer.undecided else ""
+    cost = "known already" if answer.was_known else f"{answer.cost.seconds:.1f} s"
+    return f"{name}: {lost}{left} ({cost})"
+
+
+def closing(entries: Sequence[Entry], outcomes: Sequence[Outcome]) -> list[str]:
+    """What is left to say at the end: failures once more, with the traceback of errors of ours."""
+    failed = [outcome for outcome in outcomes if outcome.answer is None]
+    lines = ["", f"{len(outcomes) - len(failed):,} of {len(entries):,} models verified."]
+    if failed:
+        lines.append(f"{len(failed):,} failed:")
+    for outcome in failed:
+        lines.append(f"  {visible(outcome.entry.name)}: {visible(outcome.error)}")
+        if outcome.details:
+            lines += [outcome.details.rstrip(), "  This is a bug; please report it with the lines above."]
+    if len(outcomes) < len(entries):
+        lines.append("Interrupted: the same command goes on where it was.")
+    return lines
+
+
+def as_record(outcome: Outcome) -> dict[str, Any]:
+    """The object that --json prints for a model."""
+    entry, answer = outcome.entry, outcome.answer
+    record: dict[str, Any] = {
+        "name": entry.name,
+        "family": entry.request.family,
+        "task": entry.request.task,
+        "origin": entry.source,
+        "cites": entry.cites,
+        "inferred": entry.is_inferred,
+    }
+    if answer is None:
+        return record | {"error": outcome.error}
+    return record | {
+        "run": answer.run_id,
+        "known": answer.was_known,
+        "classes": answer.facts.classes,
+        "features": answer.facts.features,
+        "bias": answer.facts.bias,
+        "domain": str(answer.domain),
+        "verified": answer.verified,
+        "unargmaxable": answer.unargmaxable,
+        "tied": answer.tied,
+        "undecided": answer.undecided,
+        "complete": answer.is_complete,
+        "seconds": round(answer.cost.seconds, 3),
+        "solves": answer.cost.solves,
+        "unargmaxable_labels": answer.labels,
+    }
+
+
+def machine(workers: int | None) -> str:
+    """On what the times were measured, in words that don't tell which machine it was."""
+    cores = os.cpu_count() or 1
+    processes = "" if workers is None else f", {workers} {'process' if workers == 1 else 'processes'}"
+    return f"a machine with {cores} {'core' if cores == 1 else 'cores'}{processes}"

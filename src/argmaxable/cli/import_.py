@@ -1,0 +1,64 @@
+"""argmaxable import: published verdicts, to set beside ours."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from argmaxable.cli import options
+from argmaxable.cli.kept import opened
+from argmaxable.domain import parse_domain
+from argmaxable.labels import visible
+from argmaxable.published import published_models
+from argmaxable.report.kept import as_record
+
+
+def import_(
+    path: Annotated[Path, typer.Argument(metavar="FILE.csv", help="Table with a row for each verdict.")],
+    name: Annotated[str | None, typer.Option(help="The model, where the table names none.")] = None,
+    origin: Annotated[str | None, typer.Option(help="Who published it (default: the file's name).")] = None,
+    family: Annotated[str | None, typer.Option(help="Family, where the table has none.")] = None,
+    task: Annotated[str | None, typer.Option(help="Task, where the table has none.")] = None,
+    domain: Annotated[
+        str, typer.Option(help="What the verdicts are about: everywhere, box:R, box:LO:HI or ball:R.")
+    ] = "box:100",
+    db: options.Database = None,
+    as_json: options.Json = False,
+) -> None:
+    """Keep verdicts that others published, as claims without evidence, to compare with.
+
+    The table has the columns model, class or label, status, and perhaps more (docs/runs.md); what
+    `export --format csv` writes is one. The original tool's results.csv is read too, with models.csv and
+    experiments.csv beside it.
+
+    \b
+    Examples:
+      argmaxable import published.csv --origin "Grivas et al. 2022"
+      argmaxable import results.csv.gz --family opus
+
+    \b
+    Exit codes: 0 imported, 2 bad input.
+    """
+    over = parse_domain(domain)
+    imported = []
+    with opened(db) as store:
+        for model, verdicts in published_models(path, name=name):
+            run_id = store.add_published(
+                model.name,
+                origin=path.name if origin is None else origin,
+                family=model.family or family or "",
+                task=model.task or task or "",
+                rows=verdicts,
+                domain=over,
+                features=model.features,
+                bias=bool(model.bias),
+            )
+            imported.append(store.run(run_id))
+    if as_json:
+        typer.echo(json.dumps({"imported": [as_record(run) for run in imported]}))
+        return
+    for run in imported:
+        typer.echo(f"run {run.run_id}: {visible(run.facts.name)}, {run.counts.wanted:,} verdicts over {over}")

@@ -1,0 +1,134 @@
+"""argmaxable ranking: whether some input makes a model rank its classes so, with proof."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from typing import Annotated, Any
+
+import typer
+
+from argmaxable.audit import Request, proven_domain
+from argmaxable.cli import options
+from argmaxable.domain import parse_domain
+from argmaxable.head import Head
+from argmaxable.labels import visible
+from argmaxable.load import find_head, read_head
+from argmaxable.theory.notation import Chain, join, parse_chain
+from argmaxable.theory.order_check import OrderCertificate
+from argmaxable.theory.rankings import Feasibility, RankingVerdict, is_feasible
+
+_EXIT_CODES = {Feasibility.FEASIBLE: 0, Feasibility.INFEASIBLE: 1, Feasibility.UNDECIDED: 3}
+# Pairs of a proof shown as text; --json has all of them.
+_MOST_PAIRS = 20
+
+
+def ranking(
+    model: options.Model,
+    orders: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="ORDER",
+            help='Labels or class numbers, the highest first: "cat > dog > the"; end with "> rest" to put '
+            "every other class below. Several orders have to hold at once.",
+        ),
+    ],
+    domain: Annotated[
+        str,
+        typer.Option(
+            help="Inputs of the head to consider: everywhere, box:R, box:LO:HI, ball:R, or auto: the "
+            "tightest that the file itself proves."
+        ),
+    ] = Request.domain,
+    as_json: options.Json = False,
+    tensor: options.Tensor = None,
+    bias_tensor: options.BiasTensor = None,
+    transpose: options.Transpose = False,
+    labels: options.LabelFile = None,
+    revision: options.Revision = None,
+    subfolder: options.Subfolder = None,
+    cache_dir: options.CacheDir = None,
+) -> None:
+    """Tell whether some input makes MODEL rank its classes so, strictly, and prove it.
+
+    \b
+    Examples:
+      argmaxable ranking model.onnx "cat > dog > the"
+      argmaxable ranking model.onnx "cat > dog > rest" --domain auto
+      argmaxable ranking model.onnx "cat > dog" "the > dog"
+      argmaxable ranking model.onnx '#17 > 4 > ">="'
+
+    \b
+    A label that holds ">" stands in double quotes (doubled inside). A number is a class; where it is a label
+    too, write #7 for the class or "7" for the label, and likewise #rest or "rest".
+
+    \b
+    Exit codes: 0 feasible, 1 infeasible, 2 bad input, 3 undecided.
+    """
+    given = None if domain == "auto" else parse_domain(domain)
+    finding = find_head(
+        model, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose, labels=labels,
+        revision=revision, subfolder=subfolder, cache_dir=cache_dir,
+    )  # fmt: skip
+    feature_domain = proven_domain(finding) if given is None else given
+    head = read_head(finding, model)
+    chains = [parse_chain(text, head) for text in orders]
+    verdict = is_feasible(head, join(chains, head.classes), feature_domain)
+    if as_json:
+        typer.echo(json.dumps(_record(head, chains, verdict)))
+    else:
+        typer.echo("\n".join(_lines(head, chains, verdict)))
+    raise typer.Exit(_EXIT_CODES[verdict.status])
+
+
+def _lines(head: Head, chains: list[Chain], verdict: RankingVerdict) -> list[str]:
+    """What was asked, the answer, and what proves it."""
+    size = f"{head.classes:,} classes × {head.features:,} features"
+    bias = "with bias" if head.bias is not None else "no bias"
+    lines = [
+        f"{head.name}: {size}, {bias}; domain: {verdict.domain}",
+        *(each.text(head) for each in chains),
+        "",
+    ]
+    if verdict.status is Feasibility.FEASIBLE:
+        at_least = f", each class above the next by at least {verdict.margin:.3g} there"
+        return [*lines, f"Feasible: some input ranks the classes so{at_least} (--json prints it)."]
+    if verdict.certificate is None:
+        return [*lines, f"Undecided: {verdict.reason}."]
+    return [*lines, "Infeasible: no input ranks the classes so.", *_conflict(head, verdict.certificate)]
+
+
+def _conflict(head: Head, certificate: OrderCertificate) -> list[str]:
+    pairs, total = certificate.pairs.tolist(), sum(certificate.weights)
+    shares = [float(Fraction(weight, total)) for weight in certificate.weights]
+    ordered = sorted(zip(shares, pairs, strict=True), reverse=True)
+    shown = [
+        f"  {visible(head.label(above))} > {visible(head.label(below))}  (weight {share:.3g})"
+        for share, (above, below) in ordered[:_MOST_PAIRS]
+    ]
+    rest = len(pairs) - _MOST_PAIRS
+    more = [f"  … and {rest:,} more pairs (--json prints them)"] if rest > 0 else []
+    return ["Weighted, these gaps never add up to more than 0, so they can't all be positive:", *shown, *more]
+
+
+def _record(head: Head, chains: list[Chain], verdict: RankingVerdict) -> dict[str, Any]:
+    """The object that --json prints. Weights are hexadecimal: they may be longer than JSON's readers bear."""
+    certificate = verdict.certificate
+    return {
+        "model": head.name,
+        "classes": head.classes,
+        "features": head.features,
+        "bias": head.bias is not None,
+        "domain": verdict.domain.as_record(),
+        "order": [each.text(head) for each in chains],
+        "chains": [{"classes": list(each.classes), "above_rest": each.has_rest} for each in chains],
+        "status": verdict.status.value,
+        "margin": verdict.margin if verdict.point is not None and math.isfinite(verdict.margin) else None,
+        "witness": None if verdict.point is None else verdict.point.tolist(),
+        "certificate": None if certificate is None else [
+            {"above": above, "below": below, "weight": hex(weight)}
+            for (above, below), weight in zip(certificate.pairs.tolist(), certificate.weights, strict=True)
+        ],
+        "reason": verdict.reason,
+    }  # fmt: skip

@@ -1,0 +1,139 @@
+"""argmaxable runs: the kept runs, newest first; also deletes them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.cells import cell_len
+
+from argmaxable.cli import options
+from argmaxable.cli.kept import find_run, opened
+from argmaxable.errors import InputError
+from argmaxable.labels import visible
+from argmaxable.report.kept import as_record, local_time
+from argmaxable.store import RunSummary, State
+
+if TYPE_CHECKING:
+    from argmaxable.store import Store
+
+_HEADINGS = ("run", "model", "domain", "state", "classes", "never", "undecided", "seconds", "started")
+_NUMBERS = ("run", "classes", "never", "undecided", "seconds")
+
+
+def runs(
+    chosen: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="RUN", help="Run numbers, or model names for their newest runs."),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Models with this in their name.")] = None,
+    state: Annotated[State | None, typer.Option(help="Runs that got so far.")] = None,
+    task: Annotated[str | None, typer.Option(help="Models of this task.")] = None,
+    family: Annotated[str | None, typer.Option(help="Models of this family.")] = None,
+    limit: Annotated[int | None, typer.Option(help="The newest so many.")] = None,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete the runs named, after asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
+    db: options.Database = None,
+    as_json: options.Json = False,
+) -> None:
+    """List kept runs, newest first, or delete some.
+
+    \b
+    Examples:
+      argmaxable runs
+      argmaxable runs --name opus-mt --state interrupted
+      argmaxable runs --delete 3 4
+
+    \b
+    Exit codes: 0 done, 2 bad input.
+    """
+    if chosen and (name or state or task or family or limit):
+        raise InputError("runs can be named or filtered, not both: leave out RUN or the filters.")
+    if limit is not None and limit < 1:
+        raise InputError(f"--limit counts runs and can't be {limit}.")
+    if delete and not chosen:
+        raise InputError("which runs to delete? Name them: argmaxable runs --delete RUN...")
+    with opened(db) as store:
+        if chosen:
+            found = list({run.run_id: run for run in (find_run(store, named) for named in chosen)}.values())
+        else:
+            found = store.runs(name=name, state=state, task=task, family=family, limit=limit)
+        if delete and not _may_delete(found, is_sure=yes):
+            typer.echo("Nothing was deleted.")
+        elif delete:
+            _delete(store, found, as_json=as_json)
+        elif as_json:
+            typer.echo(json.dumps({"runs": [as_record(run) for run in found]}))
+        elif found:
+            typer.echo("\n".join(listing(found, width=_terminal_width())))
+        else:
+            typer.echo(f"No runs in {store.where}{' match' if name or state or task or family else ' yet'}.")
+
+
+def _may_delete(found: Sequence[RunSummary], *, is_sure: bool) -> bool:
+    """Whether the user is sure. Nobody can be asked through a pipe."""
+    if is_sure:
+        return True
+    if not sys.stdin.isatty():
+        raise InputError("deleting asks first, and there is nobody to ask. Pass --yes.")
+    typer.echo("\n".join(listing(found, width=_terminal_width())))
+    try:
+        return typer.confirm(f"Delete {_counted(len(found))} with all verdicts and proofs?")
+    except typer.Abort:
+        raise typer.Exit(3) from None
+
+
+def _delete(store: Store, found: Sequence[RunSummary], *, as_json: bool) -> None:
+    deleted = store.delete([run.run_id for run in found])
+    if as_json:
+        typer.echo(json.dumps({"deleted": deleted}))
+    else:
+        typer.echo(f"Deleted {_counted(deleted)}.")
+
+
+def _counted(number: int) -> str:
+    return f"{number:,} {'run' if number == 1 else 'runs'}"
+
+
+def listing(found: Sequence[RunSummary], *, width: int | None) -> list[str]:
+    """A line for each run below a heading; two lines each where that is wider than the terminal."""
+    cells = [_HEADINGS, *map(_cells, found)]
+    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    lines = ["  ".join(map(_padded, row, widths, _HEADINGS)).rstrip() for row in cells]
+    if width is None or max(map(cell_len, lines)) <= width:
+        return lines
+    return [line for run in found for line in _stacked(*_cells(run))]
+
+
+def _padded(cell: str, width: int, heading: str) -> str:
+    blank = " " * (width - cell_len(cell))
+    return blank + cell if heading in _NUMBERS else cell + blank
+
+
+def _stacked(run: str, model: str, domain: str, state: str, *counts: str) -> tuple[str, str]:
+    classes, never, undecided, seconds, started = counts
+    told = f"{classes} classes, {never} never, {undecided} undecided, {seconds} s, {started}"
+    return f"{run}  {model}", f"{' ' * len(run)}  {domain}, {state}; {told}"
+
+
+def _cells(run: RunSummary) -> tuple[str, ...]:
+    counts = run.counts
+    return (
+        str(run.run_id),
+        visible(run.facts.name),
+        str(run.domain),
+        run.state.value,
+        f"{counts.wanted:,}",
+        f"{counts.unargmaxable:,}",
+        f"{counts.undecided + counts.open:,}",
+        f"{run.cost.seconds:,.1f}",
+        local_time(run.started),
+    )
+
+
+def _terminal_width() -> int | None:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

@@ -1,0 +1,300 @@
+"""SoftmaxHead: one output layer for all of the papers' heads.
+
+    P(c | h) = Σ_k π_k(h) softmax(f(W g_k(h) + b))_c
+
+K mixture components times an increasing function f of the logits. With K = 1 g is h itself, otherwise
+g_k = tanh(U_k h) and π = softmax(V h). Everything stays in log space.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, Self, final
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from argmaxable.errors import InputError
+from argmaxable.layers.loss import Inputs, Task, chunked_loss
+from argmaxable.layers.plif import PLIF
+from argmaxable.layers.pointwise import Transform, computing_dtype
+from argmaxable.layers.transforms import Identity, MonotonicNetwork, SigSoftmax
+
+# Logits held at a time where the caller needs one row of them after the other: 64 MB in float32.
+_CHUNK_LOGITS = 1 << 24
+_REDUCTIONS = ("mean", "sum", "none")
+
+# Each row: the papers' name of a setting, its number of components, and its transform. Sizes are the papers'.
+NAMED: dict[str, tuple[int, Callable[[], Transform]]] = {
+    "linear": (1, Identity),
+    "sigsoftmax": (1, SigSoftmax),
+    "lms": (1, MonotonicNetwork),
+    "lms-plif": (1, lambda: PLIF(100_000)),
+    "mos": (15, Identity),
+    "mos-plif": (15, lambda: PLIF(1_000_000)),
+}
+TRANSFORMS: dict[str, type[Transform]] = {
+    kind.__name__: kind for kind in (Identity, SigSoftmax, MonotonicNetwork, PLIF)
+}
+
+
+@final
+class SoftmaxHead(nn.Module):
+    """From features (…, features) to distributions over classes; a `torch.nn.Linear` with K = 1 and f = identity.
+
+    Under autocast, and with parameters in half precision, it computes in float32.
+    """
+
+    def __init__(
+        self,
+        features: int,
+        classes: int,
+        mixtures: int = 1,
+        transform: Transform | None = None,
+        bias: bool = True,
+        tie_to: nn.Module | None = None,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        """`tie_to` is a module (an `nn.Embedding`) whose weight becomes this head's; with mixtures > 1 its rows
+        may have another length than `features`. Raises InputError."""
+        super().__init__()
+        for name, size in (("features", features), ("classes", classes), ("mixtures", mixtures)):
+            if size < 1:
+                raise InputError(f"a head needs {name} of at least 1, found {size}.")
+        self.features, self.classes, self.mixtures = features, classes, mixtures
+        place: dict[str, Any] = {"device": device, "dtype": dtype}
+        self.weight = nn.Parameter(torch.empty(classes, features, **place))
+        self.bias = nn.Parameter(torch.zeros(classes, **place)) if bias else None
+        nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5))  # as nn.Linear starts
+        if tie_to is not None:
+            self.weight = _shared_weight(tie_to, classes, features if mixtures == 1 else None)
+        width = self.weight.shape[1]
+        self.latent = nn.Linear(features, mixtures * width, **place) if mixtures > 1 else None
+        self.prior = nn.Linear(features, mixtures, bias=False, **place) if mixtures > 1 else None
+        self.transform = Identity() if transform is None else transform.to(device=device, dtype=dtype)
+        # Called with (h, targets) at each loss; see argmaxable.layers.monitor.
+        self.loss_hooks: list[Callable[[Tensor, Tensor], None]] = []
+
+    @classmethod
+    def from_name(cls, name: str, features: int, classes: int, **settings: Any) -> Self:
+        """A setting by the papers' name: linear, sigsoftmax, lms, lms-plif, mos or mos-plif.
+
+        `settings` go to the constructor; `mixtures` and `transform` given there replace the papers' sizes.
+        """
+        if name not in NAMED:
+            raise InputError(f"no head is called '{name}': choose one of {', '.join(NAMED)}.")
+        mixtures, transform = NAMED[name]
+        if "transform" not in settings:
+            settings["transform"] = transform()
+        return cls(features, classes, **{"mixtures": mixtures, **settings})
+
+    def settings(self) -> dict[str, Any]:
+        """What `from_settings` needs to build this head anew (not its weights), as plain JSON values."""
+        kind = type(self.transform).__name__
+        if TRANSFORMS.get(kind) is not type(self.transform):
+            raise InputError(f"{kind} is not one of the transforms that can be built by name.")
+        return {
+            "features": self.features,
+            "classes": self.classes,
+            "mixtures": self.mixtures,
+            "bias": self.bias is not None,
+            "transform": {"kind": kind, **self.transform.settings()},
+        }
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any], **place: Any) -> Self:
+        """Inverse of `settings`, with fresh weights; `place` may give tie_to, device and dtype."""
+        arguments = dict(settings)
+        transform = dict(arguments.pop("transform"))
+        kind = transform.pop("kind")
+        if kind not in TRANSFORMS:
+            raise InputError(f"no transform is called '{kind}': choose one of {', '.join(TRANSFORMS)}.")
+        return cls(**arguments, transform=TRANSFORMS[kind](**transform), **place)
+
+    def extra_repr(self) -> str:
+        return (
+            f"features={self.features}, classes={self.classes}, mixtures={self.mixtures}, "
+            f"bias={self.bias is not None}"
+        )
+
+    def forward(self, h: Tensor) -> Tensor:
+        """Logits (…, classes): f(Wh + b) as it is with one component, log-probabilities with several.
+
+        Both give the same distribution to whatever applies a softmax.
+        """
+        self._require_features(h)
+        if self.mixtures == 1:
+            logits: Tensor = self.transform(self._linear_logits(h))
+            return logits
+        return self.log_prob(h)
+
+    def log_prob(self, h: Tensor) -> Tensor:
+        """Log-probabilities (…, classes)."""
+        self._require_features(h)
+        if self.mixtures == 1:
+            return self(h).log_softmax(-1)  # type: ignore[no-any-return]
+        if torch.compiler.is_compiling():
+            return self._mixture_log_prob(h)
+        # A chunk's tokens × K × classes are computed again in backward instead of being kept.
+        parts = [checkpoint(self._mixture_log_prob, part, use_reentrant=False) for part in self._chunks(h)]
+        return torch.cat(parts).view(*h.shape[:-1], self.classes)
+
+    def component_logits(self, h: Tensor) -> Tensor:
+        """W g_k(h) + b of every component, before the transform (…, mixtures, classes)."""
+        if self.latent is None:
+            return self._linear_logits(h)[..., None, :]
+        self._require_features(h)
+        with torch.autocast(h.device.type, enabled=False):
+            latent = _linear(self.latent, h, computing_dtype(h, self.weight))
+        return self._linear_logits(torch.tanh(latent).unflatten(-1, (self.mixtures, -1)))
+
+    def _linear_logits(self, components: Tensor) -> Tensor:
+        with torch.autocast(components.device.type, enabled=False):
+            return _linear(self, components, computing_dtype(components, self.weight))
+
+    def combine(self, h: Tensor, logits: Tensor) -> Tensor:
+        """What `forward` makes of component logits (…, mixtures, classes)."""
+        values: Tensor = self.transform(logits)
+        if self.prior is None:
+            return values[..., 0, :]
+        with torch.autocast(h.device.type, enabled=False):
+            log_prior = _linear(self.prior, h, logits.dtype).log_softmax(-1)
+            return (values.log_softmax(-1) + log_prior[..., None]).logsumexp(-2)
+
+    def _mixture_log_prob(self, h: Tensor) -> Tensor:
+        return self.combine(h, self.component_logits(h))
+
+    def loss(
+        self,
+        h: Tensor,
+        targets: Tensor,
+        *,
+        ignore_index: int = -100,
+        label_smoothing: float = 0.0,
+        reduction: str = "mean",
+    ) -> Tensor:
+        """Cross-entropy, as `torch.nn.functional.cross_entropy` of the logits, in little memory.
+
+        h is (…, features), targets (…) of integers. "mean" is over the tokens not ignored, and 0 when there
+        are none; "none" returns one loss a token. Raises InputError on targets that are no classes.
+        """
+        self._require_features(h)
+        if targets.shape != h.shape[:-1] or targets.is_floating_point():
+            raise InputError(
+                f"targets must be integers of shape {tuple(h.shape[:-1])}, one for each feature vector; found "
+                f"{targets.dtype} of shape {tuple(targets.shape)}."
+            )
+        if reduction not in _REDUCTIONS:
+            raise InputError(f"no reduction is called '{reduction}': choose one of {', '.join(_REDUCTIONS)}.")
+        if not 0 <= label_smoothing <= 1:
+            raise InputError(f"label smoothing lies between 0 and 1, found {label_smoothing}.")
+        for hook in self.loss_hooks:
+            hook(h, targets)
+        tokens, kept = self._kept(targets.reshape(-1).long(), ignore_index)
+        task = Task(
+            self.transform, self.mixtures, kept, tokens, label_smoothing, reduction, torch.is_grad_enabled()
+        )
+        loss = chunked_loss(task, self._inputs(h.reshape(-1, self.features)))
+        return loss.view(targets.shape) if reduction == "none" else loss
+
+    def _kept(self, targets: Tensor, ignore_index: int) -> tuple[Tensor | None, Tensor]:
+        """Which tokens count (None: all), and their targets."""
+        counts = targets != ignore_index
+        tokens = None if bool(counts.all()) else counts.nonzero()[:, 0]
+        kept = targets if tokens is None else targets[tokens]
+        if len(kept) and (int(kept.min()) < 0 or int(kept.max()) >= self.classes):
+            stray = int(kept.min()) if int(kept.min()) < 0 else int(kept.max())
+            raise InputError(
+                f"target {stray} is no class: the head has classes 0 to {self.classes - 1}, and "
+                f"{ignore_index} is what marks a token to ignore (ignore_index)."
+            )
+        return tokens, kept
+
+    def _inputs(self, hidden: Tensor) -> Inputs:
+        if self.latent is None or self.prior is None:
+            return Inputs(hidden, self.weight, self.bias, None, None, None)
+        return Inputs(hidden, self.weight, self.bias, self.latent.weight, self.latent.bias, self.prior.weight)
+
+    @torch.no_grad()
+    def argmax(self, h: Tensor) -> Tensor:
+        """The most probable class of each feature vector (…).
+
+        With one component, the argmax of the linear logits: the transform increases, so nothing else matters.
+        """
+        return self._each(h, lambda part: self._scores(part).argmax(-1))
+
+    @torch.no_grad()
+    def top_k(self, h: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """Log-probabilities and ids (…, k) of the k most probable classes, best first."""
+        if not 1 <= k <= self.classes:
+            raise InputError(f"k lies between 1 and the number of classes, {self.classes}; found {k}.")
+        parts = [self._best(part, k) for part in self._chunks(h)]
+        shape = (*h.shape[:-1], k)
+        return torch.cat([part[0] for part in parts]).view(shape), torch.cat(
+            [part[1] for part in parts]
+        ).view(shape)
+
+    def _best(self, h: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        ids = self._scores(h).topk(k).indices
+        return self.log_prob(h).gather(-1, ids), ids
+
+    @torch.no_grad()
+    def sample(
+        self,
+        h: Tensor,
+        *,
+        samples: int | None = None,
+        temperature: float = 1.0,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Classes drawn from the distribution: (…), or (…, samples) when a number of samples is given."""
+        if samples is not None and samples < 1:
+            raise InputError(f"the number of samples must be at least 1, found {samples}.")
+        if not temperature > 0:
+            raise InputError(
+                f"the temperature must be above 0, found {temperature}; use argmax instead of 0."
+            )
+
+        def draw(part: Tensor) -> Tensor:
+            probabilities = (self.log_prob(part) / temperature).softmax(-1)
+            return torch.multinomial(probabilities, samples or 1, replacement=True, generator=generator)
+
+        drawn = torch.cat([draw(part) for part in self._chunks(h)])
+        return drawn.view(*h.shape[:-1], *(() if samples is None else (samples,)))
+
+    def _scores(self, h: Tensor) -> Tensor:
+        """What ranks the classes."""
+        return self._linear_logits(h) if self.mixtures == 1 else self.log_prob(h)
+
+    def _each(self, h: Tensor, work: Callable[[Tensor], Tensor]) -> Tensor:
+        return torch.cat([work(part) for part in self._chunks(h)]).view(h.shape[:-1])
+
+    def _chunks(self, h: Tensor) -> Iterator[Tensor]:
+        """Tokens, few enough at a time for all their logits to be held."""
+        self._require_features(h)
+        return iter(
+            h.reshape(-1, self.features).split(max(1, _CHUNK_LOGITS // (self.classes * self.mixtures)))
+        )
+
+    def _require_features(self, h: Tensor) -> None:
+        if h.ndim == 0 or h.shape[-1] != self.features:
+            raise InputError(f"expected vectors of {self.features} features, found shape {tuple(h.shape)}.")
+
+
+def _linear(layer: nn.Linear | SoftmaxHead, x: Tensor, dtype: torch.dtype) -> Tensor:
+    bias = None if layer.bias is None else layer.bias.to(dtype)
+    return nn.functional.linear(x.to(dtype), layer.weight.to(dtype), bias)
+
+
+def _shared_weight(module: nn.Module, classes: int, width: int | None) -> nn.Parameter:
+    weight = getattr(module, "weight", None)
+    if not isinstance(weight, nn.Parameter):
+        raise InputError(f"{type(module).__name__} has no weight to tie the head to; pass an nn.Embedding.")
+    if weight.ndim != 2 or len(weight) != classes or width not in (None, weight.shape[1]):
+        expected = f"{classes} × {'any number' if width is None else width}"
+        raise InputError(f"can't tie to a weight of shape {tuple(weight.shape)}; expected {expected}.")
+    return weight

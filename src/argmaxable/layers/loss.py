@@ -1,0 +1,263 @@
+"""Cross-entropy of a softmax head in little memory: −log Σ_k π_k softmax(f(W g_k + b))_target.
+
+Tokens are taken in chunks. A chunk's logits are computed once, turned into their own gradient in place, and
+multiplied out at once, so that no second round of products is needed and nothing of the size tokens × classes is
+ever held. Where the weight of each token's loss is known only in backward (reduction "none"), or backward runs
+a second time, the chunks are computed again there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from argmaxable.layers.objective import mixture_loss, smoothed_mixture_loss, softmax_loss
+from argmaxable.layers.pointwise import BLOCK_LOGITS, Transform, Workspace, computing_dtype
+
+# Logits of a chunk: 6.4 MB in float32. Larger chunks make the products hardly faster.
+_CHUNK_LOGITS = 1_600_000
+# Rows of a chunk at least: below, reading and writing the gradient of W for each chunk shows.
+_CHUNK_ROWS = 96
+
+
+class Inputs(NamedTuple):
+    """All that the loss is a differentiable function of; None where the head has no such part."""
+
+    hidden: Tensor  # tokens × features
+    weight: Tensor  # classes × width
+    bias: Tensor | None  # classes
+    latent: Tensor | None  # (mixtures · width) × features
+    latent_bias: Tensor | None  # mixtures · width
+    prior: Tensor | None  # mixtures × features
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is asked of the inputs: `targets` has a class for each of the kept `tokens` (None: all)."""
+
+    transform: Transform
+    mixtures: int
+    targets: Tensor
+    tokens: Tensor | None
+    smoothing: float
+    reduction: str
+    is_training: bool
+
+
+@torch.compiler.disable
+def chunked_loss(task: Task, inputs: Inputs) -> Tensor:
+    """The loss: a number, or with reduction "none" one for each token (0 for those not kept)."""
+    loss: Tensor = _ChunkedLoss.apply(task, *inputs, *task.transform.tables())  # type: ignore[no-untyped-call]
+    return loss
+
+
+class _ChunkedLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, task: Task, *tensors: Tensor | None) -> Tensor:
+        ctx.task = task
+        ctx.save_for_backward(*tensors)
+        now = task.is_training and task.reduction != "none" and any(ctx.needs_input_grad)
+        work = _Pass(task, tensors, ctx.needs_input_grad[1:] if now else ())
+        losses = work.run(_token_weights(task, work.dtype))
+        ctx.gradients = work.gradients() if now else None
+        return work.spread(losses) if task.reduction == "none" else losses.sum()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
+        gradients, ctx.gradients = ctx.gradients, None  # given away: whoever adds them up may keep them
+        if gradients is None:
+            return None, *_gradients_again(ctx, scale)
+        if scale != 1:
+            for gradient in gradients:
+                if gradient is not None:
+                    gradient.mul_(scale)
+        return None, *gradients
+
+
+def _gradients_again(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
+    task: Task = ctx.task
+    work = _Pass(task, ctx.saved_tensors, ctx.needs_input_grad[1:])
+    if task.reduction == "none":
+        weights = scale if task.tokens is None else scale[task.tokens]
+    else:
+        weights = _token_weights(task, work.dtype) * scale
+    work.run(weights.to(work.dtype))
+    return work.gradients()
+
+
+def _token_weights(task: Task, dtype: torch.dtype) -> Tensor:
+    """What each kept token's loss counts; no tokens make a loss of 0."""
+    count = len(task.targets)
+    weight = 1 / max(count, 1) if task.reduction == "mean" else 1.0
+    return torch.full((count,), weight, dtype=dtype, device=task.targets.device)
+
+
+@dataclass
+class _Sums:
+    """Gradients added up over chunks, each in the computing precision; None where not wanted."""
+
+    hidden: Tensor | None = None
+    weight: Tensor | None = None
+    bias: Tensor | None = None
+    latent: Tensor | None = None
+    latent_bias: Tensor | None = None
+    prior: Tensor | None = None
+
+
+@dataclass
+class _Chunk:
+    """Some tokens (n of them) on their way through the head."""
+
+    hidden: Tensor  # n × features
+    targets: Tensor  # n
+    weights: Tensor  # n
+    components: Tensor  # (n · mixtures) × width
+    log_prior: Tensor | None  # n × mixtures
+    shares: Tensor | None = None  # n × mixtures: what each component has in the loss (see objective.py)
+
+
+class _Pass:
+    """One walk over all chunks, with or without gradients."""
+
+    def __init__(self, task: Task, tensors: tuple[Tensor | None, ...], wanted: tuple[bool, ...]) -> None:
+        parts = len(Inputs._fields)
+        self.task = task
+        self.original = Inputs(*tensors[:parts])  # type: ignore[arg-type]
+        self.dtype = computing_dtype(self.original.hidden, self.original.weight)
+        self.inputs = Inputs(*(None if each is None else each.to(self.dtype) for each in self.original))  # type: ignore[arg-type]
+        self.table_dtypes = [table.dtype for table in tensors[parts:] if table is not None]
+        tables = tuple(table.to(self.dtype) for table in tensors[parts:] if table is not None)
+        self.with_gradients = bool(wanted)
+        self.kernel = task.transform.kernel(tables, learn=any(wanted[parts:]))
+        self.work = Workspace()
+        self.sums = _Sums()
+        for name, part, is_wanted in zip(Inputs._fields, self.inputs, wanted[:parts], strict=False):
+            if is_wanted and part is not None:
+                setattr(self.sums, name, torch.zeros_like(part))
+        classes = self.inputs.weight.shape[0]
+        rows = max(_CHUNK_ROWS, _CHUNK_LOGITS // classes)
+        self.chunk_tokens = max(1, rows // task.mixtures)
+        # Cache matters to processors only; elsewhere a chunk is one block.
+        logits = BLOCK_LOGITS if self.inputs.weight.is_cpu else rows * classes
+        self.block_tokens = max(1, logits // (classes * task.mixtures))
+
+    def run(self, weights: Tensor) -> Tensor:
+        """The weighted loss of each kept token; gathers the gradients if they are wanted."""
+        losses = torch.empty_like(weights)
+        with torch.autocast(weights.device.type, enabled=False):
+            for part in _slices(len(weights), self.chunk_tokens):
+                chunk = self._components(part, weights[part])
+                logits = self._logits(chunk.components)
+                losses[part] = self._turn_into_gradient(logits, chunk)
+                if self.with_gradients:
+                    self._pull_back(logits, chunk, part)
+        return losses.mul_(weights)
+
+    def _components(self, part: slice, weights: Tensor) -> _Chunk:
+        tokens, inputs = self.task.tokens, self.inputs
+        hidden = inputs.hidden[part] if tokens is None else inputs.hidden[tokens[part]]
+        targets = self.task.targets[part]
+        if inputs.latent is None or inputs.prior is None:
+            return _Chunk(hidden, targets, weights, hidden, None)
+        latent = _affine(hidden, inputs.latent, inputs.latent_bias).tanh_()
+        log_prior = (hidden @ inputs.prior.T).log_softmax(1)
+        components = latent.view(-1, inputs.weight.shape[1])
+        return _Chunk(hidden, targets, weights, components, log_prior, torch.empty_like(log_prior))
+
+    def _logits(self, components: Tensor) -> Tensor:
+        like = components[:, :1].expand(-1, self.inputs.weight.shape[0])
+        return _affine(components, self.inputs.weight, self.inputs.bias, out=self.work.take("logits", like))
+
+    def _turn_into_gradient(self, logits: Tensor, chunk: _Chunk) -> Tensor:
+        """The loss of each token; the logits become their own weighted gradient, if that is wanted."""
+        losses = []
+        for part in _slices(len(chunk.targets), self.block_tokens):
+            z = logits[part.start * self.task.mixtures : part.stop * self.task.mixtures]
+            values = self.kernel.values(z)
+            losses.append(self._block_loss(values, chunk, part))
+            if self.with_gradients:
+                self.kernel.pull_back(z, values, z)
+        return torch.cat(losses)
+
+    def _block_loss(self, values: Tensor, chunk: _Chunk, part: slice) -> Tensor:
+        targets, smoothing = chunk.targets[part], self.task.smoothing
+        weights = chunk.weights[part] if self.with_gradients else None
+        if chunk.log_prior is None or chunk.shares is None:
+            return softmax_loss(values, targets, weights, smoothing)
+        log_prior = chunk.log_prior[part]
+        if smoothing:
+            loss, shares = smoothed_mixture_loss(values, targets, weights, log_prior, smoothing, self.work)
+        else:
+            loss, shares = mixture_loss(values, targets, weights, log_prior)
+        if shares is not None:
+            chunk.shares[part] = shares
+        return loss
+
+    def _pull_back(self, gradient: Tensor, chunk: _Chunk, part: slice) -> None:
+        """From the logits' gradient to those of everything in front of them."""
+        sums, inputs = self.sums, self.inputs
+        if sums.weight is not None:
+            sums.weight.addmm_(gradient.T, chunk.components)
+        if sums.bias is not None:
+            sums.bias.add_(gradient.sum(0))
+        if inputs.latent is None:
+            if sums.hidden is not None:
+                self._put(sums.hidden, part, gradient @ inputs.weight)
+            return
+        by_component = gradient @ inputs.weight
+        # tanh′ = 1 − tanh², formed in place.
+        by_latent = by_component.addcmul_(by_component * chunk.components, chunk.components, value=-1)
+        self._pull_back_mixture(by_latent.view(len(chunk.targets), -1), chunk, part)
+
+    def _pull_back_mixture(self, by_latent: Tensor, chunk: _Chunk, part: slice) -> None:
+        sums, inputs = self.sums, self.inputs
+        assert inputs.latent is not None and inputs.prior is not None
+        assert chunk.log_prior is not None and chunk.shares is not None
+        by_prior = chunk.log_prior.exp().mul_(chunk.weights[:, None]).sub_(chunk.shares)
+        if sums.latent is not None:
+            sums.latent.addmm_(by_latent.T, chunk.hidden)
+        if sums.latent_bias is not None:
+            sums.latent_bias.add_(by_latent.sum(0))
+        if sums.prior is not None:
+            sums.prior.addmm_(by_prior.T, chunk.hidden)
+        if sums.hidden is not None:
+            self._put(sums.hidden, part, (by_latent @ inputs.latent).addmm_(by_prior, inputs.prior))
+
+    def _put(self, whole: Tensor, part: slice, rows: Tensor) -> None:
+        whole[part if self.task.tokens is None else self.task.tokens[part]] = rows
+
+    def spread(self, losses: Tensor) -> Tensor:
+        """The losses of kept tokens among all tokens."""
+        if self.task.tokens is None:
+            return losses
+        return losses.new_zeros(len(self.inputs.hidden)).index_copy_(0, self.task.tokens, losses)
+
+    def gradients(self) -> tuple[Tensor | None, ...]:
+        """Of the inputs and the tables, in their own precisions; the buffers go first."""
+        self.work.clear()
+        self.kernel.work.clear()
+        parts = (getattr(self.sums, name) for name in Inputs._fields)
+        cast = [
+            None if gradient is None or part is None else gradient.to(part.dtype)
+            for gradient, part in zip(parts, self.original, strict=True)
+        ]
+        tables: list[Tensor | None] = [None] * len(self.table_dtypes)
+        if self.kernel.sums:
+            tables = [
+                total.to(dtype) for total, dtype in zip(self.kernel.sums, self.table_dtypes, strict=True)
+            ]
+        return *cast, *tables
+
+
+def _affine(x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor | None = None) -> Tensor:
+    return torch.mm(x, weight.T, out=out) if bias is None else torch.addmm(bias, x, weight.T, out=out)
+
+
+def _slices(length: int, size: int) -> Iterator[slice]:
+    return (slice(start, min(start + size, length)) for start in range(0, length, size))

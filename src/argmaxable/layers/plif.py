@@ -1,0 +1,195 @@
+"""PLIF: a piecewise linear increasing function with up to millions of learned slopes (Ganea et al. 2019).
+
+[−bound, bound] is cut into equal bins, each with its own positive slope; the end slopes go on beyond the
+bound, so that f is a bijection. With u = (z + bound)/width, i the bin of z and t = u − i,
+
+    f(z) = z + c_i + e_i t,      e_i = width · (slope_i − 1),      c_{i+1} = c_i + e_i:
+
+two look-ups forward. While every slope is 1, c = e = 0 and f(z) is z to the last bit. Backward, the gradients of
+c and e are two histograms, and a reversed prefix sum turns them into those of the slopes. Past the bound t leaves
+[0, 1] and both formulas stay right as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, final
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from argmaxable.errors import InputError
+from argmaxable.layers.pointwise import Kernel, Transform
+
+_LOG_2 = math.log(2)
+# Bins whose prefix sums are formed at a time, in float64: a few hundred kB, whatever the number of bins.
+_BLOCK_BINS = 1 << 15
+
+
+@final
+class PLIF(Transform):
+    """Piecewise linear with `bins` slopes on [−bound, bound]; starts out as the identity.
+
+    The slope of a bin is log₂(1 + 2^v): the softplus that is 1 at v = 0, so that the parameter `raw` starts
+    at 0 and weight decay pulls towards the identity. Use a larger learning rate for it than for weights
+    (published follow-up code: 0.02). f(−bound) is kept fixed, which a softmax can't see.
+    """
+
+    start: Tensor
+
+    def __init__(self, bins: int = 100_000, bound: float = 20.0) -> None:
+        super().__init__()
+        if bins < 1:
+            raise InputError(f"a PLIF needs at least one bin, found {bins}.")
+        if not (math.isfinite(bound) and bound > 0):
+            raise InputError(f"the bound of a PLIF is a finite number above 0, found {bound}.")
+        self.bins, self.bound = bins, float(bound)
+        self.raw = nn.Parameter(torch.zeros(bins))
+        self.register_buffer("start", torch.tensor(-self.bound, dtype=torch.float64))
+
+    @classmethod
+    def from_function(cls, function: Callable[[Tensor], Tensor], *, bins: int, bound: float) -> PLIF:
+        """The PLIF that agrees with an increasing function at all knots (Theorem 7), up to rounding of `raw`.
+
+        Raises InputError when the function does not increase from each knot to the next.
+        """
+        plif = cls(bins, bound)
+        values = function(plif.knots())
+        rises = values.diff()
+        if not bool((rises > 0).all()):
+            first = int((~(rises > 0)).nonzero()[0])
+            raise InputError(f"the function does not increase from knot {first} to knot {first + 1}.")
+        with torch.no_grad():
+            plif.raw.copy_(_raw_of(rises / plif.width))
+            plif.start.copy_(values[0])
+        return plif
+
+    @property
+    def width(self) -> float:
+        """Of a bin."""
+        return 2 * self.bound / self.bins
+
+    def knots(self) -> Tensor:
+        """The bins' ends, bins + 1 of them, in float64."""
+        ends = torch.arange(self.bins + 1, dtype=torch.float64, device=self.raw.device)
+        return ends * self.width - self.bound
+
+    def bin_slopes(self) -> Tensor:
+        """The slope in each bin, in float64."""
+        return torch.logaddexp2(self.raw.new_zeros((), dtype=torch.float64), self.raw.double())
+
+    def settings(self) -> dict[str, Any]:
+        return {"bins": self.bins, "bound": self.bound}
+
+    def tables(self) -> tuple[Tensor, ...]:
+        """c and e of the module's formula, one entry a bin."""
+        dtype = torch.float64 if self.raw.dtype == torch.float64 else torch.float32
+        first = self.start.double() + self.bound
+        if torch.compiler.is_compiling():
+            rises = (self.bin_slopes() - 1) * self.width
+            return (first + rises.cumsum(0) - rises).to(dtype), rises.to(dtype)
+        tables: tuple[Tensor, ...] = _Tables.apply(self.raw, first, self.width, dtype)  # type: ignore[no-untyped-call]
+        return tables
+
+    def formula(self, z: Tensor) -> Tensor:
+        offsets, rises = self.tables()
+        u = z * (1 / self.width) + self.bound / self.width
+        floor = _bin_floor(u.detach(), self.bins)
+        index = floor.long()
+        return z + offsets[index] + rises[index] * (u - floor)
+
+    def slopes(self, z: Tensor) -> Tensor:
+        u = z.detach() * (1 / self.width) + self.bound / self.width
+        return self.bin_slopes()[_bin_floor(u, self.bins).long()].to(z.dtype)
+
+    def inverse(self, y: Tensor) -> Tensor:
+        """Through the tables in double precision; differentiable."""
+        slopes, left = self.bin_slopes(), self.knots()[:-1]
+        rises = slopes * self.width
+        values = self.start.double() + rises.cumsum(0) - rises  # f at the left end of each bin
+        index = torch.searchsorted(values[1:].contiguous(), y.detach().double().contiguous(), right=True)
+        return (left[index] + (y.double() - values[index]) / slopes[index]).to(y.dtype)
+
+    def kernel(self, tables: tuple[Tensor, ...], *, learn: bool) -> Kernel:
+        return _PLIFKernel(tables, learn=learn, width=self.width, bound=self.bound)
+
+
+class _PLIFKernel(Kernel):
+    def __init__(self, tables: tuple[Tensor, ...], *, learn: bool, width: float, bound: float) -> None:
+        super().__init__(tables, learn=learn)
+        self.per_unit = 1 / width
+        self.first = tables[0].new_tensor(bound / width)  # the place of 0
+
+    def values(self, z: Tensor) -> Tensor:
+        offsets, rises = self.tables
+        u = torch.add(self.first, z, alpha=self.per_unit, out=self.work.take("place", z))
+        floor = _bin_floor(u, len(offsets), out=self.work.take("rise", z))
+        index = self.work.take("bin", z, torch.int64).copy_(floor)
+        place = u.sub_(floor)
+        # index_select is the only one of torch's look-ups that is quick on processors.
+        rise = torch.index_select(rises, 0, index.view(-1), out=floor.view(-1)).view_as(z)
+        values = self.work.take("values", z)
+        torch.index_select(offsets, 0, index.view(-1), out=values.view(-1))
+        return values.add_(z).addcmul_(rise, place)
+
+    def pull_back(self, z: Tensor, gradient: Tensor, out: Tensor) -> None:
+        if self.sums:
+            self._gather(gradient)
+        # slope = 1 + rise / width
+        torch.addcmul(gradient, gradient, self.work.take("rise", z), value=self.per_unit, out=out)
+
+    def _gather(self, gradient: Tensor) -> None:
+        """Add the gradient to both histograms, one logit after the other: the same sums at every run."""
+        index = self.work.take("bin", gradient, torch.int64).view(-1)
+        place = self.work.take("place", gradient)
+        exact = self.work.take("exact", gradient, torch.float64)
+        self.sums[0].scatter_add_(0, index, exact.copy_(gradient).view(-1))
+        self.sums[1].scatter_add_(0, index, exact.copy_(place.mul_(gradient)).view(-1))
+
+
+class _Tables(torch.autograd.Function):
+    """Slopes to tables by a prefix sum in float64, block by block; backward the reversed sum."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, raw: Tensor, first: Tensor, width: float, dtype: torch.dtype
+    ) -> tuple[Tensor, Tensor]:
+        ctx.save_for_backward(raw)
+        ctx.width = width
+        offsets, rises = (torch.empty_like(raw, dtype=dtype) for _ in range(2))
+        zero, reached = raw.new_zeros((), dtype=torch.float64), first
+        for start in range(0, len(raw), _BLOCK_BINS):
+            block = slice(start, start + _BLOCK_BINS)
+            rise = (torch.logaddexp2(zero, raw[block].double()) - 1) * width
+            ends = rise.cumsum(0).add_(reached)
+            rises[block], offsets[block] = rise, ends - rise
+            reached = ends[-1]
+        return offsets, rises
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, by_offset: Tensor, by_rise: Tensor) -> tuple[Tensor | None, ...]:
+        (raw,) = ctx.saved_tensors
+        gradient = torch.empty_like(raw)
+        later = raw.new_zeros((), dtype=torch.float64)  # what the offsets of all later bins receive
+        for start in reversed(range(0, len(raw), _BLOCK_BINS)):
+            block = slice(start, start + _BLOCK_BINS)
+            offsets = by_offset[block].double()
+            total = offsets.sum() + later
+            rise = total - offsets.cumsum(0) + by_rise[block]
+            gradient[block] = rise * ctx.width * torch.sigmoid(raw[block].double() * _LOG_2)
+            later = total
+        return gradient, None, None, None
+
+
+def _bin_floor(u: Tensor, bins: int, out: Tensor | None = None) -> Tensor:
+    """The bin of u as a float; the first for NaN, which then travels on in u itself."""
+    inside = torch.nan_to_num(torch.clamp(u, 0, bins - 1, out=out), nan=0.0, out=out)
+    return torch.floor(inside, out=out)
+
+
+def _raw_of(slopes: Tensor) -> Tensor:
+    """v with log₂(1 + 2^v) = slope."""
+    return slopes + torch.log2(-torch.expm1(-slopes * _LOG_2))

@@ -1,0 +1,298 @@
+"""Linear layers that can't lose a class, each over the domain it states (Grivas et al. 2022, appendix D).
+
+Equal norms: no bias, all rows on a sphere, so every distinct row is a vertex of the hull; needs 0 in the interior
+of the domain. Voronoi: b = −‖w‖²/2 makes s_i(x) = ‖x‖²/2 − ‖x − w_i‖²/2, so class c wins at x = w_c; needs the
+rows in the domain. Behind a norm x = γ∘z + β neither holds of w, but both hold of what z sees of it,
+v = Π(γ∘w) (Π removes the mean, for LayerNorm), once the bias takes w·β off.
+
+All this is so in exact arithmetic, for rows that differ by more than their rounding; `argmaxable.verify` proves
+the stored numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import parametrize
+
+from argmaxable.domain import Ball, Box, Domain, Everywhere, LayerNorm, RMSNorm
+from argmaxable.errors import InputError
+
+# Rows meant to lie inside a ball stay inside it by this, more than rounding can add.
+_INSIDE = 1 - 1e-6
+
+
+class Prevention(nn.Module, ABC):
+    """Turns free rows into rows no class of which can be lost, in `torch.nn.utils.parametrize`'s manner."""
+
+    needs: str  # what the guarantee asks of the features
+
+    def __init__(self, features: int, behind: nn.Module | None) -> None:
+        super().__init__()
+        if behind is not None:
+            _require_norm(behind, features)
+        self.features = features
+        # In a tuple, so that the norm's parameters stay its own and aren't listed here again.
+        self._behind = () if behind is None else (behind,)
+
+    @property
+    def behind(self) -> nn.LayerNorm | nn.RMSNorm | None:
+        """The norm whose output the layer receives."""
+        return self._behind[0] if self._behind else None  # type: ignore[return-value]
+
+    @abstractmethod
+    def forward(self, raw: Tensor) -> Tensor:
+        """The rows used, from the free ones (classes × features)."""
+
+    @abstractmethod
+    def bias_of(self, rows: Tensor) -> Tensor | None:
+        """The bias that goes with the rows."""
+
+    @abstractmethod
+    def domain_of(self, rows: Tensor) -> Domain:
+        """A domain over which every class with a row of its own is argmaxable."""
+
+    @abstractmethod
+    def holds_over(self, rows: Tensor, domain: Domain) -> bool:
+        """Whether the guarantee covers this domain. False means only that nothing is promised."""
+
+    def right_inverse(self, rows: Tensor) -> Tensor:
+        """Any rows may be assigned: they are what `forward` starts from."""
+        return rows
+
+    def seen(self, rows: Tensor) -> Tensor:
+        """v = Π(γ∘w), the rows as the normalised vector z sees them; without a norm the rows themselves."""
+        if self.behind is None:
+            return rows
+        if self.behind.weight is not None:
+            rows = rows * self.behind.weight
+        return rows - rows.mean(1, keepdim=True) if isinstance(self.behind, nn.LayerNorm) else rows
+
+    def shift(self) -> Tensor | None:
+        """β of the norm."""
+        return self.behind.bias if isinstance(self.behind, nn.LayerNorm) else None
+
+    def norm_domain(self) -> Domain | None:
+        """What the norm can put out, with the gain and shift it has now."""
+        if self.behind is None:
+            return None
+        gain = 1.0 if self.behind.weight is None else _array(self.behind.weight)
+        if isinstance(self.behind, nn.RMSNorm):
+            return RMSNorm(gain)
+        return LayerNorm(gain, 0.0 if self.behind.bias is None else _array(self.behind.bias))
+
+
+@final
+class EqualNorms(Prevention):
+    """Rows of one norm, and no bias but the one that takes off the shift of a LayerNorm."""
+
+    needs = "0 in the interior of the domain; behind a norm, the output of that norm"
+
+    def __init__(self, features: int, *, radius: float, behind: nn.Module | None = None) -> None:
+        super().__init__(features, behind)
+        if not (math.isfinite(radius) and radius > 0):
+            raise InputError(f"the rows' norm is a finite number above 0, found {radius}.")
+        self.radius = radius
+
+    def forward(self, raw: Tensor) -> Tensor:
+        return raw * (self.radius / _norms(self.seen(raw)))
+
+    def bias_of(self, rows: Tensor) -> Tensor | None:
+        shift = self.shift()
+        return None if shift is None else -(rows @ shift)
+
+    def domain_of(self, rows: Tensor) -> Domain:
+        # Without a bias, all domains with 0 in their interior give the same verdicts.
+        return self.norm_domain() or Everywhere()
+
+    def holds_over(self, rows: Tensor, domain: Domain) -> bool:
+        if self.behind is not None:
+            return domain == self.norm_domain()
+        if isinstance(domain, Box):
+            return bool((domain.lo < 0).all() and (domain.hi > 0).all())
+        if isinstance(domain, RMSNorm):
+            gain, shift = domain.gains(self.features), domain.shifts(self.features)
+            return bool((gain != 0).all() and ((shift / gain) ** 2).sum() < _INSIDE * self.features)
+        return isinstance(domain, Everywhere | Ball)
+
+
+@final
+class Voronoi(Prevention):
+    """Rows within a radius, and the bias −‖v‖²/2 (minus w·β), so that each class wins at its own row."""
+
+    needs = "the rows in the domain; behind a norm, the output of that norm"
+
+    def __init__(self, features: int, *, radius: float | None = None, behind: nn.Module | None = None) -> None:
+        super().__init__(features, behind)
+        if radius is not None and not (math.isfinite(radius) and radius > 0):
+            raise InputError(f"the radius the rows stay within is a finite number above 0, found {radius}.")
+        if behind is not None:  # z lies in the ball of radius √features
+            radius = min(radius or math.inf, math.sqrt(features))
+        self.radius = radius
+
+    def forward(self, raw: Tensor) -> Tensor:
+        if self.radius is None:
+            return raw
+        return raw * (_INSIDE * self.radius / _norms(self.seen(raw))).clamp(max=1.0)
+
+    def bias_of(self, rows: Tensor) -> Tensor:
+        bias = -self.seen(rows).square().sum(1) / 2
+        shift = self.shift()
+        return bias if shift is None else bias - rows @ shift
+
+    def domain_of(self, rows: Tensor) -> Domain:
+        longest = float(_norms(rows.detach().double()).max()) / _INSIDE
+        return self.norm_domain() or Ball(longest if self.radius is None else self.radius)
+
+    def holds_over(self, rows: Tensor, domain: Domain) -> bool:
+        if self.behind is not None:
+            return domain == self.norm_domain()
+        exact = _array(rows)
+        if isinstance(domain, Box):
+            return bool((exact >= domain.lo).all() and (exact <= domain.hi).all())
+        if isinstance(domain, Ball):
+            return bool((exact**2).sum(1).max() <= _INSIDE * domain.radius**2)
+        return isinstance(domain, Everywhere)
+
+
+# ---------------------------------------------------------------------- layers
+
+
+def make_spherical(
+    layer: nn.Linear, *, radius: float | None = None, behind: nn.Module | None = None
+) -> nn.Linear:
+    """Give the layer rows of equal norm (default: their mean norm now) in place; its bias goes.
+
+    `behind` is the nn.LayerNorm or nn.RMSNorm in front of the layer. Returns the layer.
+    """
+    prevention = EqualNorms(layer.in_features, radius=radius or 1.0, behind=behind)
+    if radius is None:
+        prevention.radius = float(_norms(prevention.seen(layer.weight.detach())).mean())
+    return _prevent(layer, prevention)
+
+
+def make_voronoi(
+    layer: nn.Linear, *, radius: float | None = None, behind: nn.Module | None = None
+) -> nn.Linear:
+    """Give the layer the bias −‖w‖²/2 in place of its own, and rows within `radius` (behind a norm √features).
+
+    `behind` is the nn.LayerNorm or nn.RMSNorm in front of the layer. Returns the layer.
+    """
+    return _prevent(layer, Voronoi(layer.in_features, radius=radius, behind=behind))
+
+
+def prevention_of(layer: nn.Module) -> Prevention:
+    """How a layer prevents losing classes; raises InputError when it doesn't."""
+    if parametrize.is_parametrized(layer, "weight"):
+        for step in layer.parametrizations.weight:  # type: ignore[union-attr]
+            if isinstance(step, Prevention):
+                return step
+    raise InputError(
+        f"{type(layer).__name__} has no rows of a special kind. Build a SphericalLinear or VoronoiLinear, or call "
+        "make_spherical or make_voronoi on an nn.Linear."
+    )
+
+
+class _Guarded(nn.Linear):
+    """What both layers say about themselves."""
+
+    @property
+    def domain(self) -> Domain:
+        """A domain over which every class with a row of its own is argmaxable, as the weights are now."""
+        return prevention_of(self).domain_of(self.weight.detach())
+
+    def guarantees(self, domain: Domain) -> bool:
+        """Whether the layer promises that over this domain too."""
+        return prevention_of(self).holds_over(self.weight.detach(), domain)
+
+
+@final
+class SphericalLinear(_Guarded):
+    """An nn.Linear without bias whose rows have equal norms."""
+
+    def __init__(
+        self,
+        features: int,
+        classes: int,
+        *,
+        radius: float = 1.0,
+        behind: nn.Module | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(features, classes, bias=False, device=device, dtype=dtype)
+        make_spherical(self, radius=radius, behind=behind)
+
+
+@final
+class VoronoiLinear(_Guarded):
+    """An nn.Linear whose bias is −‖w‖²/2: the nearest row wins."""
+
+    def __init__(
+        self,
+        features: int,
+        classes: int,
+        *,
+        radius: float | None = None,
+        behind: nn.Module | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(features, classes, bias=False, device=device, dtype=dtype)
+        make_voronoi(self, radius=radius, behind=behind)
+
+
+class _BiasOfRows(nn.Module):
+    """The bias as a function of the layer's weight; what is stored under its name is not used."""
+
+    def __init__(self, layer: nn.Linear) -> None:
+        super().__init__()
+        self._layer = (layer,)  # not a submodule: the layer already contains this one
+
+    def forward(self, stored: Tensor) -> Tensor:
+        layer = self._layer[0]
+        bias = prevention_of(layer).bias_of(layer.weight)
+        assert bias is not None
+        return bias
+
+    def right_inverse(self, bias: Tensor) -> Tensor:
+        """An assigned bias has no effect: the rows decide."""
+        return torch.zeros_like(bias)
+
+
+def _prevent(layer: nn.Linear, prevention: Prevention) -> nn.Linear:
+    if parametrize.is_parametrized(layer):
+        raise InputError(f"{type(layer).__name__} is parametrized already; remove that first.")
+    parametrize.register_parametrization(layer, "weight", prevention)
+    del layer.bias
+    if prevention.bias_of(layer.weight) is None:
+        layer.register_parameter("bias", None)
+    else:
+        # A buffer: the layer has a bias, but none to learn.
+        layer.register_buffer("bias", layer.weight.new_zeros(layer.out_features))
+        parametrize.register_parametrization(layer, "bias", _BiasOfRows(layer))
+    return layer
+
+
+def _require_norm(norm: nn.Module, features: int) -> None:
+    if not isinstance(norm, nn.LayerNorm | nn.RMSNorm):
+        raise InputError(
+            f"`behind` is the nn.LayerNorm or nn.RMSNorm in front of the layer, found {type(norm).__name__}, whose "
+            "gain may be stored in another way."
+        )
+    if tuple(norm.normalized_shape) != (features,):
+        raise InputError(f"the norm is over shape {tuple(norm.normalized_shape)}, the layer has {features} features.")
+
+
+def _norms(rows: Tensor) -> Tensor:
+    # A row of zeros has no direction; it stays zero instead of becoming NaN.
+    return rows.norm(dim=1, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
+
+
+def _array(tensor: Tensor) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return tensor.detach().double().cpu().numpy()

