@@ -156,14 +156,12 @@ class _Basis:
         return solution[len(self.free), 0], x
 
     def violated(self, t: Any, x: list[Any], *, first: bool) -> tuple[str, int, int] | None:
-        """The constraint broken most at (x, t), or the first broken one; None when there is none."""
+        """The constraint broken most at (x, t), or the first broken one; None when there is none.
+
+        First in the order by which `pivot` breaks its ties, rows before bounds: otherwise Bland's rule
+        would be none, and could cycle.
+        """
         worst, found = flint.fmpq(0), None
-        for j in self.free:
-            for side, excess in ((1, x[j] - self.problem.hi[j]), (-1, self.problem.lo[j] - x[j])):
-                if excess > worst:
-                    worst, found = excess, ("bound", j, side)
-                    if first:
-                        return found
         active = set(self.rows)
         for i, row in enumerate(self.problem.rows):
             if i in active:
@@ -173,6 +171,12 @@ class _Basis:
                 worst, found = excess, ("row", i, 0)
                 if first:
                     return found
+        for j in sorted(self.free):
+            for side, excess in ((1, x[j] - self.problem.hi[j]), (-1, self.problem.lo[j] - x[j])):
+                if excess > worst:
+                    worst, found = excess, ("bound", j, side)
+                    if first:
+                        return found
         return found
 
     def multipliers(self) -> list[Any]:
