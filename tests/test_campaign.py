@@ -233,6 +233,16 @@ def test_a_campaign_goes_on_past_an_error_of_ours(survey: Path, monkeypatch: pyt
     assert "Traceback" in found[0].details
 
 
+def test_examples_come_from_all_over_the_vocabulary(tmp_path: Path, write: Write) -> None:
+    inside = np.linspace(-0.9, 0.9, 300)[:, None] * np.ones(2)
+    names = np.array([str(number) for number in range(304)])
+    (tmp_path / "inside.npz").write_bytes(npz(np.concatenate([SQUARE[:4], inside]), labels=names))
+    (only,) = outcomes(write(listing("file = 'inside.npz'")))
+    assert only.answer is not None
+    assert only.answer.unargmaxable == 300
+    assert [int(label) for label in only.answer.labels] == list(range(4, 304, 5))
+
+
 @pytest.mark.parametrize("error", [StoreError("gone"), EvidenceError("wrong")])
 def test_what_would_befall_every_model_ends_a_campaign(
     error: Exception, survey: Path, monkeypatch: pytest.MonkeyPatch

@@ -224,7 +224,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
     assert shell.wait(timeout=60) == 0
 
 
-def test_exports_say_nothing_about_the_machine(command: Command, tmp_path: Path) -> None:
+def test_exports_have_no_path_in_them(command: Command, tmp_path: Path) -> None:
     np.savez(tmp_path / "model.npz", W=CORNERS)
     keep(tmp_path / "runs.db", am.load_head(str(tmp_path / "model.npz")))
     for form in ("jsonl", "csv", "parquet"):

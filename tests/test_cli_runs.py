@@ -244,17 +244,10 @@ def test_a_running_run_shows_its_progress(command: Command, tmp_path: Path) -> N
     assert "being worked on" in ran.err
 
 
-def test_commands_over_runs_say_nothing_about_the_machine(command: Command, db: Path) -> None:
-    for arguments in (
-        ["runs", "--json"],
-        ["show", "1", "--json"],
-        ["show", "1"],
-        ["compare", "1", "2", "--json"],
-    ):
-        out = command(*arguments, "--db", db).out
+def test_commands_over_runs_print_no_path(command: Command, db: Path) -> None:
+    for arguments in ("runs --json", "show 1 --json", "show 1", "compare 1 2 --json", "table"):
+        out = command(*arguments.split(), "--db", db).out
         assert str(db.parent) not in out
-        assert os.uname().nodename not in out or len(os.uname().nodename) < 4
-    json.loads(command("show", "1", "--json", "--db", db).out)
 
 
 def test_a_head_without_labels_shows_class_numbers(command: Command, tmp_path: Path) -> None:

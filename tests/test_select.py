@@ -107,6 +107,10 @@ def test_words_are_chosen_by_the_script_of_all_their_letters(script: str, expect
     assert [LABELS[number] for number in classes_in_script(LABELS, script)] == expected
 
 
+def test_tokens_that_are_declared_special_are_no_words() -> None:
+    assert classes_in_script(["de_DE", "the", "en"], "latin", {0, 2}) == [1]
+
+
 def test_a_script_nobody_knows_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InputError, match=r"'latn' is not known; expected one of arabic, .*, yi\."):
         classes_in_script(LABELS, "latn")
@@ -114,6 +118,7 @@ def test_a_script_nobody_knows_is_refused_with_the_known_ones() -> None:
 
 SPECIAL = ["<s>", "</s>", "<unk>", "<pad>", "<PAD>", "<blank>", "<mask>", "[CLS]", "[MASK]", "[unused12]"]
 SPECIAL += ["<|endoftext|>", "<|im_start|>", "<｜begin▁of▁sentence｜>", "<extra_id_0>", " <extra_id_0>"]
+SPECIAL += ["eng_Latn", "zho_Hant", "kas_Arab"]
 SPECIAL += ["<unused3>", "<start_of_turn>", "<fim_prefix>", ">>fra<<", "__en__", "[gMASK]", "madeupword0001"]
 
 
@@ -132,6 +137,8 @@ def test_marks_of_the_model_are_special(label: str) -> None:
         "<String>",
         "<h1>",
         "__init__",
+        "foo_Test",
+        "eng_latn",
         "[ab]",
         "[i]",
         "[a]",
@@ -158,6 +165,7 @@ def test_rows_without_a_token_are_padding() -> None:
 def test_special_classes_and_padding_are_given_by_number() -> None:
     labels = ["<s>", "a", "<unk>", "b", "<padding 0>"]
     assert special_classes(labels) == [0, 2]
+    assert special_classes(labels, frozenset({1})) == [0, 1, 2]
     assert padding_classes(labels) == [4]
 
 

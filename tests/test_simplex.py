@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 
 from argmaxable.prove.simplex import ExactProblem, solve_exactly
 
-# Bland's rule with one order for the constraint that comes in and another for the one that leaves cycles here.
+# Bland's rule cycles here when constraints come in by one order and leave by another.
 ROWS = [
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], [-2, 0, -4, -2, 4, -4, 0, 0, 0, -1, 0],
     [0, 0, 0, 0, 0, 0, 4, 0, 1, 0, -2], [0, 0, 0, 0, 0, 0, 0, -1, -4, 4, 0],

@@ -103,7 +103,7 @@ def audit(
     work = _Work(
         head=head,
         domain=proven_domain(finding) if given is None else given,
-        only=chosen_classes(head, request),
+        only=chosen_classes(head, request, finding.special),
         settings=settings_of(request.method, request.patience, workers, request.seed, time_limit, ray),
     )
     wanted_classes(head, work.domain, work.only, work.settings)  # complain before a run is begun
@@ -182,8 +182,11 @@ def proven_domain(finding: Finding) -> Domain:
     return finding.inputs.domain
 
 
-def chosen_classes(head: Head, request: Request) -> list[int] | None:
-    """The classes that all the user's wishes leave; None for all of them."""
+def chosen_classes(head: Head, request: Request, special: frozenset[int]) -> list[int] | None:
+    """The classes that all the user's wishes leave; None for all of them.
+
+    `special` are those that the model's files declare to be.
+    """
     listed = None if request.only is None else list(request.only)
     if not (request.tokens or request.script or request.skip_special or request.skip_padding):
         return listed
@@ -195,9 +198,9 @@ def chosen_classes(head: Head, request: Request) -> list[int] | None:
     if request.tokens:
         left &= set(classes_named(head.labels, request.tokens))
     if request.script:
-        left &= set(classes_in_script(head.labels, request.script))
+        left &= set(classes_in_script(head.labels, request.script, special))
     if request.skip_special:
-        left -= set(special_classes(head.labels))
+        left -= set(special_classes(head.labels, special))
     if request.skip_padding:
         left -= set(padding_classes(head.labels))
     if not left:

@@ -6,9 +6,12 @@ LayerNorm also removes z's mean. Witnesses are stored as z, so that membership s
 
 from __future__ import annotations
 
+import json
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -17,6 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from argmaxable.errors import DomainError
 
 Vector = NDArray[np.float64]
+
+_FILE_FORMAT = "argmaxable domain 1"
 
 
 class Domain(ABC):
@@ -176,8 +181,10 @@ NormSolid = RMSNorm | LayerNorm
 
 
 def parse_domain(text: str) -> Domain:
-    """The domain a user wrote: everywhere, box:100, box:LO:HI or ball:R."""
+    """The domain a user wrote: everywhere, box:100, box:LO:HI, ball:R, or file:PATH for one that a file has."""
     kind, *numbers = text.strip().split(":")
+    if kind == "file":
+        return read_domain(text.strip().removeprefix("file:"))
     try:
         values = [float(number) for number in numbers]
     except ValueError:
@@ -193,11 +200,30 @@ def parse_domain(text: str) -> Domain:
     if kind == "ball" and len(values) == 1:
         return Ball(values[0])
     raise DomainError(
-        f"'{text}' is no domain. Write everywhere, box:100 (±100), box:0:inf (lo:hi) or ball:10."
+        f"'{text}' is no domain. Write everywhere, box:100 (±100), box:0:inf (lo:hi), ball:10 or file:PATH."
     )
 
 
-def domain_from_record(record: dict[str, Any]) -> Domain:
+def write_domain(path: str | Path, domain: Domain, about: Mapping[str, Any] | None = None) -> None:
+    """Write a domain file: JSON with the domain's record, and whatever else is worth knowing about it."""
+    content = {"format": _FILE_FORMAT, "domain": domain.as_record(), "about": dict(about or {})}
+    Path(path).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def read_domain(path: str | Path) -> Domain:
+    """The domain of a file that `write_domain` wrote. Raises DomainError on anything else."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DomainError(f"domain file {path} can't be read ({error.strerror or error}).") from error
+    except (ValueError, RecursionError) as error:
+        raise DomainError(f"domain file {path} is no JSON ({error}).") from error
+    if not isinstance(content, dict) or content.get("format") != _FILE_FORMAT:
+        raise DomainError(f'{path} is no domain file: its "format" should be "{_FILE_FORMAT}".')
+    return domain_from_record(content.get("domain"))
+
+
+def domain_from_record(record: Any) -> Domain:
     """Inverse of `Domain.as_record`; raises DomainError on anything else."""
     try:
         kind = record["kind"]

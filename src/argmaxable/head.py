@@ -67,19 +67,19 @@ class Head:
 
     @staticmethod
     def from_module(module: Any, labels: Sequence[object] | None = None, *, name: str | None = None) -> Head:
-        """The head in an output layer of PyTorch: `torch.nn.Linear`, any of argmaxable.layers with one component,
-        or anything else with a `weight` and perhaps a `bias`.
+        """The head in an output layer of PyTorch: `torch.nn.Linear`, any of argmaxable.layers with one
+        component, or anything else with a `weight` and perhaps a `bias`.
 
-        A transform of the logits increases, so verdicts are those of the linear part. The head shares the memory
-        of parameters: train on, and it changes. Raises HeadError, also for mixtures of softmaxes.
+        A transform of the logits increases, so verdicts are those of the linear part. The head shares the
+        memory of parameters: train on, and it changes. Raises HeadError, also for mixtures of softmaxes.
         """
         weight, bias = getattr(module, "weight", None), getattr(module, "bias", None)
         kind = type(module).__name__
         mixtures = getattr(module, "mixtures", 1)
         if mixtures != 1:
             raise HeadError(
-                f"{kind} mixes {mixtures} softmaxes. Linear verdicts do not apply to it: a class that no single "
-                "component can put first may be first in the mixture, and the other way round."
+                f"{kind} mixes {mixtures} softmaxes. Linear verdicts do not apply to it: its argmax need not "
+                "be that of any component, and each component sees features of its own."
             )
         if weight is None:
             raise HeadError(f"{kind} has no weight. Pass the output layer itself, e.g. model.lm_head.")

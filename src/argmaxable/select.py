@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 
 from argmaxable.errors import InputError
@@ -43,7 +43,9 @@ _SPECIAL = re.compile(
     | <(?i:/?(?:s|unk|pad|blank|blk|mask|bos|eos|sos|cls|sep|go|eod|eop|eot|sop|null|eps|space))>
     | <[A-Za-z]+(?:_[A-Za-z0-9]+)+> | <(?:unused|special|reserved)[0-9]+>
     | \[ (?:[A-Z]{2,}[0-9]* | gMASK | sMASK | unused[0-9]+) \]   # [CLS], [unused1]
-    | >>[A-Za-z_]+<< | __[a-z]{2,3}__                            # languages: Marian, M2M-100
+    | >>[A-Za-z_]+<< | __[a-z]{2,3}__                            # languages: Marian, M2M-100, NLLB
+    | [a-z]{3}_(?:Arab|Armn|Beng|Cyrl|Deva|Ethi|Geor|Grek|Gujr|Guru|Hang|Hans|Hant|Hebr|Jpan|Khmr|Knda|Laoo
+        |Latn|Mlym|Mymr|Olck|Orya|Sinh|Taml|Telu|Tfng|Thai|Tibt)
     | madeupword[0-9]{4}                                         # fairseq's padding
     """,
     re.VERBOSE,
@@ -58,15 +60,16 @@ def is_padding(label: str) -> bool:
 def is_special(label: str) -> bool:
     """Whether the label is a mark of the model rather than text: <s>, [CLS], <|endoftext|>, <unk>, …
 
-    Judged by its form. Byte tokens (<0x0A>) are text in the making and not special; padding is neither.
+    Judged by its form, for want of a declaration. Byte tokens (<0x0A>) are text in the making and not
+    special; padding is neither.
     """
     token = label.strip(" ")  # SentencePiece models may write "▁<extra_id_0>"
     return not is_padding(token) and not _BYTE.fullmatch(token) and _SPECIAL.fullmatch(token) is not None
 
 
-def special_classes(labels: Sequence[str]) -> list[int]:
-    """The classes whose labels are special, in order."""
-    return [number for number, label in enumerate(labels) if is_special(label)]
+def special_classes(labels: Sequence[str], declared: Collection[int] = frozenset()) -> list[int]:
+    """The classes that the model's files declare special, and others whose labels look it, in order."""
+    return [number for number, label in enumerate(labels) if number in declared or is_special(label)]
 
 
 def padding_classes(labels: Sequence[str]) -> list[int]:
@@ -74,16 +77,23 @@ def padding_classes(labels: Sequence[str]) -> list[int]:
     return [number for number, label in enumerate(labels) if is_padding(label)]
 
 
-def classes_in_script(labels: Sequence[str], script: str) -> list[int]:
+def classes_in_script(
+    labels: Sequence[str], script: str, declared: Collection[int] = frozenset()
+) -> list[int]:
     """The classes whose labels are words in a script: at least one letter, and every letter of that script.
 
-    Digits, punctuation and marks shared by scripts don't count, special tokens and padding are no words.
+    Digits, punctuation and marks shared by scripts don't count; special tokens, `declared` or by their looks,
+    and padding are no words.
     Raises InputError for a script that is not in SCRIPTS.
     """
     wanted = script.lower()
     if wanted not in SCRIPTS:
         raise InputError(f"script {script!r} is not known; expected one of {', '.join(sorted(SCRIPTS))}.")
-    return [number for number, label in enumerate(labels) if scripts_of(label) == {wanted}]
+    return [
+        number
+        for number, label in enumerate(labels)
+        if number not in declared and scripts_of(label) == {wanted}
+    ]
 
 
 def scripts_of(label: str) -> set[str]:

@@ -121,10 +121,20 @@ def test_features_are_described_as_the_mean_of_input_vectors(tmp_path: Path) -> 
     assert inputs.domain is None
 
 
-def test_one_vs_all_is_read_with_a_note(tmp_path: Path) -> None:
-    finding = find(replace(MODEL, loss=ONE_VS_ALL).save(tmp_path / "model.bin"), ReadOptions())
-    assert finding.classes == 4
-    assert any("sigmoid" in note for note in finding.notes)
+@pytest.mark.parametrize(("loss", "name"), [(ONE_VS_ALL, "one-vs-all"), (NEGATIVE_SAMPLING, "negative")])
+def test_losses_with_a_sigmoid_for_each_label_are_read_with_a_note(
+    tmp_path: Path, loss: int, name: str
+) -> None:
+    finding = find(replace(MODEL, loss=loss).save(tmp_path / "model.bin"), ReadOptions())
+    assert isinstance(MODEL.output, Dense)
+    assert finding.head("m").weight.tolist() == MODEL.output.values.tolist()
+    (note,) = finding.notes
+    assert note.startswith(name)
+    assert "a sigmoid of its logit" in note
+
+
+def test_softmax_needs_no_note(tmp_path: Path) -> None:
+    assert find(MODEL.save(tmp_path / "model.bin"), ReadOptions()).notes == ()
 
 
 @pytest.mark.parametrize("tensor", [None, "output"])
@@ -132,13 +142,6 @@ def test_hierarchical_softmax_is_always_refused(tmp_path: Path, tensor: str | No
     path = replace(MODEL, loss=HIERARCHICAL).save(tmp_path / "model.bin")
     with pytest.raises(LoadError, match=r"hierarchical softmax.*binary tree.*-loss softmax"):
         load_head(path, tensor=tensor)
-
-
-def test_negative_sampling_is_refused_unless_named(tmp_path: Path) -> None:
-    path = replace(MODEL, loss=NEGATIVE_SAMPLING).save(tmp_path / "model.bin")
-    with pytest.raises(LoadError, match=r"negative sampling.*--tensor output"):
-        load_head(path)
-    assert load_head(path, tensor="output").labels == LABELS
 
 
 @pytest.mark.parametrize("kind", [CBOW, SKIPGRAM])

@@ -106,7 +106,10 @@ THREE = {"id2label": {0: "bad", 1: "so so", 2: "good"}}
 
 @dataclass(frozen=True)
 class Case:
-    """A model of transformers, how to call it, and what should be found in its directory."""
+    """A model of transformers, how to call it, and what should be found in its directory.
+
+    The features are what the module `head` takes in or, with `behind`, what it puts out.
+    """
 
     model: str
     config: str
@@ -116,9 +119,10 @@ class Case:
     domain: type[Domain] = LayerNorm
     inputs: Mapping[str, torch.Tensor] = field(default_factory=lambda: {"input_ids": IDS})
     head: str = "lm_head"
+    behind: bool = False
 
 
-def masked(model: str, weight: str, bias: str, head: str, **settings: Any) -> Case:
+def masked(model: str, weight: str, bias: str | None, head: str, **settings: Any) -> Case:
     config = f"{model.removesuffix('ForMaskedLM')}Config"
     return Case(model, config, settings or ENCODER, weight, bias, head=head)
 
@@ -281,14 +285,100 @@ CASES = (
     ),
     classifier("T5ForTokenClassification", "T5Config", T5, RMSNorm, inputs=SENTENCE),
     classifier("ViTForImageClassification", "ViTConfig", IMAGES, LayerNorm, inputs={"pixel_values": PIXELS}),
+    # A head of its own has a bias of its own beside the one that a tied head would use.
+    *(
+        masked(
+            f"{model}ForMaskedLM",
+            f"{head}.weight",
+            f"{head}.bias",
+            head,
+            **ENCODER,
+            tie_word_embeddings=False,
+        )
+        for model, head in (("Bert", "cls.predictions.decoder"), ("Roberta", "lm_head.decoder"))
+    ),
+    *(
+        masked(
+            f"{model}ForMaskedLM",
+            f"{body}.embeddings.word_embeddings.weight",
+            "cls.predictions.bias",
+            "cls.predictions.decoder",
+            **ENCODER,
+            **settings,
+        )
+        for model, body, settings in (
+            ("BigBird", "bert", {"attention_type": "original_full"}),
+            ("Deberta", "deberta", {}),
+            ("DebertaV2", "deberta", {}),
+            ("Ernie", "ernie", {}),
+            ("FNet", "fnet", {}),
+            ("LayoutLM", "layoutlm", {}),
+            ("MegatronBert", "bert", {}),
+            ("Nystromformer", "nystromformer", {}),
+            ("RoFormer", "roformer", {}),
+        )
+    ),
+    *(
+        masked(
+            f"{model}ForMaskedLM",
+            f"{body}.embeddings.word_embeddings.weight",
+            "lm_head.bias",
+            "lm_head.decoder",
+            **ENCODER,
+            **settings,
+        )
+        for model, body, settings in (
+            ("Camembert", "roberta", {}),
+            ("Data2VecText", "data2vec_text", {}),
+            ("Esm", "esm", {"position_embedding_type": "absolute", "mask_token_id": 2}),
+            ("Longformer", "longformer", {"attention_window": 4}),
+            ("MPNet", "mpnet", {}),
+            ("RobertaPreLayerNorm", "roberta_prelayernorm", {}),
+            ("XLMRobertaXL", "roberta", {}),
+            ("Xmod", "roberta", {"default_language": "en_XX"}),
+        )
+    ),
+    *(
+        Case(
+            f"{model}ForMaskedLM",
+            f"{model}Config",
+            {**ENCODER, "legacy": False},
+            "deberta.embeddings.word_embeddings.weight",
+            "lm_predictions.lm_head.bias",
+            head="lm_predictions.lm_head.LayerNorm",
+            behind=True,
+        )
+        for model in ("Deberta", "DebertaV2")
+    ),
+    masked(
+        "ModernBertForMaskedLM",
+        "model.embeddings.tok_embeddings.weight",
+        None,
+        "decoder",
+        **ENCODER,
+        decoder_bias=False,
+    ),
+    decoder("Cohere2", EMBEDDINGS, LayerNorm, **WIDE, logit_scale=0.1),
+    decoder("Granite", "lm_head.weight", **DECODER, logits_scaling=8.0),
+    decoder("Gemma2", EMBEDDINGS, **WIDE, final_logit_softcapping=2.0),
+    decoder("Nemotron", "lm_head.weight", LayerNorm, **DECODER),
+    translator("PegasusForConditionalGeneration", "model.shared.weight"),
+    translator(
+        "MarianMTModel",
+        "model.decoder.embed_tokens.weight",
+        share_encoder_decoder_embeddings=False,
+        decoder_vocab_size=36,
+    ),
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Saved:
-    """A small model, the directory it was saved in, what was found there, and what reached its head."""
+    """A small model, the directory it was saved in (and beside it the file of its state_dict), what was found
+    there, and what reached its head."""
 
     folder: Path
+    state_dict: Path
     finding: Finding
     features: NDArray[np.float64]
     logits: NDArray[np.float64]
@@ -299,8 +389,10 @@ def found(folder: Path, **options: Any) -> Finding:
 
 
 def make_model(case: Case) -> Any:
-    config = getattr(transformers, case.config)(**case.settings)
-    model = getattr(transformers, case.model)(config)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # some modules use what torch deprecates
+        config = getattr(transformers, case.config)(**case.settings)
+        model = getattr(transformers, case.model)(config)
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -314,7 +406,11 @@ def make_model(case: Case) -> Any:
 def run(model: Any, case: Case) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """What the model itself feeds its head, and the logits it answers; one row for each position."""
     seen: list[torch.Tensor] = []
-    hook = model.get_submodule(case.head).register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    module = model.get_submodule(case.head)
+    if case.behind:
+        hook = module.register_forward_hook(lambda _, inputs, output: seen.append(output))
+    else:
+        hook = module.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
     with torch.no_grad():
         logits = model(**case.inputs).logits
     hook.remove()
@@ -336,7 +432,9 @@ class Zoo:
             folder = self.root / f"{number}-{case.model}"
             model = make_model(case)
             model.save_pretrained(folder)
-            self.saved[number] = Saved(folder, found(folder), *run(model, case))
+            state_dict = folder.with_suffix(".bin")
+            torch.save(model.state_dict(), state_dict)
+            self.saved[number] = Saved(folder, state_dict, found(folder), *run(model, case))
         return self.saved[number]
 
 
@@ -400,6 +498,48 @@ def test_the_tensors_are_those_of_the_family(zoo: Zoo, case: Case) -> None:
 def test_the_weight_comes_back_bit_for_bit(zoo: Zoo, case: Case) -> None:
     stored = load_file(zoo[case].folder / "model.safetensors")
     assert load_head(zoo[case].folder).weight.tobytes() == stored[case.weight].tobytes()
+
+
+def bare_copy(saved: Saved, folder: Path, kind: str) -> Path:
+    """The model with less around it than transformers saves."""
+    folder.mkdir()
+    if kind.endswith(".bin"):
+        path = folder / "pytorch_model.bin"
+        path.write_bytes(saved.state_dict.read_bytes())
+    else:
+        path = folder / "model.safetensors"
+        path.write_bytes((saved.folder / "model.safetensors").read_bytes())
+    config = json.loads((saved.folder / "config.json").read_text())
+    if kind == "no architecture":
+        del config["architectures"]
+    if not kind.startswith("bare"):
+        (folder / "config.json").write_text(json.dumps(config))
+    return path
+
+
+@pytest.mark.parametrize(
+    "kind", ["bare.bin", "bare.safetensors", "beside config.json.bin", "no architecture"]
+)
+@each_case
+def test_a_file_with_less_around_it_has_the_models_own_head_or_none(
+    zoo: Zoo, tmp_path: Path, case: Case, kind: str
+) -> None:
+    saved = zoo[case]
+    try:
+        finding = found(bare_copy(saved, tmp_path / "bare", kind))
+    except LoadError:
+        # What is tied can't be told from names alone, and what a family is used for not from its type.
+        assert kind != "beside config.json.bin"
+        assert finding_is_tied(saved) or kind == "no architecture"
+        return
+    logits = own_logits(finding, saved.features)
+    assert np.array_equal(logits.argsort(axis=1), saved.logits.argsort(axis=1))
+    if finding.inputs is not None and finding.inputs.domain is not None:
+        require_inside(finding.inputs.domain, saved.features)
+
+
+def finding_is_tied(saved: Saved) -> bool:
+    return "ties its output layer" in saved.finding.why
 
 
 # ---------------------------------------------------------------------- tied, scaled, renamed

@@ -178,22 +178,38 @@ def test_a_configuration_beside_the_file_says_where_the_head_is(tmp_path: Path) 
     assert load_head(path).weight.tolist() == WEIGHT.tolist()
 
 
-def test_a_big_file_is_mapped_not_read(tmp_path: Path) -> None:
-    path = saved(tmp_path / "m.pt", {"body.weight": torch.zeros(24, 2**20), **HEAD})
+def memory_to_open(path: Path) -> tuple[str, float]:
+    """What comes of reading the head's weight, and how many megabytes a process grows by."""
     program = (
         "import resource, sys; from pathlib import Path\n"
         "from argmaxable.load.pytorch import tensors_of\n"
         "import torch\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "tensors_of(Path(sys.argv[1])).read('fc.weight').sum()\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+        "try: outcome = str(tensors_of(Path(sys.argv[1])).read('fc.weight').shape)\n"
+        "except Exception as error: outcome = type(error).__name__\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, outcome)"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         [sys.executable, "-c", program, path], check=True, env=environment, capture_output=True, text=True
     )
+    kilobytes, _, outcome = done.stdout.strip().partition(" ")
+    return outcome, int(kilobytes) / 2**10
+
+
+def test_a_big_file_is_mapped_not_read(tmp_path: Path) -> None:
+    path = saved(tmp_path / "m.pt", {"body.weight": torch.zeros(24, 2**20), **HEAD})
     assert path.stat().st_size > 96 * 2**20
-    assert int(done.stdout) < 24 * 2**10  # in kilobytes
+    outcome, megabytes = memory_to_open(path)
+    assert outcome == "(5, 3)"
+    assert megabytes < 24
+
+
+def test_an_old_file_takes_as_much_memory_as_it_has_bytes(tmp_path: Path) -> None:
+    path = saved(tmp_path / "m.pt", {"body.weight": torch.zeros(24, 2**20), **HEAD}, new=False)
+    outcome, megabytes = memory_to_open(path)
+    assert outcome == "(5, 3)"
+    assert megabytes < path.stat().st_size / 2**20 + 24
 
 
 # ---------------------------------------------------------------------- which tensor is the head
@@ -440,6 +456,42 @@ def test_a_tensor_that_repeats_few_stored_numbers_is_not_read(tmp_path: Path, ne
     bomb = torch.zeros(1).expand(10**6, 10**6)
     path = saved(tmp_path / "m.pt", {"fc.weight": bomb}, new=new)
     with pytest.raises(LoadError, match=r"takes 4000000000000 bytes, of which the file stores 4"):
+        load_head(path)
+
+
+def forged(data: bytes, numbers: int, *, also_where_they_are: bool) -> bytes:
+    """An old file that declares so many numbers for its first tensor, in the pickle and perhaps beside it."""
+    declared = data.index(b"K\x0f", data.index(b"cpu"))  # 15 = 5 × 3, behind the device
+    data = data[:declared] + b"J" + numbers.to_bytes(4, "little") + data[declared + 2 :]
+    if also_where_they_are:
+        stored = data.index((15).to_bytes(8, "little") + bits(WEIGHT)[:8])
+        data = data[:stored] + numbers.to_bytes(8, "little") + data[stored + 8 :]
+    return data
+
+
+@pytest.mark.parametrize("also_where_they_are", [False, True])
+@pytest.mark.parametrize("numbers", [16, 2**28, 2**31 - 1])
+def test_an_old_file_that_declares_more_than_it_has_is_refused(
+    tmp_path: Path, numbers: int, also_where_they_are: bool
+) -> None:
+    path = saved(tmp_path / "m.pt", HEAD, new=False)
+    path.write_bytes(forged(path.read_bytes(), numbers, also_where_they_are=also_where_they_are))
+    with pytest.raises(LoadError, match=r"no readable PyTorch file.*(wrong byte size|EOF|alloc)"):
+        load_head(path)
+
+
+def test_a_size_that_an_old_file_only_declares_takes_no_memory(tmp_path: Path) -> None:
+    path = saved(tmp_path / "m.pt", HEAD, new=False)
+    path.write_bytes(forged(path.read_bytes(), 2**28, also_where_they_are=True))
+    outcome, megabytes = memory_to_open(path)
+    assert outcome == "LoadError"
+    assert megabytes < 24
+
+
+def test_an_old_file_of_countless_objects_is_refused_before_they_are_built(tmp_path: Path) -> None:
+    path = tmp_path / "m.pt"
+    path.write_bytes(b"\x80\x02](" + b"}" * (9 * 2**20) + b"e.")
+    with pytest.raises(LoadError, match="pickles do not end within 8388608 bytes and 2097152 instructions"):
         load_head(path)
 
 

@@ -33,7 +33,12 @@ class Text:
         info = TensorInfo("text", weight.shape, "float64")
         return Finding("text", info, None, *weight.shape, "all of it", lambda: (weight, None))
 
+class Greedy(Text):
+    def recognises(self, path):
+        return True
+
 FORMAT = Text()
+GREEDY = Greedy()
 NOT_A_FORMAT = "text"
 """
 
@@ -128,6 +133,29 @@ def test_an_npz_is_read_without_importing_onnx(tmp_path: Path) -> None:
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-c", program, tmp_path / "head.npz"], check=True, env=environment)
+
+
+def test_a_built_in_format_does_not_wait_for_a_search_through_installed_packages(tmp_path: Path) -> None:
+    np.savez(tmp_path / "head.npz", W=WEIGHT)
+    program = (
+        "import sys, importlib.metadata\n"
+        "from argmaxable.load import load_head\n"
+        "sys.addaudithook(lambda event, args: event == 'os.listdir' and exit(f'looked through {args}'))\n"
+        "load_head(sys.argv[1])"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", program, tmp_path / "head.npz"], check=True, env=environment)
+
+
+def test_a_plugin_is_not_asked_about_a_built_in_formats_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_plugin(tmp_path, "greedy_plugin", "greedy_plugin:GREEDY")
+    monkeypatch.syspath_prepend(tmp_path)
+    np.savez(tmp_path / "head.npz", W=WEIGHT)
+    assert find_format(tmp_path / "head.npz").name == "npz"
+    (tmp_path / "head.else").write_text("")
+    assert find_format(tmp_path / "head.else").name == "text"
 
 
 def test_a_plugin_reads_its_own_suffix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

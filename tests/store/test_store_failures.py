@@ -71,7 +71,7 @@ def test_a_file_that_can_not_be_written_to_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with open_store(str(path)) as store:
         with store._database.engine.connect() as connection:
-            connection.exec_driver_sql("PRAGMA query_only = ON")  # as the open would set it for such a file
+            connection.exec_driver_sql("PRAGMA query_only = ON")  # permissions would not bind root
             connection.rollback()
         with pytest.raises(am.StoreError, match=r"can't be written to.*--no-db"):
             store.begin(plan(), centre=CENTRE)
@@ -120,6 +120,7 @@ def test_a_file_that_vanishes_is_an_error(tmp_path: Path, way: str) -> None:
         update(EVIDENCE).where(EVIDENCE.c.part == "point").values(dtype="|O"),
         delete(EVIDENCE).where(EVIDENCE.c.part == "classes"),
         delete(EVIDENCE),
+        update(EVIDENCE).where(EVIDENCE.c.part == "classes").values(part="weights "),
         update(RUNS).values(domain="{"),
         update(RUNS).values(domain='{"kind": "cube"}'),
         update(RUNS).values(settings="{}"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 import subprocess
 import time
 from collections import Counter
@@ -149,3 +150,27 @@ def test_no_lock_stays_beside_a_file_that_is_done_with(tmp_path: Path) -> None:
     with open_store(str(tmp_path / "runs.db")) as store, store.begin(plan(), centre=CENTRE):
         assert len(list(tmp_path.glob("*.lock"))) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["runs.db"]
+
+
+def test_ctrl_c_at_any_moment_leaves_a_batch_whole_and_the_run_usable(place: str) -> None:
+    rounds, size = 12, 600
+    its = plan(facts=am.result.Facts("large", "aa" * 32, rounds * size, 3, False, "float32"), labels=None)
+    every, moments, interrupted = verdicts(rounds * size), random.Random(0), 0
+    earlier = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        with open_store(place) as store, store.begin(its, centre=CENTRE) as run:
+            for first in range(0, rounds * size, size):
+                some = every[first : first + size]
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, moments.uniform(0.0005, 0.004))
+                    run.record(some, COST)
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                except KeyboardInterrupt:
+                    interrupted += 1
+                assert store.run(1).counts.open % size == 0
+                run.record(some, COST)
+            run.finish(COST)
+            assert [as_plain(v) for v in store.verdicts(1)] == [as_plain(v) for v in every]
+    finally:
+        signal.signal(signal.SIGALRM, earlier)
+    assert interrupted

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kept_runs import CENTRE, CLASSES, COST, as_plain, plan, verdict, verdicts
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 import argmaxable as am
 from argmaxable.check import centre_of
@@ -128,7 +128,7 @@ def test_a_verdict_given_twice_in_a_batch_counts_once(store: Store) -> None:
 
 
 def test_overwriting_forgets_the_earlier_run(store: Store) -> None:
-    earlier = finished(store, plan())
+    earlier = finished(store, plan(family="opus"))
     with store.begin(plan(), centre=CENTRE, overwrite=True) as run:
         assert not run.is_finished
         assert run.known == {}
@@ -136,6 +136,7 @@ def test_overwriting_forgets_the_earlier_run(store: Store) -> None:
     assert [summary.run_id for summary in store.runs()] == [run.run_id]
     assert run.run_id > earlier
     assert rows_in(store) == {"models": 1, "runs": 1, "verdicts": 0, "evidence": 1}
+    assert store.run(run.run_id).family == "opus"
 
 
 @pytest.mark.parametrize(
@@ -188,6 +189,12 @@ def test_labels_that_differ_only_in_where_they_are_cut_are_different(store: Stor
     one = finished_or_begun(store, plan(facts=facts, labels=("ab", "c")))
     assert finished_or_begun(store, plan(facts=facts, labels=("a", "bc"))) != one
     assert finished_or_begun(store, plan(facts=facts, labels=("a\ud800", "bc"))) != one
+
+
+def test_a_character_and_the_halves_of_its_surrogate_pair_are_different_labels(store: Store) -> None:
+    facts = replace(plan().facts, classes=1)
+    one = finished_or_begun(store, plan(facts=facts, labels=("\U0001f600",)))
+    assert finished_or_begun(store, plan(facts=facts, labels=("\ud83d\ude00",))) != one
 
 
 def test_a_model_is_called_what_it_was_called_last(store: Store) -> None:
@@ -303,8 +310,9 @@ def test_runs_are_listed_newest_first_and_can_be_chosen(store: Store) -> None:
 
 def test_a_run_that_is_not_there_is_an_error_that_says_where_to_look(store: Store) -> None:
     for ask in (store.run, store.read, lambda number: list(store.verdicts(number))):
-        with pytest.raises(am.StoreError, match="no run 17: `argmaxable runs`"):
-            ask(17)
+        for number in (17, 0, -1, 10**30):
+            with pytest.raises(am.StoreError, match=f"no run {number}: `argmaxable runs`"):
+                ask(number)
 
 
 # ---------------------------------------------------------------------- deleting
@@ -320,6 +328,12 @@ def test_deleting_leaves_nothing_of_a_run(store: Store) -> None:
     assert rows_in(store) == {"models": 0, "runs": 0, "verdicts": 0, "evidence": 0}
 
 
+def test_many_runs_can_be_deleted_at_once(store: Store) -> None:
+    numbers = [finished_or_begun(store, plan(seed=seed)) for seed in range(40)]
+    assert store.delete(numbers) == 40
+    assert store.runs() == []
+
+
 def test_when_one_run_is_missing_none_is_deleted(store: Store) -> None:
     run_id = finished(store, plan())
     with pytest.raises(am.StoreError, match="no run 99"):
@@ -333,6 +347,14 @@ def test_a_run_that_is_worked_on_can_not_be_deleted(store: Store) -> None:
             store.delete([run.run_id])
         run.record(verdicts(), COST)
         run.finish(COST)
+
+
+def test_a_run_that_was_deleted_by_hand_can_not_be_finished(store: Store) -> None:
+    with store.begin(plan(), centre=CENTRE) as run:
+        with store._database.writing() as connection:
+            connection.execute(delete(RUNS))
+        with pytest.raises(am.StoreError, match="was deleted while it was worked on"):
+            run.finish(COST)
 
 
 def test_numbers_of_deleted_runs_do_not_come_back(store: Store) -> None:

@@ -95,7 +95,8 @@ def _family(family: Family, by_name: Mapping[str, Outcome]) -> Iterator[str]:
 
 def _row(entry: Entry, answer: Answer) -> tuple[Cell, ...]:
     facts = answer.facts
-    few = "  ".join(visible(label) for label in answer.labels[:_FEW_LABELS])
+    step = max(1, len(answer.labels) // _FEW_LABELS)
+    few = "  ".join(visible(label) for label in answer.labels[::step][:_FEW_LABELS])
     return (
         entry.name,
         facts.classes,

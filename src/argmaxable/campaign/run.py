@@ -15,6 +15,7 @@ from argmaxable.domain import Domain
 from argmaxable.errors import EvidenceError, InputError, StoreError
 from argmaxable.result import Cost, Facts
 from argmaxable.run.progress import ProgressCallback
+from argmaxable.verdict import Verdict
 
 if TYPE_CHECKING:
     from argmaxable.store import Store
@@ -27,7 +28,8 @@ _MOST_LABELS = 60
 class Answer:
     """What was found out about a model, without verdicts and weights: a campaign may have many.
 
-    `labels` are some of the unargmaxable classes', those first that are not merely tied.
+    `labels` are some of the unargmaxable classes', from all over the vocabulary, those first that are not
+    merely tied.
     """
 
     facts: Facts
@@ -117,6 +119,8 @@ def _outcome(
 def _answer(found: Audit) -> Answer:
     result = found.result
     lost = sorted(result.unargmaxable, key=lambda verdict: verdict.is_tied)
+    dominated = len(lost) - len(result.tied)
+    shown = [*_spread(lost[:dominated]), *_spread(lost[dominated:])][:_MOST_LABELS]
     return Answer(
         facts=result.facts,
         domain=result.domain,
@@ -124,10 +128,16 @@ def _answer(found: Audit) -> Answer:
         unargmaxable=len(lost),
         tied=len(result.tied),
         undecided=len(result.undecided),
-        labels=tuple(verdict.label for verdict in lost[:_MOST_LABELS]),
+        labels=tuple(verdict.label for verdict in shown),
         has_names=result.head.labels is not None,
         cost=result.cost,
         is_complete=result.is_complete,
         run_id=found.run_id,
         was_known=found.was_known,
     )
+
+
+def _spread(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """At most so many of them as are shown, at even distances: neighbours in a vocabulary are alike."""
+    step = max(1, len(verdicts) / _MOST_LABELS)
+    return [verdicts[int(number * step)] for number in range(min(len(verdicts), _MOST_LABELS))]

@@ -9,16 +9,20 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from argmaxable.cli.activations import activations
 from argmaxable.cli.campaign import campaign
 from argmaxable.cli.check import check
 from argmaxable.cli.compare import compare
 from argmaxable.cli.export import export
+from argmaxable.cli.figure import figure
 from argmaxable.cli.import_ import import_
 from argmaxable.cli.inspect import inspect
 from argmaxable.cli.prevent import prevent
 from argmaxable.cli.random import random
+from argmaxable.cli.rank import rank
 from argmaxable.cli.ranking import ranking
 from argmaxable.cli.regions import regions
+from argmaxable.cli.report import report
 from argmaxable.cli.runs import runs
 from argmaxable.cli.show import show
 from argmaxable.cli.table import table
@@ -72,10 +76,14 @@ app.command()(random)
 app.command()(prevent)
 app.command()(regions)
 app.command()(ranking)
+app.command()(rank)
+app.command()(activations)
 app.command()(runs)
 app.command()(show)
 app.command()(compare)
 app.command()(table)
+app.command()(report)
 app.command()(export)
+app.command()(figure)
 app.command("import")(import_)
 app.command()(campaign)

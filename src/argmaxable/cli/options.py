@@ -27,6 +27,7 @@ CacheDir = Annotated[
     Path | None, typer.Option(help="Where fetched models are kept (default: the hub's or the user's cache).")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Device = Annotated[str, typer.Option(help="Where PyTorch runs the model: cpu, cuda, …")]
 Database = Annotated[
     str | None,
     typer.Option(

@@ -41,12 +41,14 @@ def random(
     Exit codes: as for verify.
     """
     # Late: Qhull's and matplotlib's modules take a tenth of a second that other commands need not spend.
+    from argmaxable.figures.hull import hull, require_drawable
+    from argmaxable.figures.style import require_format, save
     from argmaxable.qhull import LARGEST_DIMENSION, compare_with_qhull
-    from argmaxable.report.hull_plot import plot_hull, require_plottable
 
     feature_domain = parse_domain(domain)
     if plot is not None:
-        require_plottable(dim, plot)
+        require_drawable(dim)
+        require_format(plot)
     head = random_head(classes, dim, seed=seed, distribution=distribution, bias=bias)
     with progress_bar() as progress:
         result = verify_head(head, feature_domain, method=method, patience=patience, progress=progress)
@@ -55,7 +57,7 @@ def random(
         agreement = compare_with_qhull(result)
         typer.echo(agreement.describe())
     if plot is not None:
-        plot_hull(result, plot)
+        save(hull(result), plot)
         typer.echo(f"Picture: {plot}")
     raise typer.Exit(exit_code(result))
 

@@ -10,8 +10,38 @@ except ImportError as error:
     ) from error
 
 from argmaxable.layers.head import SoftmaxHead
+from argmaxable.layers.huggingface import load_pretrained, trainer_callback
+from argmaxable.layers.monitor import HeadMonitor, Health, effective_rank, gradient_lost
 from argmaxable.layers.plif import PLIF
-from argmaxable.layers.pointwise import Transform
+from argmaxable.layers.pointwise import Kernel, Transform
+from argmaxable.layers.prevention import (
+    SphericalLinear,
+    VoronoiLinear,
+    make_spherical,
+    make_voronoi,
+    prevention_of,
+)
+from argmaxable.layers.replace import replace_head
 from argmaxable.layers.transforms import Identity, MonotonicNetwork, SigSoftmax
 
-__all__ = ["PLIF", "Identity", "MonotonicNetwork", "SigSoftmax", "SoftmaxHead", "Transform"]
+__all__ = [
+    "PLIF",
+    "HeadMonitor",
+    "Health",
+    "Identity",
+    "Kernel",
+    "MonotonicNetwork",
+    "SigSoftmax",
+    "SoftmaxHead",
+    "SphericalLinear",
+    "Transform",
+    "VoronoiLinear",
+    "effective_rank",
+    "gradient_lost",
+    "load_pretrained",
+    "make_spherical",
+    "make_voronoi",
+    "prevention_of",
+    "replace_head",
+    "trainer_callback",
+]

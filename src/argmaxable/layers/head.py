@@ -42,7 +42,8 @@ TRANSFORMS: dict[str, type[Transform]] = {
 
 @final
 class SoftmaxHead(nn.Module):
-    """From features (…, features) to distributions over classes; a `torch.nn.Linear` with K = 1 and f = identity.
+    """From features (…, features) to distributions over classes; a `torch.nn.Linear` with K = 1 and f =
+    identity.
 
     Under autocast, and with parameters in half precision, it computes in float32.
     """
@@ -59,8 +60,8 @@ class SoftmaxHead(nn.Module):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        """`tie_to` is a module (an `nn.Embedding`) whose weight becomes this head's; with mixtures > 1 its rows
-        may have another length than `features`. Raises InputError."""
+        """`tie_to` is a module (an `nn.Embedding`) whose weight becomes this head's; with mixtures > 1 its
+        rows may have another length than `features`. Raises InputError."""
         super().__init__()
         for name, size in (("features", features), ("classes", classes), ("mixtures", mixtures)):
             if size < 1:
@@ -92,11 +93,16 @@ class SoftmaxHead(nn.Module):
             settings["transform"] = transform()
         return cls(features, classes, **{"mixtures": mixtures, **settings})
 
+    @property
+    def has_settings(self) -> bool:
+        """Whether plain values describe the head: not so with a transform of your own."""
+        return type(self.transform) in TRANSFORMS.values()
+
     def settings(self) -> dict[str, Any]:
         """What `from_settings` needs to build this head anew (not its weights), as plain JSON values."""
         kind = type(self.transform).__name__
-        if TRANSFORMS.get(kind) is not type(self.transform):
-            raise InputError(f"{kind} is not one of the transforms that can be built by name.")
+        if not self.has_settings:
+            raise InputError(f"{kind} is none of the transforms with a name: {', '.join(TRANSFORMS)}.")
         return {
             "features": self.features,
             "classes": self.classes,
@@ -136,7 +142,7 @@ class SoftmaxHead(nn.Module):
         """Log-probabilities (…, classes)."""
         self._require_features(h)
         if self.mixtures == 1:
-            return self(h).log_softmax(-1)  # type: ignore[no-any-return]
+            return self.forward(h).log_softmax(-1)
         if torch.compiler.is_compiling():
             return self._mixture_log_prob(h)
         # A chunk's tokens × K × classes are computed again in backward instead of being kept.
@@ -168,6 +174,7 @@ class SoftmaxHead(nn.Module):
     def _mixture_log_prob(self, h: Tensor) -> Tensor:
         return self.combine(h, self.component_logits(h))
 
+    @torch.compiler.disable  # type: ignore[untyped-decorator]  # its kernels are no graph; what is around it is
     def loss(
         self,
         h: Tensor,
@@ -185,11 +192,11 @@ class SoftmaxHead(nn.Module):
         self._require_features(h)
         if targets.shape != h.shape[:-1] or targets.is_floating_point():
             raise InputError(
-                f"targets must be integers of shape {tuple(h.shape[:-1])}, one for each feature vector; found "
-                f"{targets.dtype} of shape {tuple(targets.shape)}."
+                f"targets must be integers of shape {tuple(h.shape[:-1])}, one for each feature vector; "
+                f"found {targets.dtype} of shape {tuple(targets.shape)}."
             )
         if reduction not in _REDUCTIONS:
-            raise InputError(f"no reduction is called '{reduction}': choose one of {', '.join(_REDUCTIONS)}.")
+            raise InputError(f"no reduction '{reduction}': choose one of {', '.join(_REDUCTIONS)}.")
         if not 0 <= label_smoothing <= 1:
             raise InputError(f"label smoothing lies between 0 and 1, found {label_smoothing}.")
         for hook in self.loss_hooks:

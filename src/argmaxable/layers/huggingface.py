@@ -26,7 +26,7 @@ def load_pretrained(directory: str | Path, model_class: type[Any] | None = None,
     config = transformers.AutoConfig.from_pretrained(directory)
     settings = getattr(config, CONFIG_KEY, None)
     if settings is None:
-        raise InputError(f"{directory}: the configuration has no {CONFIG_KEY}; use transformers' from_pretrained.")
+        raise InputError(f"{directory}: its configuration has no {CONFIG_KEY}; use transformers itself.")
     if model_class is None:
         model_class = getattr(transformers, (config.architectures or ["none"])[0], None)
     if model_class is None:

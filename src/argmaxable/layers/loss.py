@@ -1,9 +1,9 @@
 """Cross-entropy of a softmax head in little memory: −log Σ_k π_k softmax(f(W g_k + b))_target.
 
 Tokens are taken in chunks. A chunk's logits are computed once, turned into their own gradient in place, and
-multiplied out at once, so that no second round of products is needed and nothing of the size tokens × classes is
-ever held. Where the weight of each token's loss is known only in backward (reduction "none"), or backward runs
-a second time, the chunks are computed again there.
+multiplied out at once, so that no second round of products is needed and nothing of the size tokens ×
+classes is ever held. Where the weight of each token's loss is known only in backward (reduction "none"), or
+backward runs a second time, the chunks are computed again there.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ class Task:
     is_training: bool
 
 
-@torch.compiler.disable
 def chunked_loss(task: Task, inputs: Inputs) -> Tensor:
     """The loss: a number, or with reduction "none" one for each token (0 for those not kept)."""
     loss: Tensor = _ChunkedLoss.apply(task, *inputs, *task.transform.tables())  # type: ignore[no-untyped-call]
@@ -98,16 +97,15 @@ def _token_weights(task: Task, dtype: torch.dtype) -> Tensor:
     return torch.full((count,), weight, dtype=dtype, device=task.targets.device)
 
 
-@dataclass
-class _Sums:
-    """Gradients added up over chunks, each in the computing precision; None where not wanted."""
+class _Sums(NamedTuple):
+    """Gradients of the inputs added up over chunks, in the computing precision; None where not wanted."""
 
-    hidden: Tensor | None = None
-    weight: Tensor | None = None
-    bias: Tensor | None = None
-    latent: Tensor | None = None
-    latent_bias: Tensor | None = None
-    prior: Tensor | None = None
+    hidden: Tensor | None
+    weight: Tensor | None
+    bias: Tensor | None
+    latent: Tensor | None
+    latent_bias: Tensor | None
+    prior: Tensor | None
 
 
 @dataclass
@@ -118,8 +116,20 @@ class _Chunk:
     targets: Tensor  # n
     weights: Tensor  # n
     components: Tensor  # (n · mixtures) × width
-    log_prior: Tensor | None  # n × mixtures
-    shares: Tensor | None = None  # n × mixtures: what each component has in the loss (see objective.py)
+
+
+@dataclass
+class _MixedChunk(_Chunk):
+    """Tokens of a head with several components."""
+
+    log_prior: Tensor  # n × mixtures
+    shares: Tensor  # n × mixtures: what each component has in the loss (see objective.py)
+
+
+class _Mixture(NamedTuple):
+    latent: Tensor
+    latent_bias: Tensor | None
+    prior: Tensor
 
 
 class _Pass:
@@ -131,15 +141,20 @@ class _Pass:
         self.original = Inputs(*tensors[:parts])  # type: ignore[arg-type]
         self.dtype = computing_dtype(self.original.hidden, self.original.weight)
         self.inputs = Inputs(*(None if each is None else each.to(self.dtype) for each in self.original))  # type: ignore[arg-type]
+        latent, latent_bias, prior = self.inputs[3:]
+        self.mixture = None if latent is None or prior is None else _Mixture(latent, latent_bias, prior)
         self.table_dtypes = [table.dtype for table in tensors[parts:] if table is not None]
         tables = tuple(table.to(self.dtype) for table in tensors[parts:] if table is not None)
         self.with_gradients = bool(wanted)
         self.kernel = task.transform.kernel(tables, learn=any(wanted[parts:]))
         self.work = Workspace()
-        self.sums = _Sums()
-        for name, part, is_wanted in zip(Inputs._fields, self.inputs, wanted[:parts], strict=False):
-            if is_wanted and part is not None:
-                setattr(self.sums, name, torch.zeros_like(part))
+        flags = wanted[:parts] or (False,) * parts
+        self.sums = _Sums(
+            *(
+                torch.zeros_like(part) if part is not None and is_wanted else None
+                for part, is_wanted in zip(self.inputs, flags, strict=True)
+            )
+        )
         classes = self.inputs.weight.shape[0]
         rows = max(_CHUNK_ROWS, _CHUNK_LOGITS // classes)
         self.chunk_tokens = max(1, rows // task.mixtures)
@@ -163,12 +178,12 @@ class _Pass:
         tokens, inputs = self.task.tokens, self.inputs
         hidden = inputs.hidden[part] if tokens is None else inputs.hidden[tokens[part]]
         targets = self.task.targets[part]
-        if inputs.latent is None or inputs.prior is None:
-            return _Chunk(hidden, targets, weights, hidden, None)
-        latent = _affine(hidden, inputs.latent, inputs.latent_bias).tanh_()
-        log_prior = (hidden @ inputs.prior.T).log_softmax(1)
+        if self.mixture is None:
+            return _Chunk(hidden, targets, weights, hidden)
+        latent = _affine(hidden, self.mixture.latent, self.mixture.latent_bias).tanh_()
+        log_prior = (hidden @ self.mixture.prior.T).log_softmax(1)
         components = latent.view(-1, inputs.weight.shape[1])
-        return _Chunk(hidden, targets, weights, components, log_prior, torch.empty_like(log_prior))
+        return _MixedChunk(hidden, targets, weights, components, log_prior, torch.empty_like(log_prior))
 
     def _logits(self, components: Tensor) -> Tensor:
         like = components[:, :1].expand(-1, self.inputs.weight.shape[0])
@@ -188,7 +203,7 @@ class _Pass:
     def _block_loss(self, values: Tensor, chunk: _Chunk, part: slice) -> Tensor:
         targets, smoothing = chunk.targets[part], self.task.smoothing
         weights = chunk.weights[part] if self.with_gradients else None
-        if chunk.log_prior is None or chunk.shares is None:
+        if not isinstance(chunk, _MixedChunk):
             return softmax_loss(values, targets, weights, smoothing)
         log_prior = chunk.log_prior[part]
         if smoothing:
@@ -206,19 +221,18 @@ class _Pass:
             sums.weight.addmm_(gradient.T, chunk.components)
         if sums.bias is not None:
             sums.bias.add_(gradient.sum(0))
-        if inputs.latent is None:
-            if sums.hidden is not None:
-                self._put(sums.hidden, part, gradient @ inputs.weight)
-            return
-        by_component = gradient @ inputs.weight
-        # tanh′ = 1 − tanh², formed in place.
-        by_latent = by_component.addcmul_(by_component * chunk.components, chunk.components, value=-1)
-        self._pull_back_mixture(by_latent.view(len(chunk.targets), -1), chunk, part)
+        if self.mixture is not None and isinstance(chunk, _MixedChunk):
+            self._pull_back_mixture(gradient @ inputs.weight, chunk, self.mixture, part)
+        elif sums.hidden is not None:
+            self._put(sums.hidden, part, gradient @ inputs.weight)
 
-    def _pull_back_mixture(self, by_latent: Tensor, chunk: _Chunk, part: slice) -> None:
-        sums, inputs = self.sums, self.inputs
-        assert inputs.latent is not None and inputs.prior is not None
-        assert chunk.log_prior is not None and chunk.shares is not None
+    def _pull_back_mixture(
+        self, by_component: Tensor, chunk: _MixedChunk, mixture: _Mixture, part: slice
+    ) -> None:
+        sums = self.sums
+        # tanh′ = 1 − tanh², formed in place.
+        by_component.addcmul_(by_component * chunk.components, chunk.components, value=-1)
+        by_latent = by_component.view(len(chunk.targets), -1)
         by_prior = chunk.log_prior.exp().mul_(chunk.weights[:, None]).sub_(chunk.shares)
         if sums.latent is not None:
             sums.latent.addmm_(by_latent.T, chunk.hidden)
@@ -227,7 +241,7 @@ class _Pass:
         if sums.prior is not None:
             sums.prior.addmm_(by_prior.T, chunk.hidden)
         if sums.hidden is not None:
-            self._put(sums.hidden, part, (by_latent @ inputs.latent).addmm_(by_prior, inputs.prior))
+            self._put(sums.hidden, part, (by_latent @ mixture.latent).addmm_(by_prior, mixture.prior))
 
     def _put(self, whole: Tensor, part: slice, rows: Tensor) -> None:
         whole[part if self.task.tokens is None else self.task.tokens[part]] = rows
@@ -242,10 +256,9 @@ class _Pass:
         """Of the inputs and the tables, in their own precisions; the buffers go first."""
         self.work.clear()
         self.kernel.work.clear()
-        parts = (getattr(self.sums, name) for name in Inputs._fields)
         cast = [
             None if gradient is None or part is None else gradient.to(part.dtype)
-            for gradient, part in zip(parts, self.original, strict=True)
+            for gradient, part in zip(self.sums, self.original, strict=True)
         ]
         tables: list[Tensor | None] = [None] * len(self.table_dtypes)
         if self.kernel.sums:

@@ -59,7 +59,8 @@ class HeadMonitor:
         workers: int = 1,
         tokens: int = 256,
     ) -> None:
-        """`module` is the head; `time_limit` bounds the seconds of a measurement, leaving classes undecided."""
+        """`module` is the head; `time_limit` bounds the seconds of a measurement, leaving classes
+        undecided."""
         if every < 1:
             raise InputError(f"the monitor measures every so many steps, at least 1; found {every}.")
         self.module, self.every, self.log, self.tokens = module, every, log, tokens
@@ -89,8 +90,7 @@ class HeadMonitor:
         unargmaxable, undecided = self._counts()
         lost = None if self._seen is None else gradient_lost(self.module, *self._seen)
         self._seen = None
-        rows = self.module.weight.detach()  # type: ignore[operator,union-attr]
-        return Health(step, unargmaxable, undecided, effective_rank(rows), lost)
+        return Health(step, unargmaxable, undecided, effective_rank(_rows(self.module)), lost)
 
     def _counts(self) -> tuple[int | None, int | None]:
         if getattr(self.module, "mixtures", 1) > 1:
@@ -179,7 +179,7 @@ def gradient_lost(module: nn.Module, features: Tensor, gradient: Tensor) -> floa
     P projects on the span of the columns of W: only that part of G has any effect on the features (Godey &
     Artzi 2026). `gradient` is by what the head put out (tokens × classes), `features` what it received.
     """
-    rows: Tensor = module.weight.detach().double()  # type: ignore[union-attr,operator,assignment]
+    rows = _rows(module).double()
     by_logits = _by_linear_logits(module, features, gradient).double()
     values, vectors = torch.linalg.eigh(rows.T @ rows)
     # Directions that are zero up to the rounding of the product above pass nothing back.
@@ -187,6 +187,11 @@ def gradient_lost(module: nn.Module, features: Tensor, gradient: Tensor) -> floa
     passed = (by_logits @ rows @ vectors[:, kept]) / values[kept].sqrt()
     whole = float(by_logits.norm())
     return 1 - float(passed.norm()) / whole if whole > 0 else 0.0
+
+
+def _rows(module: nn.Module) -> Tensor:
+    weight: Tensor = module.weight  # type: ignore[assignment]
+    return weight.detach()
 
 
 def _by_linear_logits(module: nn.Module, features: Tensor, gradient: Tensor) -> Tensor:

@@ -54,7 +54,8 @@ def smoothed_mixture_loss(
     smoothing: float,
     work: Workspace,
 ) -> tuple[Tensor, Tensor | None]:
-    """The same with smoothed targets: every class counts, so each has shares of its own, π_k p_k(c) / P(c)."""
+    """The same with smoothed targets: every class counts, so each has shares of its own, π_k p_k(c) /
+    P(c)."""
     mixtures, classes = log_prior.shape[1], values.shape[1]
     values.sub_(values.logsumexp(1, keepdim=True))
     log_probs = values.view(-1, mixtures, classes)  # of each component

@@ -1,13 +1,13 @@
 """PLIF: a piecewise linear increasing function with up to millions of learned slopes (Ganea et al. 2019).
 
 [−bound, bound] is cut into equal bins, each with its own positive slope; the end slopes go on beyond the
-bound, so that f is a bijection. With u = (z + bound)/width, i the bin of z and t = u − i,
+bound, so that f is a bijection. With i the bin of z and t the place in it, from 0 to 1,
 
     f(z) = z + c_i + e_i t,      e_i = width · (slope_i − 1),      c_{i+1} = c_i + e_i:
 
-two look-ups forward. While every slope is 1, c = e = 0 and f(z) is z to the last bit. Backward, the gradients of
-c and e are two histograms, and a reversed prefix sum turns them into those of the slopes. Past the bound t leaves
-[0, 1] and both formulas stay right as they are.
+two look-ups forward. While every slope is 1, c = e = 0 and f(z) is z to the last bit. Backward, the
+gradients of c and e are two histograms, and a reversed prefix sum turns them into those of the slopes. Past
+the bound t leaves [0, 1] and both formulas stay right as they are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from argmaxable.errors import InputError
-from argmaxable.layers.pointwise import Kernel, Transform
+from argmaxable.layers.pointwise import Kernel, Transform, computing_dtype
 
 _LOG_2 = math.log(2)
 # Bins whose prefix sums are formed at a time, in float64: a few hundred kB, whatever the number of bins.
@@ -85,7 +85,7 @@ class PLIF(Transform):
 
     def tables(self) -> tuple[Tensor, ...]:
         """c and e of the module's formula, one entry a bin."""
-        dtype = torch.float64 if self.raw.dtype == torch.float64 else torch.float32
+        dtype = computing_dtype(self.raw)
         first = self.start.double() + self.bound
         if torch.compiler.is_compiling():
             rises = (self.bin_slopes() - 1) * self.width
@@ -95,14 +95,16 @@ class PLIF(Transform):
 
     def formula(self, z: Tensor) -> Tensor:
         offsets, rises = self.tables()
-        u = z * (1 / self.width) + self.bound / self.width
-        floor = _bin_floor(u.detach(), self.bins)
-        index = floor.long()
-        return z + offsets[index] + rises[index] * (u - floor)
+        index, place = self._bins_of(z)
+        return z + offsets[index] + rises[index] * place
 
     def slopes(self, z: Tensor) -> Tensor:
-        u = z.detach() * (1 / self.width) + self.bound / self.width
-        return self.bin_slopes()[_bin_floor(u, self.bins).long()].to(z.dtype)
+        return self.bin_slopes()[self._bins_of(z)[0]].to(z.dtype)
+
+    def _bins_of(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        u = z * (1 / self.width) + _middle(self.bins)
+        floor = _floor(u.detach(), self.bins)
+        return (floor + self.bins // 2).long(), u - floor
 
     def inverse(self, y: Tensor) -> Tensor:
         """Through the tables in double precision; differentiable."""
@@ -113,25 +115,25 @@ class PLIF(Transform):
         return (left[index] + (y.double() - values[index]) / slopes[index]).to(y.dtype)
 
     def kernel(self, tables: tuple[Tensor, ...], *, learn: bool) -> Kernel:
-        return _PLIFKernel(tables, learn=learn, width=self.width, bound=self.bound)
+        return _PLIFKernel(tables, learn=learn, width=self.width)
 
 
 class _PLIFKernel(Kernel):
-    def __init__(self, tables: tuple[Tensor, ...], *, learn: bool, width: float, bound: float) -> None:
+    def __init__(self, tables: tuple[Tensor, ...], *, learn: bool, width: float) -> None:
         super().__init__(tables, learn=learn)
-        self.per_unit = 1 / width
-        self.first = tables[0].new_tensor(bound / width)  # the place of 0
+        self.bins, self.per_unit = len(tables[0]), 1 / width
+        self.middle = tables[0].new_tensor(_middle(self.bins))
 
     def values(self, z: Tensor) -> Tensor:
         offsets, rises = self.tables
-        u = torch.add(self.first, z, alpha=self.per_unit, out=self.work.take("place", z))
-        floor = _bin_floor(u, len(offsets), out=self.work.take("rise", z))
-        index = self.work.take("bin", z, torch.int64).copy_(floor)
+        u = torch.add(self.middle, z, alpha=self.per_unit, out=self.work.take("place", z))
+        floor = _floor(u, self.bins, out=self.work.take("rise", z))
         place = u.sub_(floor)
+        index = self.work.take("bin", z, torch.int64).copy_(floor.add_(self.bins // 2)).view(-1)
         # index_select is the only one of torch's look-ups that is quick on processors.
-        rise = torch.index_select(rises, 0, index.view(-1), out=floor.view(-1)).view_as(z)
+        rise = torch.index_select(rises, 0, index, out=floor.view(-1)).view_as(z)
         values = self.work.take("values", z)
-        torch.index_select(offsets, 0, index.view(-1), out=values.view(-1))
+        torch.index_select(offsets, 0, index, out=values.view(-1))
         return values.add_(z).addcmul_(rise, place)
 
     def pull_back(self, z: Tensor, gradient: Tensor, out: Tensor) -> None:
@@ -184,10 +186,15 @@ class _Tables(torch.autograd.Function):
         return gradient, None, None, None
 
 
-def _bin_floor(u: Tensor, bins: int, out: Tensor | None = None) -> Tensor:
-    """The bin of u as a float; the first for NaN, which then travels on in u itself."""
-    inside = torch.nan_to_num(torch.clamp(u, 0, bins - 1, out=out), nan=0.0, out=out)
-    return torch.floor(inside, out=out)
+def _middle(bins: int) -> float:
+    """Where 0 lies in its bin, which is counted as bin 0 here: so counted, places near 0 are most exact."""
+    return 0.5 * (bins % 2)
+
+
+def _floor(u: Tensor, bins: int, out: Tensor | None = None) -> Tensor:
+    """The bin of u as a float, from −bins // 2; for NaN, which travels on in u itself, any bin."""
+    inside = torch.clamp(u, -(bins // 2), bins - 1 - bins // 2, out=out)
+    return torch.floor(torch.nan_to_num(inside, nan=0.0, out=out), out=out)
 
 
 def _raw_of(slopes: Tensor) -> Tensor:

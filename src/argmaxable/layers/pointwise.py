@@ -1,8 +1,8 @@
 """Increasing functions applied to every logit: what they promise, and how they work on blocks.
 
 A transform is written twice on purpose. `formula` is its definition in plain tensor operations: what
-`torch.compile` fuses and `torch.export` reads. A `Kernel` does the same block by block in buffers that stay in
-the processor's cache, forward and backward, and holds nothing as large as the logits.
+`torch.compile` fuses and `torch.export` reads. A `Kernel` does the same block by block in buffers that stay
+in the processor's cache, forward and backward, and holds nothing as large as the logits.
 """
 
 from __future__ import annotations

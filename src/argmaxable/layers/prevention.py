@@ -1,12 +1,12 @@
 """Linear layers that can't lose a class, each over the domain it states (Grivas et al. 2022, appendix D).
 
-Equal norms: no bias, all rows on a sphere, so every distinct row is a vertex of the hull; needs 0 in the interior
-of the domain. Voronoi: b = −‖w‖²/2 makes s_i(x) = ‖x‖²/2 − ‖x − w_i‖²/2, so class c wins at x = w_c; needs the
-rows in the domain. Behind a norm x = γ∘z + β neither holds of w, but both hold of what z sees of it,
-v = Π(γ∘w) (Π removes the mean, for LayerNorm), once the bias takes w·β off.
+Equal norms: no bias, all rows on a sphere, so every distinct row is a vertex of the hull; needs 0 in the
+interior of the domain. Voronoi: b = −‖w‖²/2 makes s_i(x) = ‖x‖²/2 − ‖x − w_i‖²/2, so class c wins at x =
+w_c; needs the rows in the domain. Behind a norm x = γ∘z + β neither holds of w, but both hold of what z sees
+of it, v = Π(γ∘w) (Π removes the mean, for LayerNorm), once the bias takes w·β off.
 
-All this is so in exact arithmetic, for rows that differ by more than their rounding; `argmaxable.verify` proves
-the stored numbers.
+All this is so in exact arithmetic, for rows that differ by more than their rounding; `argmaxable.verify`
+proves the stored numbers.
 """
 
 from __future__ import annotations
@@ -127,12 +127,14 @@ class Voronoi(Prevention):
 
     needs = "the rows in the domain; behind a norm, the output of that norm"
 
-    def __init__(self, features: int, *, radius: float | None = None, behind: nn.Module | None = None) -> None:
+    def __init__(
+        self, features: int, *, radius: float | None = None, behind: nn.Module | None = None
+    ) -> None:
         super().__init__(features, behind)
         if radius is not None and not (math.isfinite(radius) and radius > 0):
-            raise InputError(f"the radius the rows stay within is a finite number above 0, found {radius}.")
+            raise InputError(f"the rows' largest norm is a finite number above 0, found {radius}.")
         if behind is not None:  # z lies in the ball of radius √features
-            radius = min(radius or math.inf, math.sqrt(features))
+            radius = min(math.inf if radius is None else radius, math.sqrt(features))
         self.radius = radius
 
     def forward(self, raw: Tensor) -> Tensor:
@@ -170,7 +172,7 @@ def make_spherical(
 
     `behind` is the nn.LayerNorm or nn.RMSNorm in front of the layer. Returns the layer.
     """
-    prevention = EqualNorms(layer.in_features, radius=radius or 1.0, behind=behind)
+    prevention = EqualNorms(layer.in_features, radius=1.0 if radius is None else radius, behind=behind)
     if radius is None:
         prevention.radius = float(_norms(prevention.seen(layer.weight.detach())).mean())
     return _prevent(layer, prevention)
@@ -179,7 +181,8 @@ def make_spherical(
 def make_voronoi(
     layer: nn.Linear, *, radius: float | None = None, behind: nn.Module | None = None
 ) -> nn.Linear:
-    """Give the layer the bias −‖w‖²/2 in place of its own, and rows within `radius` (behind a norm √features).
+    """Give the layer the bias −‖w‖²/2 in place of its own, and rows within `radius` (behind a norm
+    √features).
 
     `behind` is the nn.LayerNorm or nn.RMSNorm in front of the layer. Returns the layer.
     """
@@ -193,8 +196,8 @@ def prevention_of(layer: nn.Module) -> Prevention:
             if isinstance(step, Prevention):
                 return step
     raise InputError(
-        f"{type(layer).__name__} has no rows of a special kind. Build a SphericalLinear or VoronoiLinear, or call "
-        "make_spherical or make_voronoi on an nn.Linear."
+        f"{type(layer).__name__} has no rows of a special kind. Build a SphericalLinear or VoronoiLinear, or "
+        "call make_spherical or make_voronoi on an nn.Linear."
     )
 
 
@@ -282,16 +285,18 @@ def _prevent(layer: nn.Linear, prevention: Prevention) -> nn.Linear:
 def _require_norm(norm: nn.Module, features: int) -> None:
     if not isinstance(norm, nn.LayerNorm | nn.RMSNorm):
         raise InputError(
-            f"`behind` is the nn.LayerNorm or nn.RMSNorm in front of the layer, found {type(norm).__name__}, whose "
-            "gain may be stored in another way."
+            f"`behind` is the nn.LayerNorm or nn.RMSNorm in front of the layer, found {type(norm).__name__}, "
+            "whose gain may be stored in another way."
         )
     if tuple(norm.normalized_shape) != (features,):
-        raise InputError(f"the norm is over shape {tuple(norm.normalized_shape)}, the layer has {features} features.")
+        shape = tuple(norm.normalized_shape)
+        raise InputError(f"the norm is over shape {shape}, the layer has {features} features.")
 
 
 def _norms(rows: Tensor) -> Tensor:
     # A row of zeros has no direction; it stays zero instead of becoming NaN.
-    return rows.norm(dim=1, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
+    norms: Tensor = rows.norm(dim=1, keepdim=True)
+    return norms.clamp(min=torch.finfo(rows.dtype).tiny)
 
 
 def _array(tensor: Tensor) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -18,23 +18,24 @@ CONFIG_KEY = "softmax_head"
 def replace_head(
     model: nn.Module, head: nn.Module, *, name: str | None = None, keep_weights: bool = True
 ) -> nn.Module:
-    """Put `head` (a SoftmaxHead, SphericalLinear, VoronoiLinear or nn.Linear) where the model's output layer is.
+    """Put `head` (a SoftmaxHead, SphericalLinear, VoronoiLinear or nn.Linear) where the model's output layer
+    is.
 
     `name` says where that is (`lm_head`) when the model doesn't. The head moves to the old layer's device and
-    dtype and, with `keep_weights`, starts from its weights; where those are tied to an embedding, so is the head.
-    Returns the old layer. Raises InputError when there is no one place, or the sizes differ.
+    dtype and, with `keep_weights`, starts from its weights; where those are tied to an embedding, so is the
+    head. Returns the old layer. Raises InputError when there is no one place, or the sizes differ.
     """
     old = _output_layer(model, head, name)
-    classes, features = old.weight.shape  # type: ignore[misc]
-    _require_sizes(head, features, classes)
-    head.to(device=old.weight.device, dtype=old.weight.dtype)  # type: ignore[arg-type,union-attr]
+    weight: Tensor = old.weight  # type: ignore[assignment]
+    _require_sizes(head, weight.shape[1], weight.shape[0])
+    head.to(device=weight.device, dtype=weight.dtype)
     for part in ("weight", "bias"):
         if _is_shared(model, old, part):
             _share(head, old, part)
         elif keep_weights and getattr(old, part, None) is not None:
             _copy(head, old, part)
     _install(model, old, head)
-    if isinstance(head, SoftmaxHead) and hasattr(model, "config"):
+    if isinstance(head, SoftmaxHead) and hasattr(model, "config") and head.has_settings:
         setattr(model.config, CONFIG_KEY, head.settings())
     return old
 
@@ -47,9 +48,9 @@ def _output_layer(model: nn.Module, head: nn.Module, name: str | None) -> nn.Mod
         found: nn.Module | None = modules[name]
     else:
         found = _declared(model) or _only_one_of_that_shape(model, head)
-    if not isinstance(getattr(found, "weight", None), Tensor) or found.weight.ndim != 2:  # type: ignore[union-attr,operator]
-        raise InputError(f"{type(found).__name__} is no output layer with a matrix of weights. {_candidates(model)}")
-    assert found is not None
+    weight = getattr(found, "weight", None)
+    if found is None or not isinstance(weight, Tensor) or weight.ndim != 2:
+        raise InputError(f"{type(found).__name__} has no matrix of weights. {_candidates(model)}")
     return found
 
 
@@ -65,8 +66,8 @@ def _only_one_of_that_shape(model: nn.Module, head: nn.Module) -> nn.Module:
     same = [layer for _, layer in _linears(model) if (layer.in_features, layer.out_features) == shape]
     if len(same) != 1:
         raise InputError(
-            f"{len(same)} linear layers of {type(model).__name__} map {shape[0]} features to {shape[1]} classes; "
-            f"pass name=. {_candidates(model)}"
+            f"{len(same)} linear layers of {type(model).__name__} have {shape[0]} features and {shape[1]} "
+            f"classes; pass name=. {_candidates(model)}"
         )
     return same[0]
 
@@ -93,7 +94,8 @@ def _require_sizes(head: nn.Module, features: int, classes: int) -> None:
     if _sizes(head) != (features, classes):
         found = " features and ".join(str(size) for size in _sizes(head))
         raise InputError(
-            f"the model's output layer has {features} features and {classes} classes, the new head {found} classes."
+            f"the model's output layer has {features} features and {classes} classes, the new head {found} "
+            "classes."
         )
 
 
@@ -101,7 +103,8 @@ def _is_shared(model: nn.Module, old: nn.Module, part: str) -> bool:
     """Whether another module of the model holds the same weight or bias."""
     mine = old._parameters.get(part)
     others = (module for module in model.modules() if module is not old)
-    return mine is not None and any(each is mine for module in others for each in module._parameters.values())
+    held = (each for module in others for each in module._parameters.values())
+    return mine is not None and any(each is mine for each in held)
 
 
 def _share(head: nn.Module, old: nn.Module, part: str) -> None:
@@ -110,8 +113,8 @@ def _share(head: nn.Module, old: nn.Module, part: str) -> None:
         raise InputError(
             f"the model's output layer shares its {part} with another module (tied embeddings), which this "
             f"{type(head).__name__} can't. Give the layer its own first: layer.{part} = "
-            f"nn.Parameter(layer.{part}.detach().clone()), with tie_word_embeddings = False in a Hugging Face "
-            "configuration."
+            f"nn.Parameter(layer.{part}.detach().clone()), with tie_word_embeddings = False in a Hugging "
+            "Face configuration."
         )
     setattr(head, part, theirs)
 
@@ -125,8 +128,8 @@ def _copy(head: nn.Module, old: nn.Module, part: str) -> None:
         setattr(head, part, theirs.detach().clone())
     elif isinstance(head, SoftmaxHead):
         raise InputError(
-            "the model's output layer has a bias and the new head none. Build the head with bias=True, or pass "
-            "keep_weights=False."
+            "the model's output layer has a bias and the new head none. Build the head with bias=True, or "
+            "pass keep_weights=False."
         )
 
 

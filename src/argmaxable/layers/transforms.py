@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from argmaxable.errors import InputError
-from argmaxable.layers.pointwise import Kernel, Transform
+from argmaxable.layers.pointwise import Kernel, Transform, computing_dtype
 
 # Halvings of a bracket until it is as narrow as float64 allows.
 _BISECTIONS = 80
@@ -49,7 +49,7 @@ class SigSoftmax(Transform):
     """f(z) = z + log σ(z), between 2z (far left) and z (far right)."""
 
     def formula(self, z: Tensor) -> Tensor:
-        return z + F.logsigmoid(z)
+        return z - F.softplus(-z)  # not logsigmoid, which ONNX files compute as log(σ(z)) and so lose
 
     def slopes(self, z: Tensor) -> Tensor:
         return 2 - torch.sigmoid(z)
@@ -106,10 +106,10 @@ class MonotonicNetwork(Transform):
 
     def tables(self) -> tuple[Tensor, ...]:
         """u, v and a (one entry a unit), and the slope of the linear term (one entry, or none)."""
-        dtype = torch.float64 if self.widths.dtype == torch.float64 else torch.float32
-        linear = self.shifts.new_empty(0) if self.linear is None else F.softplus(self.linear)
-        tables = (F.softplus(self.widths), F.softplus(self.heights), self.shifts, linear)
-        return tuple(table.to(dtype) for table in tables)
+        dtype = computing_dtype(self.widths)
+        widths, heights, shifts = (each.to(dtype) for each in (self.widths, self.heights, self.shifts))
+        linear = shifts.new_empty(0) if self.linear is None else F.softplus(self.linear.to(dtype))
+        return F.softplus(widths), F.softplus(heights), shifts, linear
 
     def formula(self, z: Tensor) -> Tensor:
         widths, heights, shifts, linear = self.tables()

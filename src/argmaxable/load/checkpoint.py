@@ -97,7 +97,8 @@ def _no_head(source: TensorSource, architecture: Architecture) -> str:
         found += f": {architecture} is the body of a model, without a head"
     if family is not None:
         usual = family.places[0].weight[0].replace("{body}", family.body)
-        found += f" ({family.model_types[0]} models keep theirs in {usual})"
+        kind = next(each for each in architecture.model_types if each in family.model_types)
+        found += f" ({kind} models keep theirs in {usual})"
     embeddings = embeddings_among(source.names, architecture)
     if embeddings is None:
         return f"{found}. {_candidates(source)} Choose one with tensor= (--tensor)."

@@ -13,6 +13,7 @@ from argmaxable.load.registry import ReadOptions
 
 _HIERARCHICAL, _NEGATIVE_SAMPLING, _SOFTMAX, _ONE_VS_ALL = 1, 2, 3, 4
 _LOSSES = (_HIERARCHICAL, _NEGATIVE_SAMPLING, _SOFTMAX, _ONE_VS_ALL)
+_WITH_SIGMOIDS = {_NEGATIVE_SAMPLING: "negative sampling", _ONE_VS_ALL: "one-vs-all loss"}
 # fastText codes 2 features in a byte by default and 16 at the very most, which is 128 bytes of float64. A
 # large matrix that expands more than this was made to exhaust memory.
 _SUSPICIOUS_EXPANSION = 200
@@ -20,10 +21,10 @@ _HARMLESS_BYTES = 64 * 2**20
 
 
 def find(path: Path, options: ReadOptions) -> Finding:
-    """The head of a fastText classifier with softmax or one-vs-all loss.
+    """The head of a fastText classifier with softmax, one-vs-all loss or negative sampling.
 
     `options.tensor="output"` takes the output matrix also of word vectors, with which fastText does not
-    predict, and after negative sampling. Raises LoadError.
+    predict. Raises LoadError.
     """
     _require_known_names(options)
     model = parse(path)
@@ -70,17 +71,10 @@ def _require_linear(arguments: Arguments, options: ReadOptions) -> None:
             "was trained with hierarchical softmax: its output matrix holds the nodes of a binary tree, not "
             "a row per label, so a prediction is no argmax of a linear layer. Train it with -loss softmax."
         )
-    if options.tensor is not None:
-        return
-    if not arguments.is_classifier:
+    if options.tensor is None and not arguments.is_classifier:
         raise LoadError(
             "holds word vectors (cbow or skipgram), no classifier. To treat the output matrix as a head with "
             "a class for each word all the same, pass tensor='output' (--tensor output)."
-        )
-    if arguments.loss == _NEGATIVE_SAMPLING:
-        raise LoadError(
-            "was trained with negative sampling, which compares a label with a few others only. Train it "
-            "with -loss softmax, or pass tensor='output' (--tensor output) to take the layer as it is."
         )
 
 
@@ -111,10 +105,11 @@ def _describe_inputs(model: FastTextFile) -> Inputs:
 
 def _notes(model: FastTextFile) -> tuple[str, ...]:
     notes = []
-    if model.arguments.loss == _ONE_VS_ALL:
+    if model.arguments.is_classifier and model.arguments.loss in _WITH_SIGMOIDS:
         notes.append(
-            "one-vs-all loss: each label has a sigmoid of its own, which keeps the order of the logits, so "
-            "the best label is their argmax (fastText's table of the sigmoid is flat beyond ±8: ties there)"
+            f"{_WITH_SIGMOIDS[model.arguments.loss]}: a label's probability is a sigmoid of its logit, which "
+            "keeps their order, so the best label is the argmax (but fastText looks it up in a table with steps "
+            "of 1/32 from -8 to 8: labels closer than that, or beyond, tie in its predictions)"
         )
     if isinstance(model.output, Quantised):
         notes.append("the weights are the centroids fastText predicts with, not those before quantisation")

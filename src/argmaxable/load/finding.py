@@ -34,12 +34,14 @@ class Labels:
     """Names of the classes and the file or key they come from.
 
     A tokenizer's vocabulary may be shorter than the head, whose rows are padded to a round number;
-    labels stored for the classes themselves may not.
+    labels stored for the classes themselves may not. `special` are the classes that the files themselves
+    declare to be marks of the model rather than text.
     """
 
     names: tuple[str, ...]
     source: str
     may_be_padded: bool = False
+    special: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,11 @@ class Finding:
     def padding(self) -> int:
         """Rows beyond the last label: vocabularies are padded to round numbers."""
         return 0 if self.labels is None else self.classes - len(self.labels.names)
+
+    @property
+    def special(self) -> frozenset[int]:
+        """The classes that the model's files declare to be marks of the model rather than text."""
+        return frozenset() if self.labels is None else self.labels.special
 
     def head(self, name: str) -> Head:
         """Read the head; raises HeadError when the arrays are none."""

@@ -28,9 +28,13 @@ _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _MEMORY = 512 * 2**20
 # Bytes of memory for each byte of an array: what the library reads, what it hands over, a copy in order.
 _COPIES = 3
-_SECONDS = 60
-# gzip and shuffling are undone at 100 MB/s and more.
-_BYTES_A_SECOND = 10 * 2**20
+# Seconds of computing time: to begin with, and to go on for each byte of the file whose outline is made (a
+# dataset takes 0.4 ms, and 500 bytes at least) or of the array that is decompressed (at 100 MB/s or more).
+_SECONDS = 5
+_SECONDS_A_BYTE_OUTLINED, _SECONDS_A_BYTE_READ = 4 / 2**20, 0.1 / 2**20
+_MOST_SECONDS = 60
+# Where the system can't limit computing time, and for disks that don't answer: the same on a busy machine.
+_PATIENCE = 10
 # Trained weights hardly compress, but gzip can reach 1032:1, and a dataset that was never written takes no
 # space at all. What is large and expands this much is no weight but a bomb.
 _SUSPICIOUS_EXPANSION = 200
@@ -90,8 +94,12 @@ class Outline:
         _require_stored(dataset)
         values = _in_place(self.extent, dataset)
         if values is None:
-            memory, seconds = _COPIES * dataset.nbytes, dataset.nbytes // _BYTES_A_SECOND
-            raw = _ask(self.extent, info.name, memory=_MEMORY + memory, seconds=_SECONDS + seconds)
+            raw = _ask(
+                self.extent,
+                info.name,
+                memory=_MEMORY + _COPIES * dataset.nbytes,
+                seconds=_SECONDS + math.ceil(_SECONDS_A_BYTE_READ * dataset.nbytes),
+            )
             values = np.frombuffer(raw, np.dtype(dataset.layout).newbyteorder("<"))
         if values.nbytes != dataset.nbytes:
             raise LoadError(
@@ -108,7 +116,8 @@ def outline_of(extent: Extent) -> Outline:
         start = file.read(len(_SIGNATURE))
     if start != _SIGNATURE:
         raise LoadError(f"holds no HDF5 file as Keras writes them (it begins with {start!r}). {_DAMAGED}")
-    answer = json.loads(_ask(extent, None, memory=_MEMORY, seconds=_SECONDS))
+    seconds = min(_MOST_SECONDS, _SECONDS + math.ceil(_SECONDS_A_BYTE_OUTLINED * extent.size))
+    answer = json.loads(_ask(extent, None, memory=_MEMORY, seconds=seconds))
     datasets = {path: _dataset(path, record) for path, record in answer["datasets"].items()}
     return Outline(extent, datasets, answer["groups"], answer["links"])
 
@@ -153,6 +162,7 @@ def _ask(extent: Extent, dataset: str | None, *, memory: int, seconds: int) -> b
         "size": extent.size,
         "dataset": dataset,
         "memory": memory,
+        "seconds": seconds,
         "sys_path": sys.path,
     }
     # Threads of a linear algebra library would only take address space, and no plugin may run for a file.
@@ -164,13 +174,11 @@ def _ask(extent: Extent, dataset: str | None, *, memory: int, seconds: int) -> b
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env=environment,
-            timeout=seconds,
+            timeout=_PATIENCE * seconds,
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise LoadError(
-            f"holds an HDF5 file that took longer than {seconds} s to read. {_DAMAGED}"
-        ) from error
+        raise LoadError(f"holds an HDF5 file that takes too long to read. {_DAMAGED}") from error
     if done.returncode == 0:
         return done.stdout
     crashed = f"the HDF5 library crashed on it ({done.returncode})"

@@ -57,7 +57,7 @@ def main() -> int:
     question = json.load(sys.stdin)
     sys.path[:] = question["sys_path"]
     try:
-        _limit_memory(question["memory"])
+        _limit_oneself(question["memory"], question["seconds"])
         import h5py
 
         with open(question["path"], "rb") as file:
@@ -67,19 +67,23 @@ def main() -> int:
                 answer = (
                     json.dumps(_outline(h5py, hdf5)).encode() if wanted is None else _values(hdf5, wanted)
                 )
-    except Exception as error:  # the library raises all kinds for damaged files, and few say more than a word
+    except MemoryError:
+        sys.stdout.write("it asks for more memory than any model needs")
+        return FAILED
+    except Exception as error:  # the library raises all kinds for damaged files
         sys.stdout.write((str(error) or repr(error)).splitlines()[0])
         return FAILED
     sys.stdout.buffer.write(answer)
     return 0
 
 
-def _limit_memory(limit: int) -> None:
+def _limit_oneself(memory: int, seconds: int) -> None:
     try:
         import resource
     except ModuleNotFoundError:  # Windows has no such limits
         return
-    for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
+    limits = {resource.RLIMIT_AS: memory, resource.RLIMIT_DATA: memory, resource.RLIMIT_CPU: seconds}
+    for kind, limit in limits.items():
         _, hard = resource.getrlimit(kind)
         resource.setrlimit(kind, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
@@ -96,9 +100,7 @@ def _outline(h5py: Any, file: Any) -> dict[str, Any]:
     seen = 0
     while waiting:
         path, group = waiting.pop()
-        outline["groups"][path] = {
-            key: names for key in _ATTRIBUTES if (names := list(_strings(h5py, group, key)))
-        }
+        outline["groups"][path] = _names(h5py, group)
         for name in group:
             seen += 1  # a group may contain itself
             if seen > _MOST_ITEMS or path.count("/") > _DEEPEST_GROUP:
@@ -128,11 +130,16 @@ def _described(h5py: Any, dataset: Any) -> dict[str, Any]:
     }
 
 
-def _strings(h5py: Any, group: Any, key: str) -> Iterator[str]:
+def _names(h5py: Any, group: Any) -> dict[str, list[str]]:
+    present = frozenset(group.attrs)
+    found = {key: list(_strings(h5py, group, key, present)) for key in _ATTRIBUTES}
+    return {key: names for key, names in found.items() if names}
+
+
+def _strings(h5py: Any, group: Any, key: str, present: frozenset[str]) -> Iterator[str]:
     """An attribute that lists names; one that is too long for HDF5 is continued as key0, key1, …"""
     numbered = (f"{key}{number}" for number in range(_MOST_ITEMS))
-    present = [key] if key in group.attrs else takewhile(lambda name: name in group.attrs, numbered)
-    for name in present:
+    for name in [key] if key in present else takewhile(present.__contains__, numbered):
         # An attribute of another type is not touched. Where there are no names Keras writes an empty list of
         # floats.
         attribute = group.attrs.get_id(name)

@@ -7,6 +7,7 @@ Of config.json only what concerns the head is looked at; no class is looked up a
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -20,7 +21,7 @@ from argmaxable.load.finding import Finding, Labels
 from argmaxable.load.locate import Architecture, Choice
 from argmaxable.load.registry import ReadOptions
 from argmaxable.load.source import TensorSource, join
-from argmaxable.load.vocabulary import class_labels, labels_beside
+from argmaxable.load.vocabulary import class_labels, search_beside
 
 CONFIG = "config.json"
 # The weights in one file, or the index of several, in the order in which transformers looks for them.
@@ -31,6 +32,8 @@ WEIGHTS = (
 # Above any configuration or index in use: a model with 100,000 tensors has an index of 10 MB.
 _LARGEST_JSON = 32 * 2**20
 _FILES_SHOWN = 8
+# The name of one of several files: model-00001-of-00002.safetensors.
+_PART = re.compile(r"-\d{5}-of-\d{5}\.")
 
 
 def find(folder: Path, options: ReadOptions) -> Finding:
@@ -40,7 +43,13 @@ def find(folder: Path, options: ReadOptions) -> Finding:
 
 def find_file(path: Path, options: ReadOptions) -> Finding:
     """The head in a .safetensors file; a config.json beside it is heeded. Raises LoadError."""
-    return find_in(safetensors.tensors_of(path), path.parent, options, format_name="safetensors")
+    source = safetensors.tensors_of(path)
+    return find_in(source, path.parent, options, format_name="safetensors", is_part=is_part(path))
+
+
+def is_part(path: Path) -> bool:
+    """Whether a file is named as one of several that make up a model."""
+    return _PART.search(path.name) is not None
 
 
 def find_in(
@@ -49,14 +58,23 @@ def find_in(
     options: ReadOptions,
     *,
     format_name: str,
+    is_part: bool = False,
     guess: Callable[[TensorSource], Choice | None] = lambda _: None,
 ) -> Finding:
     """The head among tensors, as the configuration and labels in the folder describe it. Raises LoadError.
 
-    `guess` is asked where neither the configuration nor the names tell what kind of model it is.
+    Of a part of a model only a head that is stored in it is taken: that it is not there does not mean that it
+    is tied. `guess` is asked where neither the configuration nor the names tell what kind of model it is.
     """
     config = read_config(folder)
-    choice = choice_in(source, Architecture.from_config(config), options, guess)
+    architecture = Architecture.from_config(config)
+    try:
+        choice = choice_in(
+            source, replace(architecture, tied=False) if is_part else architecture, options, guess
+        )
+    except LoadError as error:
+        hint = " The file is one of several that make up a model: pass their directory." if is_part else ""
+        raise LoadError(f"{error}{hint}") from error
     finding = finding_of(source, choice, options, format_name=format_name)
     labels, notes = _labels(choice, config, folder, finding.classes)
     return replace(finding, labels=labels, notes=(*finding.notes, *notes))
@@ -132,7 +150,7 @@ def _labels(
 ) -> tuple[Labels | None, list[str]]:
     """The labels, and what is odd about them. A classifier's are in its configuration."""
     if choice.task in (None, Task.LANGUAGE):
-        return labels_beside(folder, classes), []
+        return search_beside(folder, classes)
     notes = []
     if config.get("problem_type") == "multi_label_classification":
         notes.append("config.json says that several labels can hold at once: then no argmax is taken.")

@@ -54,7 +54,7 @@ def find(path: Path, options: ReadOptions) -> Finding:
 
 
 def find_in(file: KerasFile, path: Path, options: ReadOptions) -> Finding:
-    """The head in a file that is open; the arrays are read when the path is opened again. Raises LoadError."""
+    """The head in an open file; the arrays are read when the path is opened again. Raises LoadError."""
     network = None if file.config is None else parse(file.config)
     choice = _named(file, network, options.tensor) if options.tensor else _chosen(file, network)
     bias = choice.bias if options.bias_tensor is None else file.info(options.bias_tensor)

@@ -1,12 +1,14 @@
-"""What a pickle would import, read off its instructions without running any of them."""
+"""What a pickle would import, and how long it is, read off its instructions without running any of them."""
 
 from __future__ import annotations
 
 import io
 import pickletools
 import warnings
+from collections.abc import Iterator
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, islice
+from typing import Any
 
 
 def imports_in(data: bytes, *, pickles: int = 1) -> list[str]:
@@ -16,13 +18,24 @@ def imports_in(data: bytes, *, pickles: int = 1) -> list[str]:
     """
     strings: list[str] = []
     found: list[str] = []
+    for opcode, argument in _instructions(data, pickles):
+        if opcode == "STACK_GLOBAL":  # takes module and name from the stack
+            found.append(".".join(strings[-2:]))
+        elif isinstance(argument, str):
+            strings.append(argument)
+    return found
+
+
+def end_in(data: bytes, *, pickles: int, instructions: int) -> bool:
+    """Whether so many pickles, one after the other, end in the data, and after no more instructions."""
+    names = (name for name, _ in islice(_instructions(data, pickles), instructions))
+    return sum(name == "STOP" for name in names) == pickles
+
+
+def _instructions(data: bytes, pickles: int) -> Iterator[tuple[str, Any]]:
     # From memory, where no string can be declared longer than all there is.
     stream = io.BytesIO(data)
     with warnings.catch_warnings(), suppress(ValueError):  # where it is no pickle, or no longer one
         warnings.simplefilter("ignore")  # about escapes in strings
         for opcode, argument, _ in chain.from_iterable(pickletools.genops(stream) for _ in range(pickles)):
-            if opcode.name == "STACK_GLOBAL":  # takes module and name from the stack
-                found.append(".".join(strings[-2:]))
-            elif isinstance(argument, str):
-                strings.append(argument)
-    return found
+            yield opcode.name, argument

@@ -2,7 +2,8 @@
 
 Such a file is a pickle, a program that builds objects. PyTorch's restricted unpickler runs it: it builds
 tensors and plain containers, and refuses everything else. The tensors stay in the file, memory-mapped,
-unless it has the format from before 2020, which has to be read whole.
+unless it has the format from before 2020, which has to be read whole: that takes as much memory as the file
+has bytes, whatever sizes it declares.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from argmaxable.errors import LoadError
 from argmaxable.load.finding import TensorInfo
-from argmaxable.load.pickle_imports import imports_in
+from argmaxable.load.pickle_imports import end_in, imports_in
 from argmaxable.load.source import TensorSource
 
 # Before 2.6 the restricted unpickler could be made to run code (CVE-2025-32434), before 2.10 to overwrite
@@ -29,8 +30,10 @@ _ZIP = b"PK\x03\x04"
 # What zipfile raises for damaged archives: for names and offsets ValueError or OSError, for what looks
 # encrypted RuntimeError.
 _BROKEN_ZIP = (zipfile.BadZipFile, ValueError, OSError, RuntimeError, EOFError)
-# A tensor takes about 200 bytes of pickle, so this is far above any model.
-_LARGEST_PICKLE = 32 * 2**20
+# A tensor takes about 200 bytes of pickle and 40 instructions, so this is far above any model. The worst that
+# an instruction of one byte can do is to make an empty dictionary of 64.
+_LARGEST_PICKLE = 8 * 2**20
+_MOST_INSTRUCTIONS = 2**21
 # The old format is a row of pickles: magic number, version, system and the objects. Then come the numbers.
 _PICKLES_IN_OLD_FORMAT = 4
 # What tensors and the dictionaries around them are pickled with.
@@ -130,6 +133,8 @@ def _load(torch: Any, path: Path) -> object:
         is_zip = file.read(len(_ZIP)) == _ZIP
     if is_zip:
         _require_checkpoint(path)
+    else:
+        _require_small_pickles(path)
     bystanders = [(stand_in, name) for name, stand_in in _BYSTANDERS.items()]
     try:
         with warnings.catch_warnings(), torch.serialization.safe_globals(bystanders):
@@ -163,6 +168,16 @@ def _require_checkpoint(path: Path) -> None:
             f"has a pickle of {members['data.pkl'].file_size} bytes, expected at most {_LARGEST_PICKLE}: it "
             "holds more than tensors. Save the model's state_dict alone."
         )
+
+
+def _require_small_pickles(path: Path) -> None:
+    """Refuse what would build more objects than any checkpoint holds, in the format from before 2020."""
+    with path.open("rb") as file:
+        start = file.read(_LARGEST_PICKLE)
+        is_all = not file.read(1)  # then that little can do no harm
+    if not is_all and not end_in(start, pickles=_PICKLES_IN_OLD_FORMAT, instructions=_MOST_INSTRUCTIONS):
+        limits = f"{_LARGEST_PICKLE} bytes and {_MOST_INSTRUCTIONS} instructions"
+        raise LoadError(_unreadable(f"its pickles do not end within {limits}, as those of tensors do"))
 
 
 def _refusal(path: Path, is_zip: bool, complaint: str) -> str:

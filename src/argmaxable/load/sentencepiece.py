@@ -1,20 +1,32 @@
 """The pieces of a SentencePiece model, read from its protobuf without the sentencepiece package.
 
-Of the model only field 1, the repeated piece, matters here, and of a piece only field 1, its text.
+Of the model only field 1, the repeated piece, matters here, and of a piece its text and its type.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from argmaxable.errors import LoadError
 from argmaxable.load.protobuf import fields
 
 _PIECE = _TEXT = 1
+_TYPE = 3
+# Types of pieces that stand for no text: the unknown one, and controls such as <s>.
+_SPECIAL = (b"\x02", b"\x03")
 
 
-def pieces(data: bytes) -> list[str]:
-    """The text of every piece, in the order of their ids; raises LoadError."""
+class Piece(NamedTuple):
+    """A piece's text, and whether the file declares it a mark of the model rather than text."""
+
+    text: str
+    is_special: bool
+
+
+def pieces(data: bytes) -> list[Piece]:
+    """Every piece, in the order of their ids; raises LoadError."""
     try:
-        found = [_text(data, piece.start, piece.end) for piece in fields(data) if piece.number == _PIECE]
+        found = [_piece(data, piece.start, piece.end) for piece in fields(data) if piece.number == _PIECE]
     except (LoadError, UnicodeDecodeError) as error:
         raise LoadError(f"is no SentencePiece model, or damaged: {error}. Fetch it again.") from error
     if not found:
@@ -22,8 +34,13 @@ def pieces(data: bytes) -> list[str]:
     return found
 
 
-def _text(data: bytes, start: int, end: int) -> str:
+def _piece(data: bytes, start: int, end: int) -> Piece:
+    text, is_special = None, False
     for field in fields(data, start, end):
         if field.number == _TEXT and field.is_delimited:
-            return data[field.start : field.end].decode()
-    raise LoadError(f"no text in the piece at byte {start:,}")
+            text = data[field.start : field.end].decode()
+        elif field.number == _TYPE:
+            is_special = data[field.start : field.end] in _SPECIAL
+    if text is None:
+        raise LoadError(f"no text in the piece at byte {start:,}")
+    return Piece(text, is_special)

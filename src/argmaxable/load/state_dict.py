@@ -7,24 +7,50 @@ layers, are never guessed at: what comes last in their bodies pools or projects.
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
 
+from argmaxable.errors import LoadError
 from argmaxable.load.families import Obstacle
 from argmaxable.load.finding import Finding, TensorInfo
-from argmaxable.load.huggingface import find_in
+from argmaxable.load.huggingface import find_in, is_part
 from argmaxable.load.locate import Choice
 from argmaxable.load.pytorch import tensors_of
 from argmaxable.load.registry import ReadOptions
 from argmaxable.load.source import FLOATS, TensorSource
 
+# Files of Llama as Meta publishes it, and of Megatron: each has a part of the rows or columns of a tensor.
+_SLICE = re.compile(r"(consolidated\.|mp_rank_)(\d+)(.*\.pth?)")
 # How lists of equal blocks are called, of which a small model may have just one.
 _BLOCKS = frozenset({"layer", "layers", "block", "blocks", "h", "stages"})
 
 
 def find(path: Path, options: ReadOptions) -> Finding:
     """The head in a PyTorch file; a config.json beside it is heeded. Raises LoadError."""
-    return find_in(tensors_of(path), path.parent, options, format_name="pytorch", guess=_last_layer)
+    _require_whole_tensors(path)
+    return find_in(
+        tensors_of(path),
+        path.parent,
+        options,
+        format_name="pytorch",
+        is_part=is_part(path),
+        guess=_last_layer,
+    )
+
+
+def _require_whole_tensors(path: Path) -> None:
+    """Refuse a file that holds slices of tensors, of which others lie beside it."""
+    name = _SLICE.fullmatch(path.name)
+    if name is None:
+        return
+    others = filter(None, (_SLICE.fullmatch(each.name) for each in path.parent.iterdir()))
+    alike = [other[0] for other in others if other.group(1, 3) == name.group(1, 3)]
+    if len(alike) > 1:
+        raise LoadError(
+            f"holds a slice of every tensor, as the {len(alike) - 1} files like it beside do: none has the "
+            "whole head. Convert the model to Hugging Face's format and pass that."
+        )
 
 
 def _last_layer(source: TensorSource) -> Choice | None:

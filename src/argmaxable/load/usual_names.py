@@ -26,6 +26,8 @@ USUAL_HEADS = (
     "output.weight",
     "output_projection.weight",
     "embed_out.weight",
+    "embed_out",
+    "encoder.lm_head.weight",
     "classifier.weight",
     "classifier.out_proj.weight",
     "classification_head.out_proj.weight",

@@ -1,14 +1,15 @@
 """Labels for a head's classes, from the files that lie beside models: tokenizers, vocabularies,
 dictionaries and lists of labels.
 
-A file that was found by its name is used only if its number of labels fits the head; one that the user
-named must fit. All of them are read as plain data, with no tokenizer library.
+A file that was found by its name is used only if its number of labels fits the head, and if it is known how
+the model numbers them; one that the user named must fit. All are plain data: no tokenizer library is needed.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from argmaxable.errors import LoadError
 from argmaxable.load import flat_yaml, sentencepiece
 from argmaxable.load.finding import Labels
+from argmaxable.load.piece_numbers import AS_STORED, FAIRSEQ, languages_behind, numberings
 from argmaxable.load.readable import (
     BYTE_LEVEL,
     PLAIN,
@@ -24,6 +26,7 @@ from argmaxable.load.readable import (
     readable_token,
     readable_tokens,
 )
+from argmaxable.load.tokenizer_settings import TokenizerSettings, settings_beside
 
 # Where to look, in order of trust, and whether the file lists a vocabulary, to whose size heads are
 # padded, or the classes themselves. Of separate vocabularies the target language's is the head's.
@@ -31,6 +34,7 @@ _PLACES: tuple[tuple[str, bool], ...] = (
     ("config*.json", False),
     ("tokenizer.json", True),
     ("vocab-tgt.json", True),
+    ("target_vocab.json", True),
     ("vocab.json", True),
     ("vocab.txt", True),
     ("vocab.y*ml", True),
@@ -45,9 +49,10 @@ _PLACES: tuple[tuple[str, bool], ...] = (
     ("*_labels.txt", False),
     ("*vocab*.json", True),
 )
-# fairseq's models number the pieces of such a file from 1, after four tokens of their own; their
-# vocabulary is in tokenizer.json or dict.txt, and this file alone would shift every label by one.
-_SHIFTED = ".bpe.model"
+# In the name of the vocabulary of a source language, which is never the head's.
+_SOURCE = re.compile(r"(?:^|[-_.])(?:source|src)(?:[-_.]|$)")
+# How the SentencePiece files of models are called that number the pieces in another way than the file does.
+_RENUMBERED = ".bpe.model"
 # Padding that was seen reaches 2.4 % (DeepSeek-V2: 100,002 tokens, 102,400 rows). A vocabulary that
 # leaves more rows without a token is another model's.
 _MOST_PADDING = 0.1
@@ -55,21 +60,40 @@ _MOST_PADDING = 0.1
 _LARGEST_FILE = 128 * 2**20
 # Keys under which a model's configuration lists its classes: Hugging Face, Magika, and common habits.
 _CLASS_KEYS = ("id2label", "target_labels_space", "class_names", "labels", "classes")
-_FAIRSEQ_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
+_TOKENIZER = "tokenizer.json"
+_OF_PIECES = (".model", ".spm")
+
+
+class _Doubtful(LoadError):
+    """A vocabulary that would fit, but may name the classes wrongly."""
 
 
 def labels_beside(folder: Path, classes: int) -> Labels | None:
-    """Labels from the most trusted file in the folder that fits the number of classes, or None.
+    """Labels from the most trusted file in the folder that fits the number of classes, or None."""
+    return search_beside(folder, classes)[0]
+
+
+def search_beside(folder: Path, classes: int) -> tuple[Labels | None, list[str]]:
+    """Labels as from `labels_beside` and, where there are none, why files that may have them were not used.
 
     Files that can't be read don't fit. Where several files of one rank fit but disagree (the
     vocabularies of two languages), none of them is taken.
     """
+    settings = settings_beside(folder)
+    doubts: dict[str, str] = {}
     for pattern, is_vocabulary in _PLACES:
-        paths = (path for path in sorted(folder.glob(pattern)) if not path.name.endswith(_SHIFTED))
-        fitting = [labels for path in paths if (labels := _if_fitting(path, classes, is_vocabulary))]
-        if len({labels.names for labels in fitting}) == 1:
-            return fitting[0]
-    return None
+        fitting = []
+        for path in sorted(folder.glob(pattern)):
+            try:
+                labels = _if_fitting(path, classes, settings, is_vocabulary=is_vocabulary)
+            except _Doubtful as doubt:
+                doubts[path.name] = f"{path.name} was not used for labels: {doubt}"
+            else:
+                fitting += [] if labels is None else [labels]
+        # What is wrong about a vocabulary is no reason to trust a lesser one.
+        if len({labels.names for labels in fitting}) == 1 and not (is_vocabulary and doubts):
+            return fitting[0], []
+    return None, list(doubts.values())
 
 
 def labels_from_file(path: Path, classes: int) -> Labels:
@@ -78,7 +102,7 @@ def labels_from_file(path: Path, classes: int) -> Labels:
     Raises LoadError when the file can't be read as labels or their number does not fit.
     """
     try:
-        labels = _read(path, classes)
+        labels = _read(path, classes, settings_beside(path.parent))
     except LoadError as error:
         raise LoadError(f"{path}: {error}") from error
     except OSError as error:
@@ -112,38 +136,48 @@ def class_labels(value: object, classes: int) -> tuple[str, ...]:
     return readable_tokens(value, PLAIN)
 
 
-def _if_fitting(path: Path, classes: int, is_vocabulary: bool) -> Labels | None:
-    try:
-        labels = _read(path, classes) if path.is_file() else None
-    except (LoadError, OSError):
+def _if_fitting(
+    path: Path, classes: int, settings: TokenizerSettings, *, is_vocabulary: bool
+) -> Labels | None:
+    if not path.is_file() or (is_vocabulary and _SOURCE.search(path.name)):
         return None
-    if labels is None:
+    try:
+        labels = _read(path, classes, settings)
+        labels = _with_added(labels, settings, classes) if is_vocabulary else labels
+    except _Doubtful:
+        raise
+    except (LoadError, OSError):
         return None
     missing = classes - sum(not name.startswith("<unused ") for name in labels.names)
     if missing > classes * _MOST_PADDING or (len(labels.names) < classes and not is_vocabulary):
         return None
+    if path.suffix in _OF_PIECES:
+        _require_known_numbers(path, labels, classes, settings)
     return replace(labels, may_be_padded=is_vocabulary)
 
 
-def _read(path: Path, classes: int) -> Labels:
+def _read(path: Path, classes: int, settings: TokenizerSettings) -> Labels:
     """The labels in a file of any of the known formats, told by its suffix; at most `classes` of them."""
     if path.is_dir() or not path.exists():
         raise LoadError("is no file. Expected labels, e.g. a text file with one per line.")
     if path.stat().st_size > _LARGEST_FILE:
         raise LoadError(f"has {path.stat().st_size:,} bytes, too many for a list of labels.")
     data = path.read_bytes()
-    if path.suffix in (".model", ".spm"):
-        names = readable_tokens(sentencepiece.pieces(data), SENTENCEPIECE)
+    if path.suffix in _OF_PIECES:
+        labels = _from_pieces(sentencepiece.pieces(data), settings, classes)
     else:
         read = _READERS.get(path.suffix, _from_text)
-        names = read(_decoded(data), path.name, classes)
-    if not names:
+        labels = read(_decoded(data), path.name, classes)
+    if not labels.names:
         raise LoadError("has no labels in it; expected one for each class.")
-    if len(names) > classes:
+    if path.name == "vocab.json":
+        labels = _with_languages(labels, settings)
+    if len(labels.names) > classes:
         raise LoadError(
-            f"has {len(names):,} labels; the head has only {classes:,} classes. Do they belong to this model?"
+            f"has {len(labels.names):,} labels; the head has only {classes:,} classes. "
+            "Do they belong to this model?"
         )
-    return Labels(names, path.name)
+    return replace(labels, source=path.name)
 
 
 def _decoded(data: bytes) -> str:
@@ -153,43 +187,44 @@ def _decoded(data: bytes) -> str:
         raise LoadError(f"is not UTF-8 text: {error}. Save the labels as UTF-8.") from error
 
 
-def _from_text(text: str, name: str, classes: int) -> tuple[str, ...]:
+def _from_text(text: str, name: str, classes: int) -> Labels:
     # Only line ends separate: str.splitlines would also split at characters that are labels.
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
     if "dict" not in name and "keys" not in name:
-        return readable_tokens(lines, guess_kind(lines))
+        return _named(lines)
     words = [line.rpartition(" ") for line in lines]
     if all(word and count.isascii() and count.isdigit() for word, _, count in words):
-        return _named([*_FAIRSEQ_SPECIAL, *(word for word, _, _ in words)])
-    return ctc_labels(lines, classes)
+        labels = _named([*FAIRSEQ, *(word for word, _, _ in words)])
+        return replace(labels, special=frozenset(range(len(FAIRSEQ))))
+    return Labels(ctc_labels(lines, classes), name)
 
 
-def _from_yaml(text: str, name: str, classes: int) -> tuple[str, ...]:
+def _from_yaml(text: str, name: str, classes: int) -> Labels:
     if text.lstrip().startswith("{"):  # YAML includes JSON, and Marian's vocabularies come in both
         return _from_json(text, name, classes)
     if name.startswith("inference"):
-        return ctc_labels(flat_yaml.list_under(text, ("character_dict", "label_list")), classes)
+        return Labels(ctc_labels(flat_yaml.list_under(text, ("character_dict", "label_list")), classes), name)
     return _named(_by_number(((number, key) for key, number in flat_yaml.numbered_keys(text)), classes))
 
 
-def _from_json(text: str, name: str, classes: int) -> tuple[str, ...]:
+def _from_json(text: str, name: str, classes: int) -> Labels:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise LoadError(f"is no readable JSON: {error}. It may be cut short or damaged.") from error
     if not isinstance(value, dict):
-        return class_labels(value, classes)
+        return Labels(class_labels(value, classes), name)
     if isinstance(value.get("model"), dict):
         return _from_tokenizer(value, classes)
     key = next((key for key in _CLASS_KEYS if isinstance(value.get(key), list | dict)), None)
     if key is not None:
-        return class_labels(value[key], classes)
+        return Labels(class_labels(value[key], classes), name)
     if all(isinstance(label, str) for label in value.values()):
-        return class_labels(value, classes)
+        return Labels(class_labels(value, classes), name)
     return _named(_by_number(((number, token) for token, number in value.items()), classes))
 
 
-def _from_tokenizer(tokenizer: Mapping[str, Any], classes: int) -> tuple[str, ...]:
+def _from_tokenizer(tokenizer: Mapping[str, Any], classes: int) -> Labels:
     """The tokens of Hugging Face's tokenizer.json; special ones are literal, the rest in its own writing."""
     vocabulary = tokenizer["model"].get("vocab")
     if isinstance(vocabulary, dict):
@@ -204,10 +239,64 @@ def _from_tokenizer(tokenizer: Mapping[str, Any], classes: int) -> tuple[str, ..
     tokens = _by_number([*pairs, *((token.get("id"), token.get("content")) for token in added)], classes)
     byte_level = any(_is_byte_level(tokenizer.get(part)) for part in ("pre_tokenizer", "decoder"))
     names = list(readable_tokens(tokens, BYTE_LEVEL if byte_level else guess_kind(tokens)))
-    for token in added:
-        if token.get("special") is True:
-            names[token["id"]] = readable_token(token["content"], PLAIN)
-    return tuple(names)
+    special = {token["id"]: token["content"] for token in added if token.get("special") is True}
+    for number, token in special.items():
+        names[number] = readable_token(token, PLAIN)
+    return Labels(tuple(names), _TOKENIZER, special=frozenset(special))
+
+
+def _from_pieces(pieces: Sequence[sentencepiece.Piece], settings: TokenizerSettings, classes: int) -> Labels:
+    """The pieces of a SentencePiece file as the model numbers them: as stored, unless it is known better."""
+    texts = [piece.text for piece in pieces]
+    known = numberings(settings.tokenizer_class, settings.model_type, texts, settings.extra_ids)
+    fitting = [each for each in known if len(known) == 1 or len(each.tokens(texts)) == classes]
+    if known and not fitting:
+        raise _Doubtful(f"with its {len(pieces):,} pieces no such model has {classes:,} classes.")
+    numbering = fitting[0] if fitting else AS_STORED
+    first = len(numbering.first) - numbering.dropped
+    marks = {first + number for number, piece in enumerate(pieces) if piece.is_special}
+    names = readable_tokens(numbering.tokens(texts), SENTENCEPIECE)
+    return Labels(names, "", special=numbering.special(texts) | {mark for mark in marks if mark >= 0})
+
+
+def _require_known_numbers(path: Path, labels: Labels, classes: int, settings: TokenizerSettings) -> None:
+    """Raise _Doubtful unless it is known how the model numbers pieces, or there is one for each class."""
+    if numberings(settings.tokenizer_class, settings.model_type, [], 0):
+        return
+    kind = settings.tokenizer_class or settings.model_type or "the model"
+    if settings.model_type == "marian" or path.name.endswith(_RENUMBERED) or len(labels.names) < classes:
+        raise _Doubtful(
+            f"how {kind} numbers its pieces is not known. If as in the file, pass labels= (--labels "
+            f"{path.name})."
+        )
+
+
+def _with_languages(labels: Labels, settings: TokenizerSettings) -> Labels:
+    languages = languages_behind(settings.tokenizer_class, settings.model_type, settings.language_codes)
+    if any(language in labels.names for language in languages):
+        return labels
+    behind = range(len(labels.names), len(labels.names) + len(languages))
+    return replace(labels, names=(*labels.names, *languages), special=labels.special | set(behind))
+
+
+def _with_added(labels: Labels, settings: TokenizerSettings, classes: int) -> Labels:
+    """The labels with what the files beside add to them; raises _Doubtful where they contradict."""
+    names = dict(enumerate(labels.names))
+    for number, token in settings.added:
+        known = names.get(number, _unused(number))
+        if labels.source != _TOKENIZER and number < classes:
+            if known != _unused(number) and _spaced(known) != _spaced(token):
+                raise _Doubtful(f"it calls class {number} {known!r}, the tokenizer's settings {token!r}.")
+            names[number] = readable_token(token, PLAIN)
+    listed = tuple(names.get(number, _unused(number)) for number in range(max(names) + 1))
+    marks = {_spaced(token) for token in settings.special}
+    special = {number for number, name in enumerate(listed) if _spaced(name) in marks}
+    return replace(labels, names=listed, special=labels.special | special)
+
+
+def _spaced(token: str) -> str:
+    """A token without the spaces around it, however they are written."""
+    return token.replace("▁", " ").strip(" ")
 
 
 def _is_byte_level(step: object) -> bool:
@@ -231,14 +320,18 @@ def _by_number(pairs: Iterable[tuple[Any, Any]], classes: int) -> list[str]:
                 "Does it belong to this model?"
             )
         tokens[number] = token
-    return [tokens.get(number, f"<unused {number}>") for number in range(max(tokens, default=-1) + 1)]
+    return [tokens.get(number, _unused(number)) for number in range(max(tokens, default=-1) + 1)]
 
 
-def _named(tokens: list[str]) -> tuple[str, ...]:
-    return readable_tokens(tokens, guess_kind(tokens))
+def _unused(number: int) -> str:
+    return f"<unused {number}>"
 
 
-_READERS: dict[str, Callable[[str, str, int], tuple[str, ...]]] = {
+def _named(tokens: list[str]) -> Labels:
+    return Labels(readable_tokens(tokens, guess_kind(tokens)), "")
+
+
+_READERS: dict[str, Callable[[str, str, int], Labels]] = {
     ".json": _from_json,
     ".yml": _from_yaml,
     ".yaml": _from_yaml,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -28,7 +30,7 @@ class Claim(ABC):
 
     @abstractmethod
     def writing(self) -> AbstractContextManager[Connection]:
-        """A transaction that is only committed while the claim holds."""
+        """A transaction that is only committed while the claim holds; Ctrl-C waits for its end."""
 
     @abstractmethod
     def release(self) -> None: ...
@@ -88,3 +90,31 @@ class Database(ABC):
 
     def close(self) -> None:
         self.engine.dispose()
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits for the end of the block, a second one does not.
+
+    In the middle of the driver's work it would break the connection, and with it the claim on
+    PostgreSQL; in SQLite the transaction would stay open for as long as anything refers to its cursor.
+    """
+    earlier, caught = signal.getsignal(signal.SIGINT), False
+    if threading.current_thread() is not threading.main_thread() or earlier is None:
+        yield  # not ours to change
+        return
+
+    def note(number: int, _: object) -> None:
+        nonlocal caught
+        if caught:
+            signal.signal(number, earlier)
+            signal.raise_signal(number)
+        caught = True
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, earlier)
+        if caught:
+            signal.raise_signal(signal.SIGINT)

@@ -60,4 +60,6 @@ def published_key(plan: Plan, verdicts: Sequence[PublishedVerdict]) -> bytes:
 
 
 def _digest(values: Sequence[object]) -> bytes:
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).digest()
+    # Not as ASCII: there two halves of a surrogate pair look like the character they would make.
+    text = json.dumps(values, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

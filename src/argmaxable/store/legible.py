@@ -13,7 +13,7 @@ def legible(run_id: int) -> Iterator[None]:
     """Turn what goes wrong while a row is understood into a StoreError about its run."""
     try:
         yield
-    except (ValueError, KeyError, TypeError, DomainError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, DomainError) as error:
         raise StoreError(
             f"run {run_id} can't be read ({error}): the database is damaged or was changed by something "
             "else. Verify the model again with --overwrite."

@@ -54,7 +54,7 @@ _FIRST_TABLES = (
         started TEXT NOT NULL,
         finished TEXT,
         cost TEXT NOT NULL,
-        centre {bytes},
+        centre {bytes} NOT NULL,
         chosen {bytes},
         wanted BIGINT NOT NULL,
         argmaxable BIGINT NOT NULL,

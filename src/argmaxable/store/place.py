@@ -56,11 +56,11 @@ def find_place(where: str | None) -> FilePlace | ServerPlace:
     """What the user wrote after --db, None for the default file. Raises StoreError."""
     if where is None:
         return FilePlace(platformdirs.user_data_path("argmaxable", appauthor=False) / "runs.db")
-    if "://" not in where:
-        if not where.strip() or "\0" in where:
-            raise StoreError(f"this is no name of a database. {_EXAMPLES}")
-        return FilePlace(Path(where).expanduser())
-    return _from_url(where)
+    if "://" in where or (where.startswith(("postgres", "sqlite")) and ":" in where):
+        return _from_url(where)
+    if not where.strip() or "\0" in where:
+        raise StoreError(f"this is no name of a database. {_EXAMPLES}")
+    return FilePlace(Path(where).expanduser())
 
 
 def _from_url(text: str) -> FilePlace | ServerPlace:

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from argmaxable.errors import StoreError
-from argmaxable.store.database import DELETED, Claim, Database
+from argmaxable.store.database import DELETED, Claim, Database, uninterrupted
 from argmaxable.store.migrations import STEPS, migrate, version_of
 from argmaxable.store.place import ServerPlace
 from argmaxable.store.rows import Batch, EvidenceRow, Kind, VerdictRow
@@ -177,7 +177,7 @@ class _ConnectionClaim(Claim):
     def writing(self) -> Iterator[Connection]:
         if self._connection.invalidated:  # SQLAlchemy would connect again, but the lock is gone
             raise StoreError(f"{self._database.name}: the connection was lost. {_SAFE}")
-        with self._database.explained(), self._connection.begin():
+        with uninterrupted(), self._database.explained(), self._connection.begin():
             yield self._connection
 
     def release(self) -> None:

@@ -22,12 +22,15 @@ from argmaxable.verdict import Status, Verdict
 _PAGE = 1000
 # Digests asked for in one query: SQLite before 3.32 takes 999 parameters.
 _PARAMETERS = 900
+# Numbers from here on fit no column, and no database is asked for them.
+_BEYOND = 2**31
 _NOT_DONE = (State.RUNNING.value, State.INTERRUPTED.value)
 
 
 def run_row(connection: Connection, run_id: int) -> Row[Any]:
     """A run with its model; raises StoreError when there is none."""
-    row = connection.execute(_runs().where(RUNS.c.id == run_id)).one_or_none()
+    query = _runs().where(RUNS.c.id == run_id)
+    row = connection.execute(query).one_or_none() if 0 < run_id < _BEYOND else None
     if row is None:
         raise StoreError(f"there is no run {run_id}: `argmaxable runs` lists those there are.")
     return row

@@ -13,7 +13,7 @@ from sqlalchemy import select, update
 
 from argmaxable.errors import StoreError
 from argmaxable.result import Cost
-from argmaxable.store.database import Claim, Database
+from argmaxable.store.database import DELETED, Claim, Database
 from argmaxable.store.plan import State
 from argmaxable.store.rows import batch_of
 from argmaxable.store.schema import RUNS
@@ -66,7 +66,9 @@ class Run:
     def finish(self, cost: Cost) -> None:
         """Close the run for good; raises StoreError when wanted classes have no verdict."""
         with self._open_claim().writing() as connection:
-            row = connection.execute(select(RUNS).where(RUNS.c.id == self.run_id)).one()
+            row = connection.execute(select(RUNS).where(RUNS.c.id == self.run_id)).one_or_none()
+            if row is None:
+                raise StoreError(DELETED)
             missing = row.wanted - row.argmaxable - row.unargmaxable - row.undecided
             if missing:
                 raise StoreError(f"run {self.run_id} can't be finished: {missing} classes have no verdict.")

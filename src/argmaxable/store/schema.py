@@ -54,7 +54,7 @@ RUNS = Table(
     Column("started", Text, nullable=False),
     Column("finished", Text),
     Column("cost", Text, nullable=False),
-    Column("centre", LargeBinary),
+    Column("centre", LargeBinary, nullable=False),
     Column("chosen", LargeBinary),
     # Kept up with every batch, so that a summary need not count a million verdicts.
     Column("wanted", BigInteger, nullable=False),

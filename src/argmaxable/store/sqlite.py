@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
@@ -18,7 +18,7 @@ from sqlalchemy import URL, Connection, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from argmaxable.errors import StoreError
-from argmaxable.store.database import DELETED, Claim, Database
+from argmaxable.store.database import DELETED, Claim, Database, uninterrupted
 from argmaxable.store.migrations import STEPS, migrate, version_of
 from argmaxable.store.place import FilePlace
 from argmaxable.store.rows import Batch, EvidenceRow, Kind, VerdictRow
@@ -167,8 +167,10 @@ class _FileClaim(Claim):
         self._database = database
         self._lock = lock
 
-    def writing(self) -> AbstractContextManager[Connection]:
-        return self._database.writing()
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        with uninterrupted(), self._database.writing() as connection:
+            yield connection
 
     def release(self) -> None:
         _let_go(self._lock)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from functools import partial
 from types import TracebackType
 from typing import Any
@@ -75,7 +74,7 @@ class Store:
         with claim.writing() as connection:
             row = writing.find_run(connection, key)
             if row is not None and overwrite:
-                writing.remove_run(connection, row)
+                writing.remove_run(connection, row.id)
                 row = None
             model_id = writing.put_model(connection, plan, identity.model_key(plan))
             if row is None:
@@ -128,27 +127,24 @@ class Store:
         """Delete runs with all that belongs to them, or none when one is missing or being worked on;
         returns how many."""
         with self._database.reading() as connection:
-            rows = [reading.run_row(connection, run_id) for run_id in set(run_ids)]
-        with ExitStack() as claims:
+            rows = [reading.run_row(connection, run_id) for run_id in sorted(set(run_ids))]
+        claimed = self._database.claimed([row.key for row in rows])
+        for row in rows:
+            if row.key in claimed:
+                raise _in_use(row)
+        with self._database.writing() as connection:
             for row in rows:
-                claims.callback(self._claim(row.key).release)
-            with self._database.writing() as connection:
-                for row in rows:
-                    writing.remove_run(connection, row)
+                writing.remove_run(connection, row.id)
+                writing.remove_unused_model(connection, row.model_id)
         self._database.give_back_space()
         return len(rows)
 
     def _claim(self, key: bytes) -> Claim:
         claim = self._database.claim(key)
-        if claim is None:
-            with self._database.reading() as connection:
-                row = writing.find_run(connection, key)
-            number = "N" if row is None else row.id
-            raise StoreError(
-                f"run {number} is being worked on by another process: watch it with "
-                f"`argmaxable show {number}`, or wait until it is done."
-            )
-        return claim
+        if claim is not None:
+            return claim
+        with self._database.reading() as connection:
+            raise _in_use(writing.find_run(connection, key))
 
     # ------------------------------------------------------------------ reading
 
@@ -228,6 +224,14 @@ class Store:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _in_use(row: Row[Any] | None) -> StoreError:
+    which, look = ("this run", "runs") if row is None else (f"run {row.id}", f"show {row.id}")
+    return StoreError(
+        f"{which} is being worked on by another process: watch it with `argmaxable {look}`, or wait until "
+        "it is done."
+    )
 
 
 def _open(where: str | None) -> Database:

@@ -85,10 +85,14 @@ def add_verdicts(connection: Connection, database: Database, batch: Batch, **val
     set_run(connection, batch.run_id, **counts, **values)
 
 
-def remove_run(connection: Connection, row: Row[Any]) -> None:
-    """Delete a run with its verdicts and evidence, and its model when no run is left of it."""
-    connection.execute(delete(RUNS).where(RUNS.c.id == row.id))
-    left = select(RUNS.c.id).where(RUNS.c.model_id == row.model_id).exists()
+def remove_run(connection: Connection, run_id: int) -> None:
+    """Delete a run with its verdicts and evidence."""
+    connection.execute(delete(RUNS).where(RUNS.c.id == run_id))
+
+
+def remove_unused_model(connection: Connection, model_id: int) -> None:
+    """Delete a model when no run is left of it."""
+    left = select(RUNS.c.id).where(RUNS.c.model_id == model_id).exists()
     # Refused when another process has just begun a run of the model that can't be seen from here yet.
     with suppress(IntegrityError), connection.begin_nested():
-        connection.execute(delete(MODELS).where(MODELS.c.id == row.model_id, ~left))
+        connection.execute(delete(MODELS).where(MODELS.c.id == model_id, ~left))

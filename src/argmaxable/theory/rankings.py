@@ -23,7 +23,7 @@ from argmaxable.scores import row_blocks
 from argmaxable.theory.exact_orders import Evidence, exact_certificate, settle_exactly, table_size
 from argmaxable.theory.order_check import OrderCertificate, proven_gap, proves_infeasible
 from argmaxable.theory.orders import Order, as_order
-from argmaxable.verdict import Status
+from argmaxable.verdict import OwnDirection, Status
 from argmaxable.verify import verify
 
 Vector = NDArray[np.float64]
@@ -129,9 +129,9 @@ class _Question:
         found = result.verdicts[0]
         if found.status is Status.UNARGMAXABLE and found.certificate is not None:
             return exact_certificate(self.head, self.domain, self.order.pairs, found.certificate)
-        if found.witness is None:
-            return None
-        return np.array(Checker(gaps, self.domain, centre=result.centre).point(0, found.witness))
+        if isinstance(found.witness, OwnDirection):
+            return np.array(Checker(gaps, self.domain, centre=result.centre).point(0, found.witness))
+        return None if found.witness is None else np.array(found.witness.values)
 
     def _gap_head(self) -> Head | None:
         """Class 0 with a zero row, then s_j − s_i for each pair; None where a difference overflows."""

@@ -1,0 +1,108 @@
+"""argmaxable activations: which inputs a model's output layer really gets, as a domain to verify over."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from argmaxable.cli import options
+from argmaxable.domain import Box, write_domain
+from argmaxable.errors import InputError
+from argmaxable.language_model import LanguageModel, Text
+from argmaxable.load import model_name
+from argmaxable.theory.ranges import PERCENT, Range, Ranges, measure_ranges
+
+
+class _Scope(StrEnum):
+    FEATURES = "features"
+    OVERALL = "overall"
+
+
+def activations(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Directory of a Hugging Face model.")],
+    text: Annotated[Path, typer.Option(help="Text to run the model over, in UTF-8.")],
+    target: Annotated[
+        Path | None, typer.Option(help="For models that translate: the text's translation, line by line.")
+    ] = None,
+    tokens: Annotated[int | None, typer.Option(min=1, help="Stop after so many tokens.")] = None,
+    percent: Annotated[
+        float, typer.Option(min=0, max=100, help="Share of tokens, in percent, that the token range covers.")
+    ] = PERCENT,
+    output: Annotated[
+        Path | None, typer.Option(help="Write a domain file, which verify --domain file:PATH takes.")
+    ] = None,
+    box: Annotated[
+        _Scope, typer.Option(help="The domain file's box: a range for each feature, or one for all.")
+    ] = _Scope.FEATURES,
+    device: options.Device = "cpu",
+    as_json: options.Json = False,
+) -> None:
+    """Measure the range of what reaches MODEL's output layer over a text.
+
+    Table 9 of Grivas et al. 2022 for any local model. Needs the extra hf. A measured range is no proof that
+    nothing else can reach the layer.
+
+    \b
+    Examples:
+      argmaxable activations models/gpt2 --text wiki.txt --output gpt2.domain.json
+      argmaxable verify models/gpt2 --domain file:gpt2.domain.json
+      argmaxable activations models/opus-mt-bg-en --text text.bg --target text.en
+
+    \b
+    Exit codes: 0, or 2 for bad input.
+    """
+    if output is not None and not output.parent.is_dir():
+        raise InputError(f"{output}: the folder {output.parent} does not exist.")
+    running = LanguageModel(model, device=device)
+    steps = running.steps(Text(text, target), tokens=tokens)
+    ranges = measure_ranges((step.features for step in steps), percent=percent)
+    record = {"model": model_name(model), "text": text.name} | _record(ranges)
+    if output is not None:
+        write_domain(output, _box(ranges, box), {"measured": record})
+    if as_json:
+        each = {"features": [[lo, hi] for lo, hi in zip(ranges.lo.tolist(), ranges.hi.tolist(), strict=True)]}
+        typer.echo(json.dumps(record | each))
+    else:
+        typer.echo("\n".join([*_lines(record["model"], ranges), *_hint(output)]))
+
+
+def _box(ranges: Ranges, scope: _Scope) -> Box:
+    return ranges.box() if scope is _Scope.FEATURES else ranges.even_box()
+
+
+def _record(ranges: Ranges) -> dict[str, Any]:
+    return {
+        "tokens": ranges.count,
+        "overall": [ranges.overall.lo, ranges.overall.hi],
+        "percent": ranges.percent,
+        "token_range": [ranges.tokens.lo, ranges.tokens.hi],
+    }
+
+
+def _lines(name: str, ranges: Ranges) -> list[str]:
+    widths = ranges.hi - ranges.lo
+    narrow, wide = int(widths.argmin()), int(widths.argmax())
+    return [
+        f"{name}: {ranges.count:,} tokens, {len(ranges.lo):,} features",
+        f"all values          {_range(ranges.overall)}",
+        f"tokens, {ranges.percent:g} %        {_range(ranges.tokens)}  "
+        "(so many have no value below the one, and so many none above the other)",
+        f"widest feature      {_feature(ranges, wide)}",
+        f"narrowest feature   {_feature(ranges, narrow)}",
+    ]
+
+
+def _range(found: Range) -> str:
+    return f"[{found.lo:.4g}, {found.hi:.4g}]"
+
+
+def _feature(ranges: Ranges, number: int) -> str:
+    return f"{_range(Range(float(ranges.lo[number]), float(ranges.hi[number])))}  (feature {number})"
+
+
+def _hint(output: Path | None) -> list[str]:
+    return [] if output is None else [f"Domain file: {output} (verify with --domain file:{output})"]

@@ -1,0 +1,293 @@
+"""argmaxable figure: the papers' figures, of examples and of one's own models and runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from argmaxable.cli import options
+from argmaxable.cli.figure_runs import find_groups
+from argmaxable.errors import InputError
+from argmaxable.labels import visible
+
+if TYPE_CHECKING:
+    from argmaxable.figures import Effort
+    from argmaxable.figures.style import Figure
+    from argmaxable.head import Head
+
+_EPILOG = """\b
+Each with what it takes (docs/figures.md shows them):
+  decision-regions  [MODEL] [--bias] [--extent R]       who wins where, a head with 2 features
+  hull              [MODEL] [--dims 2|3] [--classes N] [--seed N]
+  braid             [--bias]                            rankings of 3 and 4 classes, and a head's
+  slices            [MODEL]                             a head's rankings without and with its bias
+  construction      [MODEL]                             from weights to rankings
+  counts            [RUN...] [--runs FILE]              unargmaxable classes of each model
+  steps             [RUN...] [--runs FILE]              steps over class index, models side by side
+  steps-needed      [RUN...] [--runs FILE]              share of classes that need more steps
+  random-heads      [--classes N] [--dims 2,3,5] [--seeds N]
+  plif              [--bins N] [--seed N]
+  all               [--runs FILE] [--format svg]        the whole set, into a folder
+
+\b
+Examples:
+  argmaxable figure decision-regions head.npz -o regions.svg
+  argmaxable figure steps 3 4 5 --title "Teachers and students" -o steps.pdf
+  argmaxable figure all --runs runs.txt --title "My models" -o figures
+
+\b
+Exit codes: 0 written, 2 bad input.
+"""
+
+
+class Name(StrEnum):
+    """The figures."""
+
+    DECISION_REGIONS = "decision-regions"
+    HULL = "hull"
+    BRAID = "braid"
+    SLICES = "slices"
+    CONSTRUCTION = "construction"
+    COUNTS = "counts"
+    STEPS = "steps"
+    STEPS_NEEDED = "steps-needed"
+    RANDOM_HEADS = "random-heads"
+    PLIF = "plif"
+    ALL = "all"
+
+
+class Format(StrEnum):
+    """Of the files that `all` writes."""
+
+    SVG = "svg"
+    PNG = "png"
+    PDF = "pdf"
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What the user asked for; None where nothing was said."""
+
+    subjects: tuple[str, ...]
+    title: str | None
+    runs: Path | None
+    db: str | None
+    bias: bool | None
+    extent: float | None
+    dims: str | None
+    classes: int | None
+    seed: int | None
+    seeds: int | None
+    bins: int | None
+    format: Format | None
+
+    def require_only(self, name: Name, taken: Iterable[str]) -> None:
+        """Raise InputError for what the figure would not look at."""
+        given = {field for field, value in vars(self).items() if value not in (None, ())}
+        stray = given - {*taken, "title", "db"}
+        if stray:
+            first = min(stray)
+            what = f"{visible(self.subjects[0])!r}" if first == "subjects" else f"--{first}"
+            raise InputError(f"figure {name} does not take {what}: see `argmaxable figure --help`.")
+
+
+def figure(
+    name: Annotated[Name, typer.Argument(metavar="NAME", help="Which figure; all: the whole set.")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="File to write: .svg, .png or .pdf; of all: a folder."),
+    ],
+    subjects: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[MODEL|RUN]...", help="What it is about: a model file, or kept runs."),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option(help="Heading of the figure, of all: of those about runs.")
+    ] = None,
+    runs: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="List of runs, or an SQLite database of them.")
+    ] = None,
+    bias: Annotated[bool | None, typer.Option("--bias", help="Draw the example that has a bias.")] = None,
+    extent: Annotated[float | None, typer.Option(help="Show features from -R to R.", metavar="R")] = None,
+    dims: Annotated[str | None, typer.Option(help="Numbers of features, e.g. 2,3,5.")] = None,
+    classes: Annotated[int | None, typer.Option(min=1, help="Classes of random heads.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of what is drawn at random.")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Random heads for each number of features.")
+    ] = None,
+    bins: Annotated[int | None, typer.Option(min=1, help="Bins of the PLIF.")] = None,
+    form: Annotated[
+        Format | None, typer.Option("--format", help="Of the files of all (default svg).")
+    ] = None,
+    db: options.Database = None,
+) -> None:
+    """Draw a figure, or with NAME all the whole set, as SVG, PNG or PDF."""
+    request = _Request(
+        tuple(subjects or ()), title, runs, db, bias, extent, dims, classes, seed, seeds, bins, form
+    )
+    if name is Name.ALL:
+        request.require_only(name, _TAKEN_BY_ALL)
+        _write_all(request, output)
+        return
+    from argmaxable.figures.style import require_format, save
+
+    draw, taken = _FIGURES[name]
+    request.require_only(name, taken)
+    require_format(output)
+    save(draw(request), output)
+    typer.echo(f"Figure: {output}")
+
+
+figure.__doc__ = f"{figure.__doc__}\n\n{_EPILOG}"
+
+
+# ---------------------------------------------------------------------- of heads
+
+
+def _decision_regions(request: _Request) -> Figure:
+    from argmaxable.figures import decision_regions
+    from argmaxable.figures.examples import FOUND_CLASS, LOST_CLASS
+
+    if request.bias and request.subjects:
+        raise InputError("--bias chooses an example: leave it out, a MODEL has its own bias or none.")
+    head = _head(request) or (FOUND_CLASS if request.bias else LOST_CLASS)
+    return decision_regions(head, extent=request.extent, title=request.title)
+
+
+def _hull(request: _Request) -> Figure:
+    from argmaxable.domain import Everywhere
+    from argmaxable.figures.gallery import HULL_CLASSES, SEED, random_hull
+    from argmaxable.figures.hull import hull, require_drawable
+    from argmaxable.verify import verify
+
+    head = _head(request)
+    if head is None:
+        (features,) = _numbers(request.dims or "3", most=1)
+        require_drawable(features)
+        classes, seed = request.classes or HULL_CLASSES, SEED if request.seed is None else request.seed
+        return random_hull(features, classes=classes, seed=seed, title=request.title)
+    if (request.dims, request.classes, request.seed) != (None, None, None):
+        raise InputError("--dims, --classes and --seed draw a random head: leave them out for a MODEL.")
+    require_drawable(head.features)
+    return hull(verify(head, Everywhere()), title=request.title)
+
+
+def _braid(request: _Request) -> Figure:
+    from argmaxable.figures import braid
+
+    return braid(bias=bool(request.bias), title=request.title)
+
+
+def _slices(request: _Request) -> Figure:
+    from argmaxable.figures import slices
+    from argmaxable.figures.examples import FOUR_IN_PLANE
+
+    return slices(_head(request) or FOUR_IN_PLANE, title=request.title)
+
+
+def _construction(request: _Request) -> Figure:
+    from argmaxable.figures import construction
+    from argmaxable.figures.examples import FOUR_IN_PLANE
+
+    return construction(_head(request) or FOUR_IN_PLANE, title=request.title)
+
+
+def _head(request: _Request) -> Head | None:
+    if not request.subjects:
+        return None
+    if len(request.subjects) > 1:
+        raise InputError(f"this figure is about one MODEL, found {len(request.subjects)}.")
+    from argmaxable.load import load_head
+
+    return load_head(request.subjects[0])
+
+
+def _random_heads(request: _Request) -> Figure:
+    from argmaxable.figures import measure_random_heads, random_heads
+    from argmaxable.figures.gallery import RANDOM_CLASSES, RANDOM_DIMS, RANDOM_SEEDS
+
+    dims = RANDOM_DIMS if request.dims is None else _numbers(request.dims)
+    classes, seeds = request.classes or RANDOM_CLASSES, request.seeds or RANDOM_SEEDS
+    return random_heads(measure_random_heads(classes, dims, seeds=seeds), title=request.title)
+
+
+def _plif(request: _Request) -> Figure:
+    from argmaxable.figures.gallery import PLIF_BINS, SEED, random_plif
+
+    seed = SEED if request.seed is None else request.seed
+    return random_plif(request.bins or PLIF_BINS, seed=seed, title=request.title)
+
+
+def _numbers(text: str, most: int | None = None) -> list[int]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and part.isascii() and 0 < len(part) < 7 and int(part) for part in parts):
+        raise InputError(f"--dims {text}: expected numbers of features above 0, such as 2,3,5.")
+    if most is not None and len(parts) > most:
+        raise InputError(f"--dims {text}: this figure takes {most} number.")
+    return sorted({int(part) for part in parts})
+
+
+# ---------------------------------------------------------------------- of runs
+
+
+def _counts(request: _Request) -> Figure:
+    from argmaxable.figures import unargmaxable_counts
+
+    groups = find_groups(request.subjects, request.runs, request.db, with_efforts=False)
+    runs = [run for group in groups for run in group.runs]
+    names = [name for group in groups for name in group.names]
+    return unargmaxable_counts(runs, names=names, title=request.title)
+
+
+def _steps(request: _Request) -> Figure:
+    from argmaxable.figures import steps_over_classes
+
+    return steps_over_classes(_efforts(request), title=request.title)
+
+
+def _steps_needed(request: _Request) -> Figure:
+    from argmaxable.figures import steps_needed
+
+    return steps_needed(_efforts(request), title=request.title)
+
+
+def _efforts(request: _Request) -> list[Effort]:
+    groups = find_groups(request.subjects, request.runs, request.db, with_efforts=True)
+    return [effort for group in groups for effort in group.efforts]
+
+
+def _write_all(request: _Request, folder: Path) -> None:
+    from argmaxable.figures import all_figures
+    from argmaxable.figures.style import matplotlib, save
+
+    matplotlib()  # before the work, not after it
+    groups = find_groups((), request.runs, request.db, with_efforts=True, is_lenient=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"can't make the folder {folder}: {error.strerror or error}.") from error
+    for stem, drawn in all_figures(groups, title=request.title):
+        path = folder / f"{stem}.{request.format or Format.SVG}"
+        save(drawn, path)
+        typer.echo(f"Figure: {path}")
+
+
+# How each figure is drawn, and which arguments it looks at.
+_FIGURES: dict[Name, tuple[Callable[[_Request], Figure], tuple[str, ...]]] = {
+    Name.DECISION_REGIONS: (_decision_regions, ("subjects", "bias", "extent")),
+    Name.HULL: (_hull, ("subjects", "dims", "classes", "seed")),
+    Name.BRAID: (_braid, ("bias",)),
+    Name.SLICES: (_slices, ("subjects",)),
+    Name.CONSTRUCTION: (_construction, ("subjects",)),
+    Name.COUNTS: (_counts, ("subjects", "runs")),
+    Name.STEPS: (_steps, ("subjects", "runs")),
+    Name.STEPS_NEEDED: (_steps_needed, ("subjects", "runs")),
+    Name.RANDOM_HEADS: (_random_heads, ("classes", "dims", "seeds")),
+    Name.PLIF: (_plif, ("bins", "seed")),
+}
+_TAKEN_BY_ALL = ("runs", "format")

@@ -1,0 +1,221 @@
+"""argmaxable rank: the rank of a model's log-probabilities, and how many of its directions it uses."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+
+from argmaxable.cli import options
+from argmaxable.errors import InputError
+from argmaxable.language_model import LanguageModel, Text
+from argmaxable.load import model_name
+from argmaxable.theory.rank import RankReport, measure_head, measure_rank, most_rank
+from argmaxable.theory.spectrum import Rows, Spectrum, open_rows
+
+_SHARES = (0.5, 0.9, 0.99)
+
+
+class _Dtype(StrEnum):
+    FLOAT32 = "float32"
+    FLOAT64 = "float64"
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """What is said to have made the output: a linear softmax head with so many features."""
+
+    features: int
+    bias: bool
+
+    @property
+    def most(self) -> int:
+        return most_rank(self.features, bias=self.bias)
+
+
+def rank(
+    model: Annotated[
+        str | None, typer.Argument(metavar="[MODEL]", help="Directory of a Hugging Face model, with --text.")
+    ] = None,
+    text: Annotated[Path | None, typer.Option(help="Text to run MODEL over, in UTF-8.")] = None,
+    target: Annotated[
+        Path | None, typer.Option(help="For models that translate: the text's translation, line by line.")
+    ] = None,
+    logits: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead of a model: a .npy file of logits or log-probabilities, contexts × classes."
+        ),
+    ] = None,
+    tokens: Annotated[int, typer.Option(min=1, help="Stop after so many tokens of the text.")] = 10_000,
+    dtype: Annotated[_Dtype, typer.Option(help="What the model computes in.")] = _Dtype.FLOAT32,
+    device: options.Device = "cpu",
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            help="Singular values up to this times the largest count as zero (default: what rounding makes)."
+        ),
+    ] = None,
+    features: Annotated[
+        int | None, typer.Option(min=1, help="With --logits: the number of features to test against.")
+    ] = None,
+    bias: Annotated[bool, typer.Option("--bias", help="With --features: the head has a bias.")] = False,
+    seed: Annotated[int, typer.Option(help="Of the sketch that many classes need.")] = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Measure the rank of log P, which a linear softmax head with d features keeps at d + 1 (d + 2 with a bias).
+
+    Also tells the number of features by the output alone, and how evenly its directions are used. A model
+    needs the extra hf, and is run over the text a few times.
+
+    \b
+    Examples:
+      argmaxable rank models/gpt2 --text wiki.txt
+      argmaxable rank --logits logits.npy
+      argmaxable rank --logits logits.npy --features 400 --bias --json
+
+    \b
+    Exit codes: 0 the rank is one that a linear softmax head can have, 1 it is above, 2 bad input, 3 too few
+    contexts to tell.
+    """
+    if threshold is not None and not 0 <= threshold < 1:
+        raise InputError(
+            f"--threshold is relative to the largest singular value: 0 ≤ T < 1, found {threshold}."
+        )
+    claim: _Claim | None
+    if logits is not None:
+        if model is not None or text is not None or target is not None:
+            raise InputError("--logits stands for itself: leave out MODEL, --text and --target.")
+        claim = None if features is None else _Claim(features, bias)
+        expected = None if claim is None else claim.most
+        report = measure_rank(open_rows(str(logits)), threshold=threshold, expected=expected, seed=seed)
+        name, inside = logits.name, None
+    else:
+        if model is None or text is None:
+            raise InputError("pass MODEL and --text FILE, or --logits FILE.npy.")
+        if features is not None or bias:
+            raise InputError("--features and --bias belong to --logits: a model says them itself.")
+        running = LanguageModel(model, dtype=dtype.value, device=device)
+        claim = _Claim(running.features, running.has_bias)
+        source = _Source(running, Text(text, target), tokens)
+        report = measure_rank(source.log_probabilities(), threshold=threshold, expected=claim.most, seed=seed)
+        name, inside = model_name(model), source.by_features(threshold)
+    if as_json:
+        typer.echo(json.dumps({"model": name} | _record(report, inside, claim)))
+    else:
+        typer.echo("\n".join(_lines(name, report, inside, claim)))
+    raise typer.Exit(_exit_code(report, claim))
+
+
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """A model and a text, as matrices that can be read again and again."""
+
+    model: LanguageModel
+    text: Text
+    tokens: int
+
+    def log_probabilities(self) -> Rows:
+        def read() -> Iterator[NDArray[Any]]:
+            return (
+                log_softmax(step.logits, axis=1) for step in self.model.steps(self.text, tokens=self.tokens)
+            )
+
+        return Rows(self.model.classes, float(np.finfo(self.model.dtype).eps), read)
+
+    def by_features(self, threshold: float | None) -> RankReport | None:
+        """The same from the head's inputs, where the head is linear and nothing comes behind it."""
+        head = self.model.head()
+        first = next(self.model.steps(self.text, tokens=1))
+        if head is None or not np.allclose(
+            first.logits, first.features @ head.weight.T + head.biases(), rtol=1e-3, atol=1e-3
+        ):
+            return None
+
+        def read() -> Iterator[NDArray[Any]]:
+            return (step.features for step in self.model.steps(self.text, tokens=self.tokens))
+
+        rows = Rows(head.features, float(np.finfo(self.model.dtype).eps), read)
+        return measure_head(rows, head, threshold=threshold)
+
+
+def _exit_code(report: RankReport, claim: _Claim | None) -> int:
+    if claim is not None and report.plain.rank > claim.most:
+        return 1
+    return 0 if report.has_enough_contexts else 3
+
+
+def _lines(name: str, report: RankReport, inside: RankReport | None, claim: _Claim | None) -> list[str]:
+    plain, centred = report.plain, report.centred
+    lines = [
+        f"{name}: {report.contexts:,} contexts × {report.classes:,} classes",
+        f"rank               {plain.rank:,}  (singular values above {plain.threshold:.3g}, "
+        f"{plain.threshold / plain.values[0]:.2g} of the largest; {_gap(plain)})",
+        f"row means removed  {report.shifted.rank:,}  (the same for logits and log-probabilities)",
+        f"column means too   {centred.rank:,}  (features that show in the output; one more behind a LayerNorm)",
+    ]
+    if inside is not None:
+        lines.append(f"from the features  {inside.plain.rank:,}  (head's inputs and weights, in float64)")
+    if claim is not None:
+        can = "with a bias" if claim.bias else "without bias"
+        verdict = "above" if plain.rank > claim.most else "within"
+        lines.append(
+            f"linear softmax     at most {claim.most:,}, with {claim.features:,} features {can}: {verdict} it"
+        )
+    if not report.has_enough_contexts:
+        lines.append("All directions that so few contexts can have are used: pass more to see the rank.")
+    held = (f"{share:.0%} by {_count(centred.directions_for(share))}" for share in _SHARES)
+    return [
+        *lines,
+        f"variance           {', '.join(held)} directions; the first has {centred.shares[0]:.1%}",
+        f"entropy            {centred.entropy:.3f} nats, an effective rank of {centred.effective_rank:.1f}",
+        *(["Singular values are those of a sketch: lower bounds."] if report.is_sketch else []),
+    ]
+
+
+def _gap(spectrum: Spectrum) -> str:
+    return "none below" if math.isinf(spectrum.gap) else f"the next is {spectrum.gap:.3g} times smaller"
+
+
+def _count(number: int | None) -> str:
+    return "more than were sketched" if number is None else f"{number:,}"
+
+
+def _record(report: RankReport, inside: RankReport | None, claim: _Claim | None) -> dict[str, Any]:
+    """The object that --json prints."""
+    return {
+        "contexts": report.contexts,
+        "classes": report.classes,
+        "rank": report.plain.rank,
+        "features_by_output": report.features,
+        "features": None if claim is None else claim.features,
+        "bias": None if claim is None else claim.bias,
+        "most_rank": None if claim is None else claim.most,
+        "has_enough_contexts": report.has_enough_contexts,
+        "is_sketch": report.is_sketch,
+        "rank_from_features": None if inside is None else inside.plain.rank,
+        "plain": _spectrum(report.plain),
+        "shifted": _spectrum(report.shifted),
+        "centred": _spectrum(report.centred),
+    }
+
+
+def _spectrum(spectrum: Spectrum) -> dict[str, Any]:
+    return {
+        "rank": spectrum.rank,
+        "threshold": spectrum.threshold,
+        "gap": spectrum.gap if math.isfinite(spectrum.gap) else None,
+        "entropy": spectrum.entropy,
+        "effective_rank": spectrum.effective_rank,
+        "directions": {f"{share:g}": spectrum.directions_for(share) for share in _SHARES},
+        "singular_values": spectrum.values.tolist(),
+    }

@@ -1,0 +1,112 @@
+"""argmaxable report: a run or a proof bundle as a page that one can mail or commit."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from argmaxable.cli import options
+from argmaxable.cli.kept import find_run, opened
+from argmaxable.errors import InputError
+from argmaxable.load import load_head
+from argmaxable.report.page.content import content_of
+from argmaxable.report.page.html import page
+from argmaxable.report.page.markdown import markdown
+from argmaxable.report.page.subject import (
+    Subject,
+    require_same_head,
+    subject_of_bundle,
+    subject_of_run,
+)
+from argmaxable.report.page.weights import weights_of
+
+if TYPE_CHECKING:
+    from argmaxable.head import Head
+
+
+class ReportFormat(StrEnum):
+    """What a report can be written as."""
+
+    HTML = "html"
+    MARKDOWN = "markdown"
+
+
+def report(
+    named: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN|BUNDLE",
+            help="Number of a kept run, a model's name for its newest run, or the folder of a proof bundle.",
+        ),
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write (default: print it).")
+    ] = None,
+    form: Annotated[
+        ReportFormat, typer.Option("--format", help="A page for a browser, or text for a model card.")
+    ] = ReportFormat.HTML,
+    model: Annotated[
+        str | None,
+        typer.Option(help="The model that was verified: adds norms and spectrum of its weights to the page."),
+    ] = None,
+    tensor: options.Tensor = None,
+    bias_tensor: options.BiasTensor = None,
+    transpose: options.Transpose = False,
+    revision: options.Revision = None,
+    subfolder: options.Subfolder = None,
+    cache_dir: options.CacheDir = None,
+    db: options.Database = None,
+) -> None:
+    """Write a report of a kept run or of a proof bundle: one file that needs no network and no other file.
+
+    \b
+    Examples:
+      argmaxable report 3 -o report.html
+      argmaxable report proofs --model model.onnx -o report.html
+      argmaxable report model.onnx --format markdown >> README.md
+
+    \b
+    Exit codes: 0 written, 2 bad input.
+    """
+    subject = _subject(named, db)
+    head = None
+    if model is not None:
+        head = load_head(
+            model, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose,
+            revision=revision, subfolder=subfolder, cache_dir=cache_dir,
+        )  # fmt: skip
+        require_same_head(subject, head, model)
+    _write(_text(subject, form, head), None if output == Path("-") else output)
+
+
+def _subject(named: str, db: str | None) -> Subject:
+    # A model's name may happen to be a folder's, so only one with a manifest is taken for a bundle.
+    if (Path(named) / "manifest.json").is_file():
+        return subject_of_bundle(named)
+    with opened(db) as store:
+        return subject_of_run(store, find_run(store, named))
+
+
+def _text(subject: Subject, form: ReportFormat, head: Head | None) -> str:
+    content = content_of(subject)
+    if form is ReportFormat.MARKDOWN:
+        return markdown(content)
+    return page(content, None if head is None else weights_of(head))
+
+
+def _write(text: str, target: Path | None) -> None:
+    """As UTF-8 whatever the terminal speaks: the page says that it is."""
+    encoded = text.encode()
+    if target is None:
+        sys.stdout.buffer.write(encoded)
+        sys.stdout.flush()
+        return
+    try:
+        target.write_bytes(encoded)
+    except OSError as error:
+        raise InputError(f"can't write {target}: {error.strerror or error}.") from error
+    typer.echo(f"Report: {target} ({len(encoded) / 1000:,.0f} kB)")

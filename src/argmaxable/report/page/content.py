@@ -1,0 +1,95 @@
+"""All that a report says, ready to be written as HTML or Markdown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from argmaxable.labels import visible
+from argmaxable.report.page.subject import Subject
+from argmaxable.report.page.victims import Group, Kind, groups, kinds_of, scripts
+from argmaxable.report.page.wording import (
+    CLAIM,
+    METHODS,
+    STATUSES,
+    STRENGTHS,
+    Noun,
+    answer,
+    domain_in_words,
+    noun_for,
+)
+from argmaxable.verdict import Method, Status, Strength, Verdict
+
+
+@dataclass(frozen=True)
+class Way:
+    """How many verdicts were reached in one way."""
+
+    method: Method
+    meaning: str
+    counts: dict[Status, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """The parts of a report that both formats have."""
+
+    subject: Subject
+    noun: Noun
+    title: str
+    answer: str
+    domain: str
+    claim: str
+    counts: dict[Status, int]
+    lost: tuple[Verdict, ...]
+    tied: tuple[Verdict, ...]
+    tie_groups: int
+    kinds: tuple[Group, ...]
+    scripts: tuple[Group, ...]
+    ways: tuple[Way, ...]
+    strengths: dict[str, int]
+
+
+def content_of(subject: Subject) -> Content:
+    """Everything that verdicts and facts tell by themselves."""
+    verdicts = subject.verdicts
+    kinds = kinds_of(verdicts)
+    is_named = Kind.UNNAMED not in kinds
+    noun = noun_for([verdict.label for verdict in verdicts] if is_named else [])
+    lost = subject.having(Status.UNARGMAXABLE)
+    tied = tuple(verdict for verdict in lost if verdict.is_tied)
+    return Content(
+        subject=subject,
+        noun=noun,
+        title=visible(subject.facts.name),
+        answer=answer(subject, noun),
+        domain=domain_in_words(subject.domain),
+        claim=CLAIM.format(one=noun.one),
+        counts={status: len(subject.having(status)) for status in STATUSES},
+        lost=lost,
+        tied=tied,
+        tie_groups=len({verdict.tie_group for verdict in tied}),
+        kinds=groups(verdicts, [kind.value for kind in kinds]) if lost and is_named else (),
+        scripts=groups(verdicts, scripts(verdicts, kinds)) if lost and is_named else (),
+        ways=_ways(verdicts),
+        strengths=_strengths(verdicts),
+    )
+
+
+def _ways(verdicts: tuple[Verdict, ...]) -> tuple[Way, ...]:
+    """In the order in which methods are tried."""
+    found = Counter((verdict.method, verdict.status) for verdict in verdicts)
+    used = [method for method in Method if any(found[method, status] for status in Status)]
+    return tuple(
+        Way(
+            method,
+            METHODS[method],
+            {status: found[method, status] for status in STATUSES},
+        )
+        for method in used
+    )
+
+
+def _strengths(verdicts: tuple[Verdict, ...]) -> dict[str, int]:
+    found = Counter(verdict.strength for verdict in verdicts if verdict.strength is not None)
+    return {STRENGTHS[strength]: found[strength] for strength in Strength if found[strength]}

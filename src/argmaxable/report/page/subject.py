@@ -1,0 +1,183 @@
+"""What a report is about: a result, a kept run, or the claims of a proof bundle."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from argmaxable.bundle import Bundle, Claim, read_bundle
+from argmaxable.domain import Domain
+from argmaxable.errors import BundleError, InputError
+from argmaxable.head import Head
+from argmaxable.labels import visible
+from argmaxable.report.kept import headline
+from argmaxable.result import Cost, Facts, Result
+from argmaxable.store import RunSummary, State
+from argmaxable.verdict import Method, Status, Verdict
+
+if TYPE_CHECKING:
+    from argmaxable.store import Store
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Subject:
+    """Verdicts in class order, with certificates but perhaps without witnesses, and what is known of them.
+
+    `wanted` is how many classes were asked for. Verdicts that somebody published are not `has_evidence`.
+    A bundle tells nothing of the `cost` and of the head's bias and dtype.
+    """
+
+    facts: Facts
+    size: str
+    domain: Domain
+    verdicts: tuple[Verdict, ...]
+    wanted: int
+    is_complete: bool
+    has_evidence: bool
+    cost: Cost | None
+    source: str
+    recheck: tuple[str, ...]
+
+    def having(self, status: Status) -> tuple[Verdict, ...]:
+        """The verdicts of that status."""
+        return tuple(verdict for verdict in self.verdicts if verdict.status is status)
+
+
+# ---------------------------------------------------------------------- a result in memory
+
+
+def subject_of_result(result: Result, folder: str = "proofs") -> Subject:
+    """What `verify` returned. `folder` is where its proofs are, or will be."""
+    return Subject(
+        facts=result.facts,
+        size=_size(result.facts),
+        domain=result.domain,
+        verdicts=result.verdicts,
+        wanted=result.verified,
+        is_complete=result.is_complete,
+        has_evidence=True,
+        cost=result.cost,
+        source="",
+        recheck=_recheck("", result.facts.name, folder),
+    )
+
+
+# ---------------------------------------------------------------------- a kept run
+
+
+def subject_of_run(store: Store, run: RunSummary) -> Subject:
+    """The run as it is now. Witnesses stay in the database: they can be many, and no report shows them."""
+    verdicts = [
+        verdict
+        for status in Status
+        for verdict in store.verdicts(
+            run.run_id, status=status, with_evidence=status is Status.UNARGMAXABLE
+        )
+    ]  # fmt: skip
+    has_evidence = run.state is not State.IMPORTED
+    return Subject(
+        facts=run.facts,
+        size=_size(run.facts),
+        domain=run.domain,
+        verdicts=tuple(sorted(verdicts, key=lambda verdict: verdict.class_id)),
+        wanted=run.counts.wanted,
+        is_complete=run.state in (State.FINISHED, State.IMPORTED),
+        has_evidence=has_evidence,
+        cost=run.cost if has_evidence else None,
+        source=headline(run),
+        recheck=_recheck(f"argmaxable export {run.run_id} --format bundle -o proofs", run.facts.name)
+        if has_evidence
+        else (),
+    )
+
+
+def _size(facts: Facts) -> str:
+    size = f"{facts.classes:,} classes"
+    if facts.features:  # not known of every published model
+        size += f" × {facts.features:,} features, {'with bias' if facts.bias else 'no bias'}"
+    return f"{size}, {facts.dtype}" if facts.dtype else size
+
+
+def _recheck(first: str, model: str, folder: str = "proofs") -> tuple[str, ...]:
+    check = shlex.join(["argmaxable", "check", visible(folder), visible(model)])
+    return (first, check) if first else (check,)
+
+
+# ---------------------------------------------------------------------- a proof bundle
+
+
+def subject_of_bundle(folder: str | os.PathLike[str]) -> Subject:
+    """The claims of a bundle as verdicts; none of them has been checked. Raises BundleError."""
+    folder = Path(folder)
+    bundle = read_bundle(folder)
+    facts = _facts(bundle, folder)
+    beyond = [claim.class_id for claim in bundle.claims if claim.class_id >= facts.classes]
+    if beyond:
+        raise BundleError(f"{folder}: it speaks of class {beyond[0]}, its head has {facts.classes} classes.")
+    verdicts = tuple(
+        _verdict(claim, *text) for claim, text in zip(bundle.claims, _texts(folder), strict=True)
+    )
+    name = visible(folder.name or "proofs")
+    return Subject(
+        facts=facts,
+        size=f"{facts.classes:,} classes × {facts.features:,} features",
+        domain=bundle.domain,
+        verdicts=tuple(sorted(verdicts, key=lambda verdict: verdict.class_id)),
+        wanted=len(verdicts),
+        is_complete=bundle.manifest.get("complete") is True,
+        has_evidence=True,
+        cost=None,
+        source=f"Proof bundle {name}; its claims as they are, not re-checked for this report.",
+        recheck=_recheck("", facts.name, folder.name or "proofs"),
+    )
+
+
+def _facts(bundle: Bundle, folder: Path) -> Facts:
+    head = bundle.manifest["head"]
+    sha256, classes, features = (head.get(key) for key in ("sha256", "classes", "features"))
+    if not (isinstance(sha256, str) and _is_count(classes) and _is_count(features)):
+        raise BundleError(f"{folder}: its manifest says neither fingerprint nor size of the head.")
+    name = bundle.manifest.get("model")
+    return Facts(name if isinstance(name, str) else "head", sha256, classes, features, bias=False, dtype="")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _texts(folder: Path) -> Iterator[tuple[str, Method, str]]:
+    """Label, method and reason of each line: what proves nothing, and `read_bundle` leaves out."""
+    path = folder / "verdicts.jsonl"
+    with path.open(encoding="utf-8") as lines:
+        for number, text in enumerate(lines, 1):
+            line = json.loads(text)
+            label, reason = line.get("label"), line.get("reason", "")
+            try:
+                method = Method(line.get("method"))
+            except ValueError as error:
+                raise BundleError(f"{path}, line {number}: {error}.") from error
+            if not (isinstance(label, str) and isinstance(reason, str)):
+                raise BundleError(f"{path}, line {number}: label and reason must be text.")
+            yield label, method, reason
+
+
+def _verdict(claim: Claim, label: str, method: Method, reason: str) -> Verdict:
+    return Verdict(
+        class_id=claim.class_id, label=label, status=claim.status, lower=claim.lower, upper=claim.upper,
+        method=method, strength=None, certificate=claim.certificate, tie_group=claim.tie_group, reason=reason,
+    )  # fmt: skip
+
+
+def require_same_head(subject: Subject, head: Head, model: str) -> None:
+    """Raise InputError unless this is the head that the verdicts are about."""
+    known, found = subject.facts, Facts.of(head)
+    if (known.sha256, known.classes) != (found.sha256, found.classes):
+        raise InputError(
+            f"--model {model} holds another head: its SHA-256 is {found.sha256}, that of the verdicts is "
+            f"{known.sha256 or 'not known'}. Pass the file that was verified, with the same --tensor if any."
+        )

@@ -1,0 +1,149 @@
+"""The words of a report: the answer in one sentence, and what domain and methods mean, for people who
+know neither.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from argmaxable.domain import Ball, Box, Domain, Everywhere, LayerNorm, RMSNorm
+from argmaxable.report.page.subject import Subject
+from argmaxable.select import is_special
+from argmaxable.verdict import Method, Status, Strength
+
+# Of the labels: a recogniser's alphabet has a <blank> and perhaps a ligature among its characters.
+_MOSTLY = 0.95
+# A vocabulary of word pieces marks where words begin or go on; no list of names does so this often.
+_MARKED = 0.01
+
+
+@dataclass(frozen=True)
+class Noun:
+    """What the classes are called."""
+
+    one: str
+    many: str
+
+    def count(self, number: int) -> str:
+        return f"{number:,} {self.one if number == 1 else self.many}"
+
+
+CLASSES = Noun("class", "classes")
+CHARACTERS = Noun("character", "characters")
+TOKENS = Noun("token", "tokens")
+
+
+def is_character(label: str) -> bool:
+    """Whether the label is one character, with its accents and variation selectors."""
+    return bool(label) and all(unicodedata.category(char)[0] == "M" for char in label[1:])
+
+
+def noun_for(labels: Sequence[str]) -> Noun:
+    """Characters, tokens or just classes, by what the labels look like."""
+    if not labels:
+        return CLASSES
+    if sum(map(is_character, labels)) >= _MOSTLY * len(labels) and not all(map(str.isdecimal, labels)):
+        return CHARACTERS
+    marked = sum(label.startswith((" ", "▁", "##")) or is_special(label) for label in labels)
+    return TOKENS if marked >= _MARKED * len(labels) else CLASSES
+
+
+def answer(subject: Subject, noun: Noun) -> str:
+    """The report in one sentence; a second one where something is not decided."""
+    total, lost = len(subject.verdicts), len(subject.having(Status.UNARGMAXABLE))
+    undecided = len(subject.having(Status.UNDECIDED))
+    return " ".join(
+        sentence
+        for sentence in (
+            _verdict_in_words(subject, noun, total, lost, undecided),
+            _rest_in_words(subject, undecided),
+        )
+        if sentence
+    )
+
+
+def _verdict_in_words(subject: Subject, noun: Noun, total: int, lost: int, undecided: int) -> str:
+    among = "" if total == subject.facts.classes else " examined"
+    if lost:
+        return f"{lost:,} of {noun.count(total)}{among} can never be predicted."
+    if undecided or not subject.is_complete:
+        return f"None of {noun.count(total)}{among} was proven unargmaxable so far."
+    if total == 1:
+        return f"The only {noun.one}{among} can be predicted."
+    return f"All {noun.count(total)}{among} can be predicted."
+
+
+def _rest_in_words(subject: Subject, undecided: int) -> str:
+    missing = subject.wanted - len(subject.verdicts)
+    parts = []
+    if undecided:
+        parts.append(f"{undecided:,} {'is' if undecided == 1 else 'are'} undecided.")
+    if missing > 0:
+        parts.append(f"{missing:,} more {'has' if missing == 1 else 'have'} no verdict yet.")
+    return " ".join(parts)
+
+
+def domain_in_words(domain: Domain) -> str:
+    """Which inputs of the head the verdicts are about."""
+    if isinstance(domain, Box):
+        return _box_in_words(domain)
+    if isinstance(domain, Everywhere):
+        return "The features that enter the head may be any numbers at all, however large."
+    if isinstance(domain, Ball):
+        return f"The feature vectors that enter the head may be any of length at most {domain.radius:g}."
+    if isinstance(domain, RMSNorm | LayerNorm):
+        return (
+            f"The features that enter the head come out of a {domain.kind} layer with the model's own gain: "
+            "every vector that such a layer can put out is considered."
+        )
+    return f"The feature vectors considered: {domain}."
+
+
+def _box_in_words(box: Box) -> str:
+    if box.lo.ndim or box.hi.ndim:
+        return "Each feature that enters the head has a range of its own, and may take any value in it."
+    lo, hi = (f"{float(bound):g}".replace("-", "−") for bound in (box.lo, box.hi))
+    match lo, hi:
+        case "−inf", "inf":
+            return "Each feature that enters the head may take any value."
+        case "−inf", _:
+            return f"Each feature that enters the head may take any value up to {hi}."
+        case _, "inf":
+            return f"Each feature that enters the head may take any value from {lo} upwards."
+        case _:
+            return f"Each feature that enters the head may take any value from {lo} to {hi}."
+
+
+# What a verdict says and what it does not, whatever the domain.
+CLAIM = (
+    "“Never” is meant literally: no such vector gives the {one} a higher score than all others, whatever the "
+    "rest of the model does and whatever it is shown. “Can be predicted” means that some such vector is "
+    "known; whether a real input leads to it is another question."
+)
+
+STATUSES = {
+    Status.UNARGMAXABLE: "never predicted",
+    Status.UNDECIDED: "undecided",
+    Status.ARGMAXABLE: "can be predicted",
+}
+
+METHODS = {
+    Method.ONLY_CLASS: "there is no other class",
+    Method.TWIN: "another class has the same weights and at least the same bias",
+    Method.OWN_DIRECTION: "the class wins at its own weight vector, seen from the mean",
+    Method.REFLECTION: "a few reflections away from the rivals led to a vector where it wins",
+    Method.INTERIOR_POINT: "an optimisation for this class found where it wins, or a mixture that beats it",
+    Method.TRANSFER: "the mixture that beats another class beats this one too",
+    Method.SIMPLEX: "the linear programme was solved in exact fractions",
+    Method.CHEBYSHEV: "the linear programme of the largest ball in the class's region",
+    Method.NONE: "published or open: nothing was proven here",
+}
+
+STRENGTHS = {
+    Strength.FLOAT32: "32-bit floats with a proven bound on their rounding",
+    Strength.FLOAT64: "64-bit floats with a proven bound on their rounding",
+    Strength.INTERVAL: "exact weights proven to exist by a verified inverse",
+    Strength.EXACT: "exact integers and fractions",
+}

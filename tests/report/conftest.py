@@ -1,0 +1,66 @@
+"""A real browser for the tests of pages."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+# No sandbox, since tests may run as root; the others keep the browser itself from talking to anyone.
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+@dataclass
+class Heard:
+    """What a page said and asked for while it was open."""
+
+    messages: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+
+Opener = Callable[..., tuple[Page, Heard]]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.fail("no chromium on the PATH: apt-get install chromium", pytrace=False)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser: Browser, tmp_path: Path) -> Iterator[Opener]:
+    """Open a page from disk and listen to it; options are those of a browser's context."""
+    contexts = []
+
+    def opened(text: str, **options: Any) -> tuple[Page, Heard]:
+        path = tmp_path / f"report{len(contexts)}.html"
+        path.write_text(text, encoding="utf-8")
+        contexts.append(browser.new_context(**options))
+        page, heard = contexts[-1].new_page(), Heard()
+        page.on("console", lambda message: heard.messages.append(message.text))
+        page.on("pageerror", lambda error: heard.messages.append(str(error)))
+        page.on("dialog", lambda dialog: (heard.messages.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda request: heard.requests.append(request.url))
+        page.goto(path.as_uri())
+        return page, heard
+
+    yield opened
+    for context in contexts:
+        context.close()
