@@ -32,11 +32,12 @@ setup: $(BASE) ## install the package; the command is then .venv/bin/argmaxable
 verify: setup ## decide every class of MODEL=path (default: a small OCR model); more flags in ARGS="..."
 	@$(BIN)/argmaxable --help > /dev/null
 	@test -n "$$MODEL" || $(BIN)/python scripts/fetch_demo_model.py $(DEMO_MODEL)
-	@model="$${MODEL:-$(DEMO_MODEL)}"; name="$$(basename "$$model")"; \
-	$(BIN)/argmaxable verify "$$model" --output "proofs/$${name%.*}" $(ARGS) || \
+	@model="$${MODEL:-$(DEMO_MODEL)}"; name="$$(basename "$$model")"; out="proofs/$${name%.*}"; \
+	$(BIN)/argmaxable verify "$$model" --output "$$out" --report "$$out/report.html" $(ARGS) || \
 	{ code=$$?; test $$code -eq 1 || exit $$code; }
 
 test: $(TEST) ## run the tests
+	@scripts/install_chromium.sh
 	$(BIN)/pytest -n 2
 
 lint: $(DEV) ## check style and formatting

@@ -181,7 +181,8 @@ NormSolid = RMSNorm | LayerNorm
 
 
 def parse_domain(text: str) -> Domain:
-    """The domain a user wrote: everywhere, box:100, box:LO:HI, ball:R, or file:PATH for one that a file has."""
+    """The domain a user wrote: everywhere, box:100, box:LO:HI, ball:R, or file:PATH for one that a file
+    has."""
     kind, *numbers = text.strip().split(":")
     if kind == "file":
         return read_domain(text.strip().removeprefix("file:"))

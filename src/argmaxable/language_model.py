@@ -97,7 +97,7 @@ class LanguageModel:
         """Run over the text, at most so many tokens of it. Raises InputError when the text can't be used."""
         if self.is_translator != (text.target is not None):
             raise InputError(
-                f"{type(self._model).__name__} translates: pass the translations too, line by line (--target)."
+                f"{type(self._model).__name__} translates: pass translations too, line by line (--target)."
                 if self.is_translator
                 else f"{type(self._model).__name__} does not translate: it has no use for a --target."
             )

@@ -12,6 +12,7 @@ from running import Command, is_one_clear_line
 
 import argmaxable as am
 from argmaxable.figures import gallery
+from argmaxable.published import UNNUMBERED
 from argmaxable.random_heads import random_head
 from argmaxable.store import PublishedVerdict, open_store
 from argmaxable.verdict import Status
@@ -102,9 +103,9 @@ def test_models_of_one_name_are_told_apart_by_their_runs(
 def test_all_writes_the_whole_set(
     command: Command, database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gallery, "RANDOM_DIMS", (2, 3))  # seconds instead of half a minute
+    monkeypatch.setattr(gallery, "RANDOM_CLASSES", 20)  # half a second instead of twenty
     keep(database, lossy(), family="Family")
-    rows = [PublishedVerdict(2**31, "a", Status.ARGMAXABLE)]
+    rows = [PublishedVerdict(UNNUMBERED, "a", Status.ARGMAXABLE)]
     with open_store(str(database)) as store:
         store.add_published("m", origin="", family="", task="", rows=rows, domain=am.Box(-1.0, 1.0))
     folder = tmp_path / "new" / "folder"

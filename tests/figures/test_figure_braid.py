@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from itertools import permutations
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import argmaxable as am
-from argmaxable.figures import braid, construction, slices
+from argmaxable.figures import braid, construction, decision_regions, save, slices
 from argmaxable.figures.braid import ranking_segments
 from argmaxable.figures.examples import FOUR_IN_PLANE, THREE_ON_LINE, without_bias
 from argmaxable.figures.logit_space import across_ones, fan_sector, feasible_pieces, rays, reachable
@@ -93,3 +94,18 @@ def test_too_few_or_too_many_classes_are_rejected(classes: int) -> None:
 def test_slices_of_a_head_without_bias_are_rejected() -> None:
     with pytest.raises(am.InputError, match="this one has none"):
         slices(without_bias(FOUR_IN_PLANE))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [[1.0, 0], [2, 0], [3, 0], [0, 0]],  # on a line: no two ties cross
+        [[1.0, 0], [1, 0], [0, 1], [-1, -1]],  # twins, told apart by their bias
+        [[0.0, 0]] * 4,
+    ],
+)
+def test_odd_heads_are_drawn_too(rows: list[list[float]], tmp_path: Path) -> None:
+    head = am.Head(rows, [0.0, 1, 2, 3])
+    save(slices(head), tmp_path / "slices.png")
+    save(construction(head), tmp_path / "construction.png")
+    save(decision_regions(head), tmp_path / "regions.png")

@@ -89,7 +89,7 @@ def test_hulls_are_drawn_of_two_or_three_features(features: int) -> None:
 
 
 def test_measured_heads_have_the_share_that_verify_proves() -> None:
-    (measured,) = measure_random_heads(40, [3], seeds=1, workers=1)
+    (measured,) = measure_random_heads(40, [3], seeds=1)
     head = random_head(40, 3, seed=0, distribution=Distribution.UNIFORM)
     result = am.verify(head, workers=1)
     assert measured.share == len(result.unargmaxable) / 40
@@ -98,7 +98,7 @@ def test_measured_heads_have_the_share_that_verify_proves() -> None:
 
 
 def test_random_heads_have_a_dot_each_and_a_line_through_the_means() -> None:
-    measured = measure_random_heads(20, [2, 4], seeds=2, workers=1)
+    measured = measure_random_heads(20, [2, 4], seeds=2)
     axes = random_heads(measured).axes[0]
     dots = np.asarray(axes.collections[0].get_offsets())
     np.testing.assert_allclose(sorted(dots[:, 1]), sorted(100 * each.share for each in measured))

@@ -102,6 +102,12 @@ def test_a_slice_shows_the_rankings_that_theory_proves_feasible(bias: bool) -> N
     assert shown.keys() == {ranked.classes for ranked in enumerate_rankings(head)}
 
 
+def test_windows_show_every_region_between_parallel_lines() -> None:
+    head = am.Head([[1.0, 0], [2, 0], [3, 0]], [0.0, -50, -200])
+    assert winner_regions(head, window_of_regions(head)).keys() == {0, 1, 2}
+    assert len(ranking_regions(head, window_of_rankings(head))) == count_regions(3, 1, bias=True).total
+
+
 def test_ranking_regions_tile_the_window_exactly() -> None:
     head = random_head(5, 2, seed=2, bias=True)
     window = window_of_rankings(head)

@@ -160,5 +160,5 @@ def test_what_is_no_listing_is_rejected(content: bytes, why: str, tmp_path: Path
 
 def test_a_listing_that_does_not_exist_is_bad_input(tmp_path: Path) -> None:
     for read in (is_database, read_listing):
-        with pytest.raises(am.InputError, match="can't read .*No such file"):
+        with pytest.raises(am.InputError, match=r"can't read .*No such file"):
             read(tmp_path / "runs.txt")

@@ -70,7 +70,7 @@ def test_another_suffix_is_rejected_with_those_there_are() -> None:
 
 
 def test_a_folder_that_does_not_exist_is_bad_input(tmp_path: Path) -> None:
-    with pytest.raises(am.InputError, match="can't write .*No such file"):
+    with pytest.raises(am.InputError, match=r"can't write .*No such file"):
         save(plif([0, 1], [1]), tmp_path / "nowhere" / "figure.png")
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from opened_pages import Heard, Opener
 from playwright.sync_api import Browser, Page, sync_playwright
 
 # No sandbox, since tests may run as root; the others keep the browser itself from talking to anyone.
@@ -22,19 +22,9 @@ FLAGS = [
 ]
 
 
-@dataclass
-class Heard:
-    """What a page said and asked for while it was open."""
-
-    messages: list[str] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
-
-
-Opener = Callable[..., tuple[Page, Heard]]
-
-
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """For the tests of one file: as long as it is open, no other event loop can run in this thread."""
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:
         pytest.fail("no chromium on the PATH: apt-get install chromium", pytrace=False)

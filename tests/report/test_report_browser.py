@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import Opener
+from opened_pages import Opener
 from playwright.sync_api import Page
 from subjects import HOSTILE, can, never, small, subject, vocabulary
 

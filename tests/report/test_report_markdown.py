@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from keeping import lossy
 from markdown_it import MarkdownIt
-from subjects import HOSTILE, can, never, small, subject
+from subjects import HOSTILE, can, never, read, small, subject
 
 import argmaxable as am
 from argmaxable.report.page.content import content_of
 from argmaxable.report.page.markdown import markdown
+from argmaxable.report.page.subject import subject_of_bundle
+from argmaxable.store import PublishedVerdict, open_store
 
 
 def as_html(text: str) -> str:
@@ -59,7 +62,18 @@ def test_the_proofs_can_be_checked_again(database: Path) -> None:
     assert "$ argmaxable export 1 --format bundle -o proofs\n$ argmaxable check proofs lossy.npz\n" in text
 
 
-def test_published_verdicts_are_not_called_proven() -> None:
-    text = markdown(content_of(subject(can(0, "a"), has_evidence=False, cost=None, recheck=())))
-    assert "published by others" in text
+def test_published_verdicts_are_not_called_proven(database: Path) -> None:
+    with open_store(str(database)) as store:
+        rows = [PublishedVerdict(2**62, "a", am.Status.UNARGMAXABLE)]
+        run = store.add_published(
+            "theirs", origin="", family="", task="", rows=rows, domain=am.Box(-1.0, 1.0)
+        )
+    text = markdown(content_of(read(database, run)))
+    assert "published by others and not checked here" in text
     assert "re-check" not in text
+
+
+def test_the_claims_of_a_bundle_are_not_called_checked(tmp_path: Path) -> None:
+    am.write_bundle(am.verify(lossy(), workers=1), tmp_path)
+    text = markdown(content_of(subject_of_bundle(tmp_path)))
+    assert "claims of a proof bundle, which were not checked again" in text

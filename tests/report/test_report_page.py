@@ -137,6 +137,10 @@ def test_a_character_has_its_code_point_and_name() -> None:
     assert found["lost"]["name"] == ["U+5208 CJK UNIFIED IDEOGRAPH-5208", "U+200B ZERO WIDTH SPACE", ""]
 
 
+def test_a_class_that_has_only_a_number_has_no_code_point() -> None:
+    assert columns([can(0, "0"), never(1, "1")])["lost"]["name"] == [""]
+
+
 def test_a_proof_lists_its_heaviest_classes_by_share() -> None:
     mixture = am.Certificate(np.arange(20), np.arange(20.0))
     found = columns([never(20, "a", mixture)])["proofs"]

@@ -95,6 +95,16 @@ def test_more_verdicts_than_a_page_and_a_batch_come_back_in_order(store: Store) 
     assert store.run(run_id).counts.open == 0
 
 
+def test_reading_may_stop_half_way(store: Store) -> None:
+    run_id = kept(store, verdicts())
+    for _ in range(20):  # more than a pool has connections
+        assert next(store.verdicts(run_id)).class_id == 0
+    reading = store.verdicts(run_id)
+    next(reading)
+    assert store.delete([run_id]) == 1
+    assert len(list(reading)) == CLASSES - 1  # as it was when reading began
+
+
 @pytest.mark.parametrize("lower", [-math.inf, math.inf, math.nan, 0.0, 5e-324, -1.7976931348623157e308])
 def test_a_bound_survives(store: Store, lower: float) -> None:
     strange = verdict(0, am.Status.UNDECIDED, lower=lower, upper=-lower, seconds=lower)

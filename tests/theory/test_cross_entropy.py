@@ -67,7 +67,8 @@ def test_a_general_solver_finds_the_same_on_either_side(bias: bool) -> None:
     least = minimize(loss, np.zeros(2), tol=1e-12).fun
     rows = np.vstack([head.weight.T, np.ones(7)])
     largest = -minimize(
-        negative_entropy, target, bounds=[(1e-9, 1)] * 7, method="SLSQP", options={"ftol": 1e-14, "maxiter": 500},
+        negative_entropy, target, bounds=[(1e-9, 1)] * 7, method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 500},
         constraints=LinearConstraint(rows, rows @ target, rows @ target),
     ).fun  # fmt: skip
     assert found.primal[0] == pytest.approx(least, abs=1e-7)

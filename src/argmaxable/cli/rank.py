@@ -72,7 +72,8 @@ def rank(
     seed: Annotated[int, typer.Option(help="Of the sketch that many classes need.")] = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Measure the rank of log P, which a linear softmax head with d features keeps at d + 1 (d + 2 with a bias).
+    """Measure the rank of log P, which a linear softmax head with d features keeps at d + 1 (d + 2 with a
+    bias).
 
     Also tells the number of features by the output alone, and how evenly its directions are used. A model
     needs the extra hf, and is run over the text a few times.
@@ -161,7 +162,8 @@ def _lines(name: str, report: RankReport, inside: RankReport | None, claim: _Cla
         f"rank               {plain.rank:,}  (singular values above {plain.threshold:.3g}, "
         f"{plain.threshold / plain.values[0]:.2g} of the largest; {_gap(plain)})",
         f"row means removed  {report.shifted.rank:,}  (the same for logits and log-probabilities)",
-        f"column means too   {centred.rank:,}  (features that show in the output; one more behind a LayerNorm)",
+        f"column means too   {centred.rank:,}  "
+        "(features seen in the output; one fewer than d behind a LayerNorm)",
     ]
     if inside is not None:
         lines.append(f"from the features  {inside.plain.rank:,}  (head's inputs and weights, in float64)")

@@ -100,13 +100,18 @@ def _text(subject: Subject, form: ReportFormat, head: Head | None) -> str:
 
 def _write(text: str, target: Path | None) -> None:
     """As UTF-8 whatever the terminal speaks: the page says that it is."""
-    encoded = text.encode()
     if target is None:
-        sys.stdout.buffer.write(encoded)
+        sys.stdout.buffer.write(text.encode())
         sys.stdout.flush()
-        return
+    else:
+        typer.echo(write_file(text, target))
+
+
+def write_file(text: str, target: Path) -> str:
+    """Write the page and say so. Raises InputError."""
+    encoded = text.encode()
     try:
         target.write_bytes(encoded)
     except OSError as error:
         raise InputError(f"can't write {target}: {error.strerror or error}.") from error
-    typer.echo(f"Report: {target} ({len(encoded) / 1000:,.0f} kB)")
+    return f"Report: {target} ({len(encoded) / 1000:,.0f} kB)"

@@ -14,6 +14,7 @@ from argmaxable.audit import Audit, Request, audit
 from argmaxable.bundle import write_bundle
 from argmaxable.cli import options
 from argmaxable.cli.progress import progress_bar
+from argmaxable.cli.report import write_file
 from argmaxable.domain import Everywhere
 from argmaxable.errors import InputError
 from argmaxable.report.text import as_record, summary
@@ -74,6 +75,9 @@ def verify(
         float | None, typer.Option(help="Stop after so many seconds and keep what is proven.")
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Write a proof bundle into this folder.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a page about the run into this .html file.")
+    ] = None,
     as_json: options.Json = False,
     tensor: options.Tensor = None,
     bias_tensor: options.BiasTensor = None,
@@ -102,10 +106,13 @@ def verify(
         )  # fmt: skip
     if output is not None:
         write_bundle(done.result, output)
+    written = None if report is None else write_file(_report(done.result, output), report)
     if as_json:
         typer.echo(json.dumps(as_record(done.result) | {"run": done.run_id}))
     else:
         typer.echo("\n".join([*summary(done.result), *_hints(request, done, output)]))
+        if written is not None:
+            typer.echo(written)
     raise typer.Exit(exit_code(done.result))
 
 
@@ -135,6 +142,16 @@ def _hints(request: Request, done: Audit, output: Path | None) -> list[str]:
         check = shlex.join(["argmaxable", "check", str(output), request.model, *_choices(request)])
         lines.append(f"Proofs: {output} (re-check them with: {check})")
     return lines
+
+
+def _report(result: Result, output: Path | None) -> str:
+    # Templates and their engine, which few runs need.
+    from argmaxable.report.page.content import content_of
+    from argmaxable.report.page.html import page
+    from argmaxable.report.page.subject import subject_of_result
+    from argmaxable.report.page.weights import weights_of
+
+    return page(content_of(subject_of_result(result, str(output or "proofs"))), weights_of(result.head))
 
 
 def _choices(request: Request) -> list[str]:

@@ -17,7 +17,14 @@ import numpy as np
 
 from argmaxable.errors import InputError
 from argmaxable.figures.examples import FOUR_IN_PLANE, THREE_ON_LINE, without_bias
-from argmaxable.figures.logit_space import draw_feasible_plane, draw_sphere, fan_sector, reachable, view_of
+from argmaxable.figures.logit_space import (
+    draw_feasible_plane,
+    draw_sphere,
+    fan_sector,
+    reachable,
+    reaches_plane,
+    view_of,
+)
 from argmaxable.figures.polygons import (
     Ranking,
     area,
@@ -74,7 +81,7 @@ def slices(head: Head = FOUR_IN_PLANE, *, title: str | None = None) -> Figure:
     if not head.has_bias:
         raise InputError("slices compare a head without and with its bias, and this one has none.")
     heads = (without_bias(head), head)
-    rows = 2 if head.classes == 4 else 1
+    rows = 2 if head.classes == 4 and reaches_plane(head) else 1
     with drawing(PAGE, 3.5 * rows, title or f"{head.name}: rankings, highest class first") as figure:
         for column, each in enumerate(heads, start=1):
             flat = figure.add_subplot(rows, 2, column)
@@ -206,12 +213,12 @@ def _draw_segments(axes: Any, head: Head) -> None:
 
 
 def _draw_arrows(axes: Any, rows: Any, names: Sequence[str], colours: Sequence[str], *, what: str) -> None:
-    reach = float(np.abs(rows).max()) * 1.4
+    reach = float(np.abs(rows).max()) * 1.4 or 1.0
     for row, name, colour in zip(rows, names, colours, strict=True):
         axes.annotate(
             "", row, (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour, "shrinkA": 0, "shrinkB": 0}
         )
-        axes.text(*(row + reach * 0.14 * row / np.linalg.norm(row)), name, ha="center", va="center")
+        axes.text(*(row + reach * 0.14 * row / (np.linalg.norm(row) or 1)), name, ha="center", va="center")
     axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
     axes.set(xlabel=f"first {what}", ylabel=f"second {what}")
     axes.locator_params(nbins=5)

@@ -71,7 +71,7 @@ def random_plif(bins: int = PLIF_BINS, *, seed: int = SEED, title: str | None = 
 
 
 def run_figures(groups: Sequence[Group], *, title: str | None = None) -> Iterator[tuple[str, Figure]]:
-    """The figures of the set that are about runs: counts over all, and steps of each group in pages of eight."""
+    """The figures of the set that are about runs: counts of all, steps of each group in pages of eight."""
     runs = [run for group in groups for run in group.runs]
     names = [name for group in groups for name in group.names]
     if runs:

@@ -90,7 +90,7 @@ def _set_up_space(axes: Any) -> None:
 def _set_up_plane(axes: Any, rows: NDArray[np.float64]) -> None:
     """A square around all points, so that views side by side have the same size."""
     low, high = rows.min(axis=0), rows.max(axis=0)
-    half = max((high - low).max() / 2, np.abs(rows).max() * 1e-3, np.finfo(np.float64).tiny) * 1.25
+    half = max((high - low).max() / 2, np.abs(rows).max() * 1e-3) * 1.25 or 1.0
     (x, y) = (low + high) / 2
     axes.set(xlim=(x - half, x + half), ylim=(y - half, y + half), aspect="equal")
 

@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.figures.polygons import Ranking, part_above, ranking_of, ranking_regions, window_of_rankings
+from argmaxable.figures.polygons import (
+    Ranking,
+    middle,
+    part_above,
+    ranking_of,
+    ranking_regions,
+    window_of_rankings,
+)
 from argmaxable.figures.style import INK, RGBA, colour_of, draw_faces, draw_lines, paint
 from argmaxable.head import Head
 
@@ -45,6 +52,11 @@ def reachable(head: Head) -> tuple[Vectors, Vectors]:
     """The head's logits as one of their points and the directions from it (features × classes − 1)."""
     basis = across_ones(head.classes)
     return basis @ head.biases(), (basis @ head.rows(slice(None))).T
+
+
+def reaches_plane(head: Head) -> bool:
+    """Whether the logits of a head with two features fill a plane; of weights on a line they don't."""
+    return bool(np.linalg.matrix_rank(reachable(head)[1]) == 2)
 
 
 def fan_sector(ranking: Ranking) -> Vectors:
@@ -140,7 +152,8 @@ def _feasible_disc(head: Head) -> tuple[Vectors, float]:
     window = window_of_rankings(head)
     crossings = {tuple(corner) for region in ranking_regions(head, window).values() for corner in region}
     inner = [corner for corner in crossings if (window[0] < corner).all() and (corner < window[2]).all()]
-    places = point + np.array(inner, dtype=float) @ directions
+    shown = np.array(inner) if inner else middle(window)[None]
+    places = point + shown.astype(np.float64) @ directions
     centre = places.mean(axis=0)
     distance = np.linalg.norm(places - centre, axis=1).max()
     return centre, float(distance * 1.3) if distance > 0 else 1.0

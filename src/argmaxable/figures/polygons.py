@@ -102,18 +102,30 @@ def window_of_regions(head: Head) -> Polygon:
     """A window in which every decision region can be seen, with all corners of all regions."""
     far = square((0, 0), _FAR)
     corners = {tuple(corner) for region in winner_regions(head, far).values() for corner in region}
-    return _around(corner for corner in corners if max(map(abs, corner)) < _FAR)
+    inner = [corner for corner in corners if max(map(abs, corner)) < _FAR]
+    return _around(inner or _feet(_ties(head)))
 
 
 def window_of_rankings(head: Head) -> Polygon:
     """A window in which every ranking can be seen: all crossings of the lines on which two classes tie."""
-    scores = exact_scores(head)
-    lines = [scores[first] - scores[second] for first, second in combinations(range(head.classes), 2)]
-    return _around(
+    lines = _ties(head)
+    crossings = [
         ((b * f - c * e) / (a * e - b * d), (c * d - a * f) / (a * e - b * d))
         for (a, b, c), (d, e, f) in combinations(lines, 2)
         if a * e != b * d
-    )
+    ]
+    return _around(crossings or _feet(lines))
+
+
+def _ties(head: Head) -> list[NDArray[Any]]:
+    """The lines (a, b, c: where ax + by + c = 0) on which two classes tie."""
+    pairs = combinations(exact_scores(head), 2)
+    return [first - second for first, second in pairs if any((first - second)[:2])]
+
+
+def _feet(lines: list[NDArray[Any]]) -> list[tuple[Fraction, ...]]:
+    """The point of each line nearest to the origin: lines that are all parallel have no corners to show."""
+    return [(-c * a / (a * a + b * b), -c * b / (a * a + b * b)) for a, b, c in lines]
 
 
 def _around(points: Iterable[tuple[Fraction, ...]]) -> Polygon:

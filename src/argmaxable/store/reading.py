@@ -72,32 +72,30 @@ def verdicts(
     Verdicts of a page share the evidence that they shared when they were written; a given shelf keeps it
     from page to page, for a caller who keeps all the verdicts anyway.
     """
-    last = -1
-    while rows := _page(connection, run_id, last, status, with_evidence):
-        mine = Shelf() if shelf is None else shelf
-        _fill(mine, connection, run_id, _digests(rows))
-        with legible(run_id):
-            page = [verdict_of(row, mine) for row in rows]
-        yield from page
-        last = page[-1].class_id
+    query = _verdicts(run_id, status, with_evidence=with_evidence)
+    # One query, read as it goes. A query for each page would be for the database's planner to get wrong:
+    # before a large run is in its statistics, PostgreSQL sorts all that is left for every page.
+    with connection.execute(query, execution_options={"yield_per": _PAGE}) as result:
+        for partition in result.partitions():
+            rows = [VerdictRow._make(row) for row in partition]
+            mine = Shelf() if shelf is None else shelf
+            _fill(mine, connection, run_id, _digests(rows))
+            with legible(run_id):
+                page = [verdict_of(row, mine) for row in rows]
+            yield from page
 
 
 def _digests(rows: list[VerdictRow]) -> set[bytes | None]:
     return {digest for row in rows for digest in (row.point, row.certificate, row.tie_group)}
 
 
-def _page(
-    connection: Connection, run_id: int, last: int, status: Status | None, with_evidence: bool
-) -> list[VerdictRow]:
+def _verdicts(run_id: int, status: Status | None, *, with_evidence: bool) -> Select[Any]:
     columns = [
         column if with_evidence or column.name not in ("point", "certificate") else null().label(column.name)
         for column in (VERDICTS.c[name] for name in VerdictRow._fields)
     ]
-    query = select(*columns).where(VERDICTS.c.run_id == run_id, VERDICTS.c.class_id > last)
-    if status is not None:
-        query = query.where(VERDICTS.c.status == status.value)
-    page = query.order_by(VERDICTS.c.class_id).limit(_PAGE)
-    return [VerdictRow._make(row) for row in connection.execute(page)]
+    query = select(*columns).where(VERDICTS.c.run_id == run_id).order_by(VERDICTS.c.class_id)
+    return query if status is None else query.where(VERDICTS.c.status == status.value)
 
 
 def vector(connection: Connection, run_id: int, digest: bytes) -> NDArray[np.float64]:

@@ -1,7 +1,7 @@
 """How near a linear softmax head can come to given distributions in squared error of log P, for every d.
 
-Theorem 1 of Ganea et al. 2019: log P of a head has rank at most d + 1, so that Eckart & Young bound its distance.
-All matrices here are contexts × classes.
+Theorem 1 of Ganea et al. 2019: log P of a head has rank at most d + 1, so that Eckart & Young bound its
+distance. All matrices here are contexts × classes.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Matrix = NDArray[np.float64]
 class SquaredErrorBounds:
     """Lower bounds on ‖log P* − log Q‖² over all heads; entry d is for d features, 0 and more.
 
-    `plain` is the theorem's: what the best matrix of rank d + 1 (d + 2 with a bias) leaves. `centred` knows more: the
-    matrix is one of rank d plus a constant for each row (and with a bias a constant for each column), and
-    the best such constants are means. It is never below `plain`.
+    `plain` is the theorem's: what the best matrix of rank d + 1 (d + 2 with a bias) leaves. `centred`
+    knows more: the matrix is one of rank d plus a constant for each row (and with a bias a constant for
+    each column), and the best such constants are means. It is never below `plain`.
     """
 
     plain: Vector
@@ -47,8 +47,9 @@ def nearest_of_rank(log_p: ArrayLike, features: int, *, bias: bool = False) -> M
 
 
 def nearest_logits(log_p: ArrayLike, features: int, *, bias: bool = False) -> Matrix:
-    """The matrix that reaches the centred bound: logits of a head with d features, plus the best constant for each
-    row. Their softmax is a model of that size; its log P has log Z in place of the best constants."""
+    """The matrix that reaches the centred bound: logits of a head with d features, plus the best constant
+    for each row. Their softmax is a model of that size; its log P has log Z in place of the best
+    constants."""
     target = _matrix(log_p)
     centred = _centred(target, bias=bias)
     return _truncated(centred, features) + (target - centred)
@@ -58,15 +59,17 @@ def _matrix(log_p: ArrayLike) -> Matrix:
     target = np.asarray(log_p, dtype=np.float64)
     if target.ndim != 2 or not target.size or not np.isfinite(target).all():
         raise InputError(
-            "log P must be a matrix (contexts × classes) of finite numbers: no distribution with a probability "
-            "of 0 is at a finite distance from a softmax."
+            "log P must be a matrix (contexts × classes) of finite numbers: no distribution with a "
+            "probability of 0 is at a finite distance from a softmax."
         )
     return target
 
 
 def _centred(target: Matrix, *, bias: bool) -> Matrix:
-    rows = target - target.mean(axis=1, keepdims=True)
-    return rows - rows.mean(axis=0) if bias else rows
+    rows: Matrix = target - target.mean(axis=1, keepdims=True)
+    if bias:
+        rows -= rows.mean(axis=0)
+    return rows
 
 
 def _tails(matrix: Matrix, most: int) -> Vector:

@@ -1,8 +1,9 @@
 """The least cross-entropy that a head with fixed weights can have on a target distribution.
 
-Theorem 2 of Ganea et al. 2019: the infimum over h of H(P*, Q_h) is the maximum of H(R) over all distributions R
-with E_R[w] = E_P*[w]; with a bias, of H(R) + E_R[b] − E_P*[b]. Both sides come out of one Newton iteration: from the
-iterate h, and from the distribution R that solves the constraints linearised around Q_h. They enclose the answer.
+Theorem 2 of Ganea et al. 2019: the infimum over h of H(P*, Q_h) is the maximum of H(R) over all
+distributions R with E_R[w] = E_P*[w]; with a bias, of H(R) + E_R[b] − E_P*[b]. Both sides come out of one
+Newton iteration: from the iterate h, and from the distribution R that solves the constraints linearised
+around Q_h. They enclose the answer.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ _MOST_HALVINGS = 40
 
 @dataclass(frozen=True, eq=False)
 class LeastCrossEntropy:
-    """For each target: the cross-entropy reached (`primal`), the entropy that bounds it from below (`dual`), and
-    what reached them.
+    """For each target: the cross-entropy reached (`primal`), the entropy that bounds it from below
+    (`dual`), and what reached them.
 
     `residual` is how far R is from meeting its constraints, max |E_R[w] − E_P*[w]|: rounding.
-    `is_attained` is False where no h attains the infimum, as far as float64 can tell: h grows without end, since
-    the target has zeros and its E_P*[w] lies on the rim of the weights' hull. The values are right there too,
-    h is only on its way.
+    `is_attained` is False where no h attains the infimum, as far as float64 can tell: h grows without
+    end, since the target has zeros and its E_P*[w] lies on the rim of the weights' hull. The values are
+    right there too, h is only on its way.
     """
 
     primal: Vector
@@ -78,7 +79,8 @@ def least_cross_entropy(head: Head, targets: ArrayLike, *, gap: float = _GAP) ->
 def by_features(head: Head, targets: ArrayLike, dims: Sequence[int], *, gap: float = _GAP) -> Matrix:
     """The least cross-entropy with the first d features alone (dims × targets).
 
-    It never rises with d (Corollary 2.1), and with C features of full rank, or C − 1, it is H(P*) (Corollary 2.2).
+    It never rises with d (Corollary 2.1), and with C features of full rank, or C − 1, it is H(P*)
+    (Corollary 2.2).
     """
     if not all(1 <= d <= head.features for d in dims):
         raise InputError(f"the head has 1 to {head.features} features to keep, found {list(dims)}.")
@@ -148,7 +150,8 @@ def _distributions(targets: ArrayLike, classes: int) -> Matrix:
     wrong = ~((wanted >= 0).all(axis=1) & (np.abs(wanted.sum(axis=1) - 1) < 1e-6))
     if wrong.any():
         raise InputError(f"target {int(np.argmax(wrong))} is no distribution: not ≥ 0 with sum 1.")
-    return wanted / wanted.sum(axis=1, keepdims=True)
+    normalised: Matrix = wanted / wanted.sum(axis=1, keepdims=True)
+    return normalised
 
 
 def _solve(
@@ -218,9 +221,9 @@ def _dual(space: _Space, theta: Matrix, q: Matrix, moves: Matrix, wanted: Matrix
 def _search(
     space: _Space, theta: Matrix, step: Matrix, moves: Matrix, wanted: Matrix
 ) -> tuple[Matrix, Vector]:
-    """Go along the step until the loss falls enough (Armijo), first the damped length log(1 + m)/m, m the most that
-    a logit moves: further out, a class that is wanted may lose its curvature with its probability. Classes that
-    the target lacks may fall as far as they like."""
+    """Go along the step until the loss falls enough (Armijo), first the damped length log(1 + m)/m, m the
+    most that a logit moves: further out, a class that is wanted may lose its curvature with its
+    probability. Classes that the target lacks may fall as far as they like."""
     matters = (moves < 0) | (wanted > _ABSENT)
     reach = np.where(matters, np.abs(moves), 0.0).max(axis=1, initial=0.0)
     length = np.where(reach > 1, np.log1p(reach) / np.maximum(reach, 1.0), 1.0)

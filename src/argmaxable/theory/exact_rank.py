@@ -1,8 +1,9 @@
 """The rank of a matrix of floats or integers taken literally, by elimination modulo a prime.
 
-Floats are dyadic rationals, so a matrix of them is one of integers times a power of two. Its rank modulo a prime is
-never above its rank, and below it only by an accident of about one in two thousand million: a rank found so is
-proven as a lower bound. No tolerance is involved, however small the numbers' differences.
+Floats are dyadic rationals, so a matrix of them is one of integers times a power of two. Its rank modulo
+a prime is never above its rank, and below it only by an accident of about one in two thousand million: a
+rank found so is proven as a lower bound. No tolerance is involved, however small the numbers'
+differences.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What pointwise functions of the logits do to their rank: section 4 of Ganea et al. 2019.
 
-A softmax over f(logits) is as fast as one over logits and ranks classes alike when f increases, but log P is no longer
-bound to rank d + 1.
+A softmax over f(logits) is as fast as one over logits and ranks classes alike when f increases, but log P
+is no longer bound to rank d + 1.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class PiecewiseLinear:
 
     def __call__(self, x: ArrayLike) -> Matrix:
         x = np.asarray(x, dtype=np.float64)
-        inside: Matrix = np.interp(x, self.knots, self.values)
-        below = np.minimum(x - self.knots[0], 0) * self.left
-        above = np.maximum(x - self.knots[-1], 0) * self.right
-        return inside + below + above
+        values: Matrix = np.interp(x, self.knots, self.values)
+        values = values + np.minimum(x - self.knots[0], 0) * self.left
+        values = values + np.maximum(x - self.knots[-1], 0) * self.right
+        return values
 
     def inverse(self) -> PiecewiseLinear:
         return PiecewiseLinear(self.values, self.knots, 1 / self.left, 1 / self.right)
@@ -63,10 +63,11 @@ class PiecewiseLinear:
 def increasing_like(matrix: ArrayLike, function: Function, *, seed: int = 0) -> PiecewiseLinear:
     """Theorem 3: an increasing bijection g for which g(A) has at least the rank of f(A), for whatever f.
 
-    The proof, run: on a regular submatrix of f(A), with the distinct entries b of A there, g(b) is a random
-    value within a quarter of the least distance between such entries. The determinant is a polynomial in these
-    values that f shows not to vanish everywhere, so it vanishes almost nowhere. Ranks are those of the floats,
-    exactly. Raises InputError if the entries are too close to have floats in between.
+    The proof, run: on a regular submatrix of f(A), with the distinct entries b of A there, g(b) is a
+    random value within a quarter of the least distance between such entries. The determinant is a
+    polynomial in these values that f shows not to vanish everywhere, so it vanishes almost nowhere. Ranks
+    are those of the floats, exactly. Raises InputError if the entries are too close to have floats in
+    between.
     """
     a = np.asarray(matrix, dtype=np.float64)
     pivots = find_pivots(np.asarray(function(a), dtype=np.float64))
@@ -123,7 +124,8 @@ def indicator(values: ArrayLike) -> Function:
 
 
 def power_rank_bound(rank: int, power: int, shape: tuple[int, int]) -> int:
-    """Theorem 5 (Amini et al. 2012): the most that the rank of A with every entry raised to a power can be."""
+    """Theorem 5 (Amini et al. 2012): the most that the rank of A with every entry raised to a power can
+    be."""
     if rank < 0 or power < 1 or min(shape) < 1:
         raise InputError(f"no matrix: rank {rank}, power {power}, shape {shape}.")
     return min(*shape, math.comb(rank + power - 1, power)) if rank else 0
@@ -152,8 +154,8 @@ def squares_to_full_rank(size: int, generator: np.random.Generator) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class LogEmphasis:
-    """What an error of ε in a probability x does to its logarithm, for each unit of error: between 1/(x + ε) and
-    1/x, so that squared error of log P minds small probabilities most."""
+    """What an error of ε in a probability x does to its logarithm, for each unit of error: between 1/(x +
+    ε) and 1/x, so that squared error of log P minds small probabilities most."""
 
     below: Vector
     change: Vector
@@ -173,8 +175,9 @@ def log_emphasis(probabilities: ArrayLike, error: float) -> LogEmphasis:
 
 
 def approximate(function: Function, *, reach: float, bins: int) -> PiecewiseLinear:
-    """Theorem 7: the PLIF that meets an increasing function at K + 1 evenly spaced knots on [−T, T]; beyond them its
-    end slopes go on. Raises InputError when the function does not increase from knot to knot."""
+    """Theorem 7: the PLIF that meets an increasing function at K + 1 evenly spaced knots on [−T, T];
+    beyond them its end slopes go on. Raises InputError when the function does not increase from knot to
+    knot."""
     if bins < 1 or not reach > 0:
         raise InputError(f"a PLIF needs a bin and T above 0, found {bins} and {reach}.")
     knots = np.linspace(-reach, reach, bins + 1)

@@ -1,7 +1,7 @@
 """Which values a head's inputs really have: over each feature, over each token, and over all.
 
-Table 9 of Grivas, Bogoychev & Lopez 2022, which supports its box of ±100. A measured range is no proof: another text
-may leave it.
+Table 9 of Grivas, Bogoychev & Lopez 2022, which supports its box of ±100. A measured range is no proof:
+another text may leave it.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class Ranges:
 def measure_ranges(blocks: Iterable[NDArray[Any]], *, percent: float = PERCENT) -> Ranges:
     """Ranges of a head's inputs, given in blocks (tokens × features).
 
-    Percentiles are exact: the extremes of every token are kept, in float32, 8 bytes a token. Raises InputError
-    when there are no tokens, or values that aren't finite.
+    Percentiles are exact: the extremes of every token are kept, in float32, 8 bytes a token. Raises
+    InputError when there are no tokens, or values that aren't finite.
     """
     lo: NDArray[Any] | None = None
     hi: NDArray[Any] | None = None

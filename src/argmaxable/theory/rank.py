@@ -1,9 +1,11 @@
-"""The rank of a model: of log P over contexts and classes, which a linear softmax head can't lift above d + 1.
+"""The rank of a model: of log P over contexts and classes, which a linear softmax head can't lift above d
++ 1.
 
-With features H (contexts × d) and weights W, log P = H Wᵀ + 1 bᵀ − log Z 1ᵀ (Yang et al. 2018; Ganea et al. 2019,
-section 3): rank at most d + 1, or d + 2 with a bias. A constant added to a row changes no distribution and the rank
-by at most one. With each row's mean removed it changes nothing; with the columns' means removed too, a bias is
-gone as well, and the rank that is left is that of the features alone: their number is read off the output.
+With features H (contexts × d) and weights W, log P = H Wᵀ + 1 bᵀ − log Z 1ᵀ (Yang et al. 2018; Ganea et
+al. 2019, section 3): rank at most d + 1, or d + 2 with a bias. A constant added to a row changes no
+distribution and the rank by at most one. With each row's mean removed it changes nothing; with the
+columns' means removed too, a bias is gone as well, and the rank that is left is that of the features
+alone: their number is read off the output.
 """
 
 from __future__ import annotations
@@ -17,7 +19,16 @@ from scipy.special import logsumexp
 
 from argmaxable.errors import InputError
 from argmaxable.head import Head
-from argmaxable.theory.spectrum import Matrix, Rows, Spectrum, Triangle, Vector, sketch_rows, triangle_of
+from argmaxable.theory.spectrum import (
+    Matrix,
+    Rows,
+    Spectrum,
+    Triangle,
+    Vector,
+    sketch_rows,
+    triangle_of,
+    upper_triangle,
+)
 
 # A float32 logit is wrong by some units of rounding: a dot product of d terms whose sizes are those of random
 # vectors has an error of about √d/4 units of its own size, 16 at d = 4096; softmax adds one or two.
@@ -75,8 +86,9 @@ def measure_rank(
 
     `threshold` is relative to the largest singular value; by default singular values count as zero up to
     what rounding alone would make: u (√contexts + √classes) times 16 roundings of an entry of root mean
-    square size, and what our own float64 adds. `expected` is the rank that is thought possible: it sets the size of a sketch, which is
-    doubled until the rank is below it. Raises InputError for values that aren't finite.
+    square size, and what our own float64 adds. `expected` is the rank that is thought possible: it sets
+    the size of a sketch, which is doubled until the rank is below it. Raises InputError for values that
+    aren't finite.
     """
     if _fits(rows, expected):
         return _report(triangle_of(rows.blocks()), None, rows, threshold)
@@ -156,7 +168,7 @@ def _report(
     """
     products = _products(triangle.factor, right)
     most = min(triangle.count, rows.columns)
-    values = [np.linalg.svd(product, compute_uv=False)[:most] for product in products]
+    values = [_singular_values(product)[:most] for product in products]
     kept = float((values[0] ** 2).sum())
     lost = 0.0 if energy is None else max(0.0, energy - kept)
     size = math.sqrt((kept + lost) / (triangle.count * rows.columns))
@@ -168,6 +180,10 @@ def _report(
     return RankReport(triangle.count, rows.columns, plain, shifted, centred, energy is not None)
 
 
+def _singular_values(matrix: Matrix) -> Vector:
+    return np.asarray(np.linalg.svd(matrix, compute_uv=False), dtype=np.float64)
+
+
 def _products(factor: Matrix, right: Matrix | None) -> tuple[Matrix, Matrix, Matrix]:
     """Matrices with the singular values of the plain, the shifted and the centred one.
 
@@ -177,6 +193,6 @@ def _products(factor: Matrix, right: Matrix | None) -> tuple[Matrix, Matrix, Mat
         plain = factor[:, 1:]
         shifted = plain - plain.mean(axis=1, keepdims=True)
         return plain, shifted, shifted[1:]
-    plain = factor @ np.linalg.qr(right, mode="r").T
-    even = np.linalg.qr(right - right.mean(axis=0), mode="r").T
+    plain = factor @ upper_triangle(right).T
+    even = upper_triangle(right - right.mean(axis=0)).T
     return plain, factor @ even, (factor @ even)[1:]

@@ -44,8 +44,8 @@ class Rows:
             if not np.isfinite(values).all():
                 row = int(np.argmin(np.isfinite(values).all(axis=1)))
                 raise InputError(
-                    f"row {seen + row} holds NaN or infinite values. The log of probability 0 has no place in "
-                    "a matrix whose rank is asked for: pass logits."
+                    f"row {seen + row} holds NaN or infinite values. The log of probability 0 has no place "
+                    "in a matrix whose rank is asked for: pass logits."
                 )
             seen += len(values)
             yield values
@@ -113,13 +113,18 @@ def triangle_of(blocks: Iterable[Matrix]) -> Triangle:
 
 def _absorb(factor: Matrix | None, waiting: list[Matrix]) -> Matrix:
     parts = waiting if factor is None else [factor, *waiting]
-    triangle: Matrix = np.linalg.qr(np.vstack(parts), mode="r")
-    return triangle
+    return upper_triangle(np.vstack(parts))
+
+
+def upper_triangle(matrix: Matrix) -> Matrix:
+    """The R of a QR factorisation."""
+    factor: Any = np.linalg.qr(matrix, mode="r")  # numpy's types tell of (Q, R), whatever the mode
+    return np.asarray(factor, dtype=np.float64)
 
 
 def sketch_rows(rows: Rows, size: int, generator: np.random.Generator) -> Matrix:
-    """An orthonormal basis (classes × about `size`) that holds the span of `size` random mixtures of the rows,
-    their mean and the vector of ones. A matrix of rank `size` or less is in it whole."""
+    """An orthonormal basis (classes × about `size`) that holds the span of `size` random mixtures of the
+    rows, their mean and the vector of ones. A matrix of rank `size` or less is in it whole."""
     mixed = np.zeros((size, rows.columns))
     total = np.zeros(rows.columns)
     for block in rows.blocks():

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from argmaxable.labels import visible, visible_text
-from argmaxable.report.page.victims import kinds_of, scripts
+from argmaxable.report.page.victims import Kind, kinds_of, scripts
 from argmaxable.report.page.wording import STATUSES
 from argmaxable.report.rows import known_class
 from argmaxable.verdict import Certificate, Status, Verdict
@@ -46,6 +46,7 @@ def columns(verdicts: Sequence[Verdict]) -> dict[str, Any]:
         "labels": [shown_label(verdict.label) for verdict in verdicts],
         "status": _coded([STATUSES[verdict.status] for verdict in verdicts], list(STATUSES.values())),
         "method": _coded([verdict.method.value for verdict in verdicts]),
+        "character": Kind.CHARACTER.value,
         "kind": _coded([kind.value for kind in kinds]),
         "script": _coded(scripts(verdicts, kinds)),
         "lower": [_short(verdict.lower, _DOWN) for verdict in verdicts],
@@ -53,7 +54,10 @@ def columns(verdicts: Sequence[Verdict]) -> dict[str, Any]:
         "lost": {
             "at": more,
             "upper": [_short(verdicts[place].upper, _UP) for place in more],
-            "name": [character_name(verdicts[place].label) for place in more],
+            "name": [
+                character_name(verdicts[place].label) if kinds[place] is Kind.CHARACTER else ""
+                for place in more
+            ],
             "proof": [proof for proof, _ in evidence],
             "tie": [tie for _, tie in evidence],
             "reason": [visible_text(verdicts[place].reason) for place in more],

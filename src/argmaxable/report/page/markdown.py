@@ -26,6 +26,8 @@ def _lines(content: Content) -> Iterator[str]:
     subject = content.subject
     yield from (f"# {in_markdown(content.title)}: what it can never predict", "")
     yield from (f"**{in_markdown(content.answer)}**", "")
+    if subject.caveat:
+        yield from (in_markdown(subject.caveat), "")
     yield from (f"{in_markdown(subject.size)}. Domain: {in_markdown(str(subject.domain))}.", "")
     yield from (f"{in_markdown(content.domain)} {in_markdown(content.claim)}", "")
     if content.tied:
@@ -126,7 +128,7 @@ def _way_table(content: Content) -> str:
 
 def _proofs(content: Content) -> Iterator[str]:
     if not content.subject.has_evidence:
-        yield from ("These verdicts were published by others: no evidence comes with them.", "")
+        yield from ("No evidence comes with published verdicts.", "")
         return
     yield from ("Every verdict has evidence that anyone can re-check, exactly and without a solver:", "")
     yield from ("```console", *(f"$ {command}" for command in content.subject.recheck), "```", "")

@@ -29,7 +29,8 @@ class Subject:
     """Verdicts in class order, with certificates but perhaps without witnesses, and what is known of them.
 
     `wanted` is how many classes were asked for. Verdicts that somebody published are not `has_evidence`.
-    A bundle tells nothing of the `cost` and of the head's bias and dtype.
+    A bundle tells nothing of the `cost` and of the head's bias and dtype. The `caveat` says what keeps the
+    verdicts from being proven here.
     """
 
     facts: Facts
@@ -42,6 +43,7 @@ class Subject:
     cost: Cost | None
     source: str
     recheck: tuple[str, ...]
+    caveat: str = ""
 
     def having(self, status: Status) -> tuple[Verdict, ...]:
         """The verdicts of that status."""
@@ -93,6 +95,7 @@ def subject_of_run(store: Store, run: RunSummary) -> Subject:
         recheck=_recheck(f"argmaxable export {run.run_id} --format bundle -o proofs", run.facts.name)
         if has_evidence
         else (),
+        caveat="" if has_evidence else "These verdicts were published by others and not checked here.",
     )
 
 
@@ -132,7 +135,8 @@ def subject_of_bundle(folder: str | os.PathLike[str]) -> Subject:
         is_complete=bundle.manifest.get("complete") is True,
         has_evidence=True,
         cost=None,
-        source=f"Proof bundle {name}; its claims as they are, not re-checked for this report.",
+        source=f"Proof bundle {name}.",
+        caveat="These are the claims of a proof bundle, which were not checked again for this report.",
         recheck=_recheck("", facts.name, folder.name or "proofs"),
     )
 

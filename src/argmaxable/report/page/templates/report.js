@@ -55,7 +55,7 @@
     { key: "steps", title: "steps", css: "number minor", value: (row) => steps[row] },
     { key: "blocked", title: "blocked by", css: "blocked minor", value: (row) => (proofOf(row) ? -proofOf(row)[2][0] : tieOf(row) ? 0 : 1) },
     { key: "method", title: "method", css: "minor", value: (row) => valueOf("method", row) },
-  ];
+  ].filter(({ key }) => (key !== "steps" || data.steps.at.length) && (key !== "blocked" || data.lost.at.length));
   const orders = new Map();
 
   function orderBy(key) {
@@ -168,7 +168,7 @@
     const name = nameOf(row);
     // The name of an ideograph only repeats its number; the details have it.
     if (/-[0-9A-F]+$/.test(name)) return name.split(" ")[0];
-    if (name || characters.length !== 1) return name;
+    if (name || characters.length !== 1 || valueOf("kind", row) !== data.character) return name;
     return `U+${characters[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
   }
 
