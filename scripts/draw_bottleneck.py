@@ -48,7 +48,7 @@ def draw_squared_error(axes: Any, targets: Any) -> None:
     """Both bounds, and what a softmax over the best logits makes of them."""
     log_p, dims = np.log(targets), np.arange(0, CLASSES, 3)
     bounds, contexts = squared_error_bounds(log_p), len(targets)
-    errors = [((log_softmax(nearest_logits(log_p, d), axis=1) - log_p) ** 2).sum() for d in dims]
+    errors = [((log_softmax(nearest_logits(log_p, int(d)), axis=1) - log_p) ** 2).sum() for d in dims]
     axes.plot(dims, np.array(errors) / contexts, ".-", label="softmax of the best logits")
     axes.plot(dims, bounds.centred[dims] / contexts, label="row means removed")
     axes.plot(dims, bounds.plain[dims] / contexts, "--", label="Theorem 1")

@@ -44,6 +44,14 @@ class Step:
     logits: NDArray[np.floating]
 
 
+class _HeadReachedError(Exception):
+    """Ends a run of the model where its head would begin."""
+
+    def __init__(self, features: Any) -> None:
+        super().__init__()
+        self.features = features
+
+
 class LanguageModel:
     """A model and its tokenizer, loaded for use."""
 
@@ -95,33 +103,59 @@ class LanguageModel:
 
     def steps(self, text: Text, *, tokens: int | None = None) -> Iterator[Step]:
         """Run over the text, at most so many tokens of it. Raises InputError when the text can't be used."""
+        left = tokens
+        for inputs, counts in self._batches(text):
+            features, logits = self._run(inputs)
+            step = Step(_array(features[counts])[:left], _array(logits[counts])[:left])
+            yield step
+            left = None if left is None else left - len(step.features)
+            if left == 0:
+                return
+
+    def inputs(self, text: Text, *, tokens: int | None = None) -> Iterator[NDArray[np.floating]]:
+        """The head's inputs alone (tokens × features), as `steps` has them: the head itself never runs."""
+        left = tokens
+        for inputs, counts in self._batches(text):
+            features = _array(self._run_up_to_head(inputs)[counts])[:left]
+            yield features
+            left = None if left is None else left - len(features)
+            if left == 0:
+                return
+
+    def _batches(self, text: Text) -> Iterator[tuple[dict[str, Any], Any]]:
+        """What the model takes, and which positions of it are tokens of the text."""
         if self.is_translator != (text.target is not None):
             raise InputError(
                 f"{type(self._model).__name__} translates: pass translations too, line by line (--target)."
                 if self.is_translator
                 else f"{type(self._model).__name__} does not translate: it has no use for a --target."
             )
-        left = tokens
-        batches = self._pairs(text) if self.is_translator else self._windows(text.path)
-        for inputs, counts in batches:
-            step = self._run(inputs, counts)
-            if left is not None:
-                step = Step(step.features[:left], step.logits[:left])
-                left -= len(step.features)
-            yield step
-            if left == 0:
-                return
+        yield from self._pairs(text) if self.is_translator else self._windows(text.path)
 
-    def _run(self, inputs: dict[str, Any], counts: Any) -> Step:
-        """Run one batch; `counts` tells which positions are tokens of the text."""
+    def _run(self, inputs: dict[str, Any]) -> tuple[Any, Any]:
+        """What the head receives and what the model puts out."""
         caught: list[Any] = []
         hook = self._layer.register_forward_pre_hook(lambda _, arguments: caught.append(arguments[0]))
         try:
             with self._torch.inference_mode():
                 logits = self._model(**inputs).logits
+            return caught[-1], logits
         finally:
             hook.remove()
-        return Step(_array(caught[-1][counts]), _array(logits[counts]))
+
+    def _run_up_to_head(self, inputs: dict[str, Any]) -> Any:
+        def stop(_: Any, arguments: tuple[Any, ...]) -> None:
+            raise _HeadReachedError(arguments[0])
+
+        hook = self._layer.register_forward_pre_hook(stop)
+        try:
+            with self._torch.inference_mode():
+                self._model(**inputs)
+        except _HeadReachedError as reached:
+            return reached.features
+        finally:
+            hook.remove()
+        raise InputError(f"{type(self._model).__name__} never runs its output layer as a layer.")
 
     def _windows(self, path: Path) -> Iterator[tuple[dict[str, Any], Any]]:
         """Windows of tokens without padding, several at a time; what is left over at the end comes alone."""

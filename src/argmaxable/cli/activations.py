@@ -58,8 +58,7 @@ def activations(
     if output is not None and not output.parent.is_dir():
         raise InputError(f"{output}: the folder {output.parent} does not exist.")
     running = LanguageModel(model, device=device)
-    steps = running.steps(Text(text, target), tokens=tokens)
-    ranges = measure_ranges((step.features for step in steps), percent=percent)
+    ranges = measure_ranges(running.inputs(Text(text, target), tokens=tokens), percent=percent)
     record = {"model": model_name(model), "text": text.name} | _record(ranges)
     if output is not None:
         write_domain(output, _box(ranges, box), {"measured": record})

@@ -143,7 +143,7 @@ class _Source:
             return None
 
         def read() -> Iterator[NDArray[Any]]:
-            return (step.features for step in self.model.steps(self.text, tokens=self.tokens))
+            return self.model.inputs(self.text, tokens=self.tokens)
 
         rows = Rows(head.features, float(np.finfo(self.model.dtype).eps), read)
         return measure_head(rows, head, threshold=threshold)

@@ -143,17 +143,25 @@ def _if_fitting(
         return None
     try:
         labels = _read(path, classes, settings)
-        labels = _with_added(labels, settings, classes) if is_vocabulary else labels
     except _Doubtful:
         raise
     except (LoadError, OSError):
         return None
-    missing = classes - sum(not name.startswith("<unused ") for name in labels.names)
-    if missing > classes * _MOST_PADDING or (len(labels.names) < classes and not is_vocabulary):
+    if not is_vocabulary:
+        return labels if len(labels.names) == classes and _unnamed(labels, classes) == 0 else None
+    if _unnamed(labels, classes) - len(settings.added) > classes * _MOST_PADDING:
+        return None  # not worth a doubt
+    labels = _with_added(labels, settings, classes)
+    if _unnamed(labels, classes) > classes * _MOST_PADDING:
         return None
     if path.suffix in _OF_PIECES:
         _require_known_numbers(path, labels, classes, settings)
-    return replace(labels, may_be_padded=is_vocabulary)
+    return replace(labels, may_be_padded=True)
+
+
+def _unnamed(labels: Labels, classes: int) -> int:
+    """How many classes have no label."""
+    return classes - sum(not name.startswith("<unused ") for name in labels.names)
 
 
 def _read(path: Path, classes: int, settings: TokenizerSettings) -> Labels:
@@ -289,7 +297,7 @@ def _with_added(labels: Labels, settings: TokenizerSettings, classes: int) -> La
                 raise _Doubtful(f"it calls class {number} {known!r}, the tokenizer's settings {token!r}.")
             names[number] = readable_token(token, PLAIN)
     listed = tuple(names.get(number, _unused(number)) for number in range(max(names) + 1))
-    marks = {_spaced(token) for token in settings.special}
+    marks = {_spaced(token) for token in settings.special} - {""}
     special = {number for number, name in enumerate(listed) if _spaced(name) in marks}
     return replace(labels, names=listed, special=labels.special | special)
 
