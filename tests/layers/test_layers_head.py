@@ -408,7 +408,12 @@ def test_two_processes_train_as_one_on_both_batches(tmp_path: Path) -> None:
         subprocess.Popen([sys.executable, worker, str(rank), "2", str(tmp_path)], env=environment)
         for rank in range(2)
     ]
-    assert [process.wait(timeout=300) for process in started] == [0, 0]
+    try:
+        assert [process.wait(timeout=300) for process in started] == [0, 0]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
     states = [torch.load(tmp_path / f"{rank}.pt") for rank in range(2)]
     for name in NAMES:
         for one, other in zip(states[0][name], states[1][name], strict=True):

@@ -462,7 +462,8 @@ def require_inside(domain: Domain | None, features: NDArray[np.float64]) -> None
     assert isinstance(domain, LayerNorm | RMSNorm)
     z = (features - domain.shifts(width)) / domain.gains(width)
     lengths = np.linalg.norm(z, axis=1) / np.sqrt(width)
-    assert lengths.max() == pytest.approx(1, abs=1e-3)
+    # Epsilon keeps the small activations of an untrained model a little inside.
+    assert 0.98 < lengths.max() < 1 + 1e-5
     if isinstance(domain, LayerNorm):
         assert np.abs(z.mean(axis=1)).max() < 1e-4
 

@@ -108,8 +108,8 @@ def _notes(model: FastTextFile) -> tuple[str, ...]:
     if model.arguments.is_classifier and model.arguments.loss in _WITH_SIGMOIDS:
         notes.append(
             f"{_WITH_SIGMOIDS[model.arguments.loss]}: a label's probability is a sigmoid of its logit, which "
-            "keeps their order, so the best label is the argmax (but fastText looks it up in a table with steps "
-            "of 1/32 from -8 to 8: labels closer than that, or beyond, tie in its predictions)"
+            "keeps their order, so the best label is the argmax (but fastText looks it up in a table with "
+            "steps of 1/32 from -8 to 8: labels closer than that, or beyond, tie in its predictions)"
         )
     if isinstance(model.output, Quantised):
         notes.append("the weights are the centroids fastText predicts with, not those before quantisation")

@@ -154,7 +154,7 @@ def _in_place(extent: Extent, dataset: Dataset) -> NDArray[Any] | None:
 
 
 def _ask(extent: Extent, dataset: str | None, *, memory: int, seconds: int) -> bytes:
-    if find_spec("h5py") is None:
+    if not _is_installed("h5py"):
         raise LoadError("reading Keras files needs the package h5py: pip install 'argmaxable[keras]'")
     question = {
         "path": os.fspath(extent.path.resolve()),
@@ -184,3 +184,10 @@ def _ask(extent: Extent, dataset: str | None, *, memory: int, seconds: int) -> b
     crashed = f"the HDF5 library crashed on it ({done.returncode})"
     reason = done.stdout.decode(errors="replace") if done.returncode == hdf5_reader.FAILED else crashed
     raise LoadError(f"holds no readable HDF5 file: {reason}. {_DAMAGED}")
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # how import hooks that forbid a package say so
+        return False

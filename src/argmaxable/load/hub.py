@@ -208,7 +208,11 @@ def _files_with_head(index: Path, tensor: str | None, bias_tensor: str | None) -
 @contextmanager
 def _quietly() -> Iterator[None]:
     """Patterns that match no file are no news, and a progress bar is for a terminal."""
-    from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+    from huggingface_hub.utils.tqdm import (
+        are_progress_bars_disabled,
+        disable_progress_bars,
+        enable_progress_bars,
+    )
 
     logger = logging.getLogger("huggingface_hub")
     level, hide = logger.level, not (sys.stderr.isatty() or are_progress_bars_disabled())
