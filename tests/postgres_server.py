@@ -42,6 +42,7 @@ class Server:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            start_new_session=True,  # what ends the tests must not end the keeper before its work is done
         )
         self.port = int(self._tell("start"))
 

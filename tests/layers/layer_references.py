@@ -43,7 +43,7 @@ def naive_transform(transform: Transform, z: Tensor) -> Tensor:
     index = ((z + transform.bound) / width).floor().clamp(0, transform.bins - 1).long()
     before = torch.cat([slopes.new_zeros(1), slopes.cumsum(0)[:-1]])
     left = index.to(z.dtype) * width - transform.bound
-    return transform.start.to(z.dtype) + before[index] * width + slopes[index] * (z - left)
+    return transform.shift.to(z.dtype) - transform.bound + before[index] * width + slopes[index] * (z - left)
 
 
 def naive_log_prob(head: SoftmaxHead, h: Tensor) -> Tensor:

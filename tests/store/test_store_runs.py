@@ -197,12 +197,19 @@ def test_a_character_and_the_halves_of_its_surrogate_pair_are_different_labels(s
     assert finished_or_begun(store, plan(facts=facts, labels=("\ud83d\ude00",))) != one
 
 
-def test_a_model_is_called_what_it_was_called_last(store: Store) -> None:
+def test_a_run_found_again_keeps_its_name_and_learns_its_task(store: Store) -> None:
     run_id = finished(store, plan(origin="hub/id", family="opus"))
     finished_or_begun(store, plan(facts=replace(plan().facts, name="renamed.onnx"), task="translation"))
     summary = store.run(run_id)
-    assert summary.facts.name == "renamed.onnx"
+    assert summary.facts.name == "model.onnx"
     assert (summary.origin, summary.task, summary.family) == ("hub/id", "translation", "opus")
+
+
+def test_each_run_of_a_head_is_called_what_it_was_begun_as(store: Store) -> None:
+    first = finished(store, plan())
+    renamed = replace(plan().facts, name="renamed.onnx")
+    second = finished_or_begun(store, plan(facts=renamed, domain=am.Everywhere()))
+    assert [store.run(run_id).facts.name for run_id in (first, second)] == ["model.onnx", "renamed.onnx"]
 
 
 def test_a_run_can_not_be_finished_before_every_class_has_a_verdict(store: Store) -> None:

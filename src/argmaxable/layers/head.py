@@ -77,7 +77,7 @@ class SoftmaxHead(nn.Module):
         self.latent = nn.Linear(features, mixtures * width, **place) if mixtures > 1 else None
         self.prior = nn.Linear(features, mixtures, bias=False, **place) if mixtures > 1 else None
         self.transform = Identity() if transform is None else transform.to(device=device, dtype=dtype)
-        # Called with (h, targets) at each loss; see argmaxable.layers.monitor.
+        # Called at each loss with the features (n × features) and targets (n) that count; see monitor.py.
         self.loss_hooks: list[Callable[[Tensor, Tensor], None]] = []
 
     @classmethod
@@ -199,13 +199,14 @@ class SoftmaxHead(nn.Module):
             raise InputError(f"no reduction '{reduction}': choose one of {', '.join(_REDUCTIONS)}.")
         if not 0 <= label_smoothing <= 1:
             raise InputError(f"label smoothing lies between 0 and 1, found {label_smoothing}.")
-        for hook in self.loss_hooks:
-            hook(h, targets)
         tokens, kept = self._kept(targets.reshape(-1).long(), ignore_index)
+        hidden = h.reshape(-1, self.features)
+        for hook in self.loss_hooks:
+            hook(hidden if tokens is None else hidden[tokens], kept)
         task = Task(
             self.transform, self.mixtures, kept, tokens, label_smoothing, reduction, torch.is_grad_enabled()
         )
-        loss = chunked_loss(task, self._inputs(h.reshape(-1, self.features)))
+        loss = chunked_loss(task, self._inputs(hidden))
         return loss.view(targets.shape) if reduction == "none" else loss
 
     def _kept(self, targets: Tensor, ignore_index: int) -> tuple[Tensor | None, Tensor]:

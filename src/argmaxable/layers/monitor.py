@@ -115,16 +115,14 @@ class HeadMonitor:
         some = rows.abs().amax(1).nonzero()[: self.tokens, 0]
         self._seen = features.reshape(-1, features.shape[-1])[some].clone(), rows[some].detach().clone()
 
-    def _watch_loss(self, h: Tensor, targets: Tensor) -> None:
+    def _watch_loss(self, hidden: Tensor, targets: Tensor) -> None:
         if not self._is_due:
             return
         assert isinstance(self.module, SoftmaxHead)
-        flat = targets.reshape(-1)
-        some = ((flat >= 0) & (flat < self.module.classes)).nonzero()[: self.tokens, 0]
-        features = h.detach().reshape(-1, h.shape[-1])[some].clone()
+        features, some = hidden[: self.tokens].detach().clone(), targets[: self.tokens, None]
         with torch.no_grad():
             gradient = self.module.log_prob(features).exp_()
-            gradient.scatter_add_(1, flat[some, None], gradient.new_full((len(some), 1), -1.0))
+            gradient.scatter_add_(1, some, gradient.new_full(some.shape, -1.0))
         self._seen = features, gradient
 
 

@@ -37,7 +37,7 @@ class PLIF(Transform):
     (published follow-up code: 0.02). f(−bound) is kept fixed, which a softmax can't see.
     """
 
-    start: Tensor
+    shift: Tensor
 
     def __init__(self, bins: int = 100_000, bound: float = 20.0) -> None:
         super().__init__()
@@ -47,7 +47,8 @@ class PLIF(Transform):
             raise InputError(f"the bound of a PLIF is a finite number above 0, found {bound}.")
         self.bins, self.bound = bins, float(bound)
         self.raw = nn.Parameter(torch.zeros(bins))
-        self.register_buffer("start", torch.tensor(-self.bound, dtype=torch.float64))
+        # f(−bound) + bound, kept so that the identity has a 0 here in every precision.
+        self.register_buffer("shift", torch.zeros((), dtype=torch.float64))
 
     @classmethod
     def from_function(cls, function: Callable[[Tensor], Tensor], *, bins: int, bound: float) -> PLIF:
@@ -63,7 +64,7 @@ class PLIF(Transform):
             raise InputError(f"the function does not increase from knot {first} to knot {first + 1}.")
         with torch.no_grad():
             plif.raw.copy_(_raw_of(rises / plif.width))
-            plif.start.copy_(values[0])
+            plif.shift.copy_(values[0] + plif.bound)
         return plif
 
     @property
@@ -86,7 +87,7 @@ class PLIF(Transform):
     def tables(self) -> tuple[Tensor, ...]:
         """c and e of the module's formula, one entry a bin."""
         dtype = computing_dtype(self.raw)
-        first = self.start.double() + self.bound
+        first = self.shift.double()
         if torch.compiler.is_compiling():
             rises = (self.bin_slopes() - 1) * self.width
             return (first + rises.cumsum(0) - rises).to(dtype), rises.to(dtype)
@@ -110,7 +111,7 @@ class PLIF(Transform):
         """Through the tables in double precision; differentiable."""
         slopes, left = self.bin_slopes(), self.knots()[:-1]
         rises = slopes * self.width
-        values = self.start.double() + rises.cumsum(0) - rises  # f at the left end of each bin
+        values = self.shift.double() - self.bound + rises.cumsum(0) - rises  # f at the left end of each bin
         index = torch.searchsorted(values[1:].contiguous(), y.detach().double().contiguous(), right=True)
         return (left[index] + (y.double() - values[index]) / slopes[index]).to(y.dtype)
 

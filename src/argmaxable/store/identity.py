@@ -34,8 +34,8 @@ def labels_sha256(labels: Sequence[str] | None) -> str:
 
 
 def model_key(plan: Plan) -> bytes:
-    """The same for two plans exactly when they are about the same head with the same labels."""
-    return _digest(["model", plan.facts.sha256, labels_sha256(plan.labels)])
+    """The same for two plans exactly when they are about the same head with the same labels and name."""
+    return _digest(["model", plan.facts.sha256, labels_sha256(plan.labels), plan.facts.name])
 
 
 def run_key(plan: Plan) -> bytes:

@@ -76,14 +76,16 @@ class Store:
             if row is not None and overwrite:
                 writing.remove_run(connection, row.id)
                 row = None
-            model_id = writing.put_model(connection, plan, identity.model_key(plan))
             if row is None:
+                model_id = writing.put_model(connection, plan, identity.model_key(plan))
                 writing.put_run(
                     *(connection, self._database, plan),
                     model_id=model_id, key=key, centre=centre, state=State.RUNNING,
                 )  # fmt: skip
-            elif row.state != State.FINISHED:
-                writing.set_run(connection, row.id, state=State.RUNNING.value)
+            else:
+                writing.fill_in_model(connection, row.model_id, plan)
+                if row.state != State.FINISHED:
+                    writing.set_run(connection, row.id, state=State.RUNNING.value)
             row = writing.find_run(connection, key)
             assert row is not None
             return row, reading.vector(connection, row.id, row.centre)

@@ -29,7 +29,7 @@ def find_run(connection: Connection, key: bytes) -> Row[Any] | None:
 
 
 def put_model(connection: Connection, plan: Plan, key: bytes) -> int:
-    """The number of the model with this key; it is called what it was called last."""
+    """The number of the model with this key; where it came from is what was said last."""
     facts = plan.facts
     said = {"name": facts.name, "origin": plan.origin, "task": plan.task, "family": plan.family}
     # Both databases can update a row that is there already, but SQLAlchemy spells it for each.
@@ -42,6 +42,15 @@ def put_model(connection: Connection, plan: Plan, key: bytes) -> int:
     news = {name: func.coalesce(func.nullif(query.excluded[name], ""), MODELS.c[name]) for name in said}
     query = query.on_conflict_do_update(index_elements=[MODELS.c.key], set_=news)
     return int(connection.execute(query.returning(MODELS.c.id)).scalar_one())
+
+
+def fill_in_model(connection: Connection, model_id: int, plan: Plan) -> None:
+    """Keep what a model is for, if nobody has said so yet; its name stays what its runs began with."""
+    said = {"origin": plan.origin, "task": plan.task, "family": plan.family}
+    news = {
+        name: func.coalesce(func.nullif(MODELS.c[name], ""), to_column(text)) for name, text in said.items()
+    }
+    connection.execute(update(MODELS).where(MODELS.c.id == model_id).values(**news))
 
 
 def put_run(
