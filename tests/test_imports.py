@@ -19,7 +19,7 @@ PACKAGE = Path(argmaxable.__file__).parent
 MODULES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
 
 CORE = {"errors", "head", "domain", "verdict"}
-CHECKED = CORE | {"check", "scores"}
+CHECKED = CORE | {"check", "compute", "scores"}
 # Each row: a module or folder, and which others it may import. A folder may always import itself.
 MAY_IMPORT: dict[str, set[str]] = {
     "version": set(),
@@ -28,10 +28,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "head": {"errors"},
     "domain": {"errors"},
     "exact": set(),
+    "compute": {"errors"},
     "geometry": {"domain", "exact"},
     "solve_exactly": CORE | {"exact", "geometry"},
-    "check": CORE | {"exact", "geometry", "scores", "solve_exactly"},
-    "scores": CORE | {"exact", "geometry"},
+    "check": CORE | {"compute", "exact", "geometry", "scores", "solve_exactly"},
+    "scores": CORE | {"compute", "exact", "geometry"},
     "chart": CHECKED,
     "search": CHECKED | {"chart"},
     "prove": CHECKED | {"chart", "exact", "geometry"},
@@ -41,9 +42,21 @@ MAY_IMPORT: dict[str, set[str]] = {
     "verify": CHECKED | {"chart", "search", "prove", "ledger", "result", "run"},
     "bundle": CORE | {"result", "version"},
     "recheck": CHECKED | {"bundle"},
+    "ceiling": CHECKED
+    | {"bundle", "chart", "exact", "geometry", "labels", "prove", "recheck", "result", "run"}
+    | {"solve_exactly", "verify"},
+    "best_rank": CHECKED
+    | {"bundle", "chart", "compute", "geometry", "labels", "prove", "recheck", "result", "run"},
+    "explain": CHECKED | {"best_rank", "chart", "geometry", "labels", "prove", "run", "select", "verify"},
+    "arithmetic": CHECKED | {"geometry", "labels", "prove", "result", "search", "verify"},
+    "surface": CHECKED | {"arithmetic", "geometry", "result", "search"},
+    "doctor": CHECKED | {"arithmetic", "labels", "load", "prove", "result", "select", "verify"},
     "labels": set(),
     "select": {"errors", "labels"},
     "load": {"errors", "head", "domain", "labels"},
+    "write": {"errors", "head", "load"},
+    "repair": CHECKED | {"chart", "geometry", "prove", "result", "verify"},
+    "prune": CORE | {"result", "write"},
     "layers": CHECKED | {"verify"},
     "language_model": {"errors", "head", "layers"},
     "theory": CHECKED | {"exact", "geometry", "labels", "prove", "select", "verify"},
@@ -52,11 +65,23 @@ MAY_IMPORT: dict[str, set[str]] = {
     "store": CORE | {"result", "run", "version"},
     "published": {"errors", "labels", "store", "verdict"},
     "report": CORE | {"bundle", "labels", "published", "result", "select", "store", "version"},
+    "serve": CORE | {"labels", "report", "store", "version"},
     "figures": CORE | {"labels", "published", "random_heads", "result", "run", "store", "verify"},
-    "audit": CHECKED | {"load", "result", "run", "select", "store", "verify"},
+    "audit": CHECKED | {"arithmetic", "load", "result", "run", "select", "store", "verify"},
     "campaign": CORE | {"audit", "labels", "load", "report", "result", "run", "select", "store", "version"},
 }
-PUBLIC_FROM = CHECKED | {"bundle", "load", "recheck", "result", "run", "verify", "version"}
+PUBLIC_FROM = CHECKED | {
+    "best_rank",
+    "bundle",
+    "ceiling",
+    "explain",
+    "load",
+    "recheck",
+    "result",
+    "run",
+    "verify",
+    "version",
+}
 
 
 def under(folder: str) -> set[str]:
@@ -66,13 +91,13 @@ def under(folder: str) -> set[str]:
 # Each row: a library, and the only modules that know it.
 MAY_KNOW: dict[str, set[str]] = {
     "filelock": {"store/sqlite.py"},
-    "flint": {"solve_exactly.py", "prove/simplex.py", "theory/exact_orders.py"},
+    "flint": {"ceiling/mixture.py", "solve_exactly.py", "prove/simplex.py", "theory/exact_orders.py"},
     "gguf": {"load/gguf_tensors.py"},
     "google": {"load/onnx.py"},
     "h5py": {"load/hdf5_reader.py"},
     "highspy": {"prove/highs.py"},
     "huggingface_hub": {"load/hub.py"},
-    "jinja2": {"report/page/html.py"},
+    "jinja2": {"report/page/html.py", "serve/html.py"},
     "matplotlib": under("figures"),
     "ml_dtypes": {"head.py"} | under("load"),
     "mpl_toolkits": {"figures/style.py"},
@@ -83,11 +108,13 @@ MAY_KNOW: dict[str, set[str]] = {
     "pyarrow": {"report/parquet.py"},
     "ray": {"run/engines/ray.py"},
     "rich": under("cli"),
-    "sqlalchemy": under("store"),
-    "threadpoolctl": {"run/engines/ray.py", "run/phases.py"},
-    "torch": {"language_model.py", "load/pytorch.py"} | under("layers"),
+    "sqlalchemy": under("store") | {"serve/reader.py", "serve/postgresql_reader.py"},
+    "starlette": {"serve/app.py"},
+    "threadpoolctl": {"ceiling/compute.py", "run/engines/ray.py", "run/phases.py"},
+    "torch": {"compute/torch_backend.py", "language_model.py", "load/pytorch.py"} | under("layers"),
     "transformers": {"language_model.py", "layers/huggingface.py"},
     "typer": under("cli"),
+    "uvicorn": {"serve/server.py"},
 }
 ANYONE_MAY_KNOW = {"numpy", "scipy"} | set(sys.stdlib_module_names) - MAY_KNOW.keys()
 
@@ -181,7 +208,9 @@ def test_the_base_import_loads_no_optional_library() -> None:
         "matplotlib",
         "ray",
         "sqlalchemy",
+        "starlette",
         "typer",
+        "uvicorn",
         "rich",
     }
 

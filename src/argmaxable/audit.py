@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from argmaxable.arithmetic.formats import Rounding, rounded
 from argmaxable.check import centre_of
 from argmaxable.domain import Domain, parse_domain
 from argmaxable.errors import InputError
@@ -20,7 +21,7 @@ from argmaxable.run.journal import Journal
 from argmaxable.run.progress import ProgressCallback
 from argmaxable.run.session import Algorithm, Settings
 from argmaxable.select import classes_in_script, classes_named, padding_classes, special_classes
-from argmaxable.verify import settings_of, verify, wanted_classes
+from argmaxable.verify import settings_of, share_of, verify, wanted_classes
 
 if TYPE_CHECKING:  # a database library is loaded only for those who keep runs
     from argmaxable.store import Plan, Store
@@ -30,7 +31,8 @@ if TYPE_CHECKING:  # a database library is loaded only for those who keep runs
 @dataclass(frozen=True)
 class Request:
     """What a user asks about a model. `domain` is as on the command line, `only` a list of classes;
-    `task` and `family` are kept with the run, `name` stands for the model's own."""
+    `task` and `family` are kept with the run, `name` stands for the model's own. With `round_to` the
+    question is about a copy of the head whose weights are rounded to that format."""
 
     model: str
     domain: str = "box:100"
@@ -52,6 +54,7 @@ class Request:
     name: str | None = None
     task: str = ""
     family: str = ""
+    round_to: Rounding | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +78,7 @@ class _Work:
     domain: Domain
     only: list[int] | None
     settings: Settings
+    memory: int | None
 
 
 def audit(
@@ -84,13 +88,16 @@ def audit(
     overwrite: bool = False,
     workers: int | None = None,
     ray: str | None = None,
+    device: str = "numpy",
+    memory: int | None = None,
     time_limit: float | None = None,
     progress: ProgressCallback | None = None,
 ) -> Audit:
     """Verify the model's head. With a store, a run for the same head, domain, classes and settings is
     found again or resumed there, unless `overwrite`; without one nothing is kept.
 
-    `ray` is the address of a Ray cluster (or "local") whose workers share the work. Raises InputError
+    `ray` is the address of a Ray cluster (or "local") whose workers share the work; `device` and `memory`
+    are as in `verify`. Raises InputError
     when the model, the domain or the choice of classes is wrong, or the store can't be used.
     """
     given = None if request.domain == "auto" else parse_domain(request.domain)
@@ -100,13 +107,19 @@ def audit(
         cache_dir=request.cache_dir,
     )  # fmt: skip
     head = read_head(finding, request.model, request.name)
+    if request.round_to is not None:
+        head = rounded(head, request.round_to)
     work = _Work(
         head=head,
         domain=proven_domain(finding) if given is None else given,
         only=chosen_classes(head, request, finding.special),
-        settings=settings_of(request.method, request.patience, workers, request.seed, time_limit, ray),
+        settings=settings_of(
+            request.method, request.patience, workers, request.seed, time_limit, ray, device
+        ),
+        memory=memory,
     )
     wanted_classes(head, work.domain, work.only, work.settings)  # complain before a run is begun
+    share_of(memory, head, work.settings)
     if store is None:
         return Audit(_verify(work, time_limit, progress, None), finding, None, False)
     with store.begin(_plan(request, work), centre=centre_of(head), overwrite=overwrite) as run:
@@ -129,8 +142,9 @@ def _verify(
     settings = work.settings
     return verify(
         work.head, work.domain, only=work.only, method=settings.algorithm, patience=settings.patience,
-        workers=settings.workers, seed=settings.seed, ray=settings.ray, time_limit=time_limit,
-        progress=progress, journal=journal,
+        workers=settings.workers, seed=settings.seed, ray=settings.ray,
+        device=settings.compute.device, memory=work.memory, time_limit=time_limit, progress=progress,
+        journal=journal,
     )  # fmt: skip
 
 
@@ -171,6 +185,8 @@ def origin_of(request: Request) -> str:
         parts.append(f"revision {request.revision}")
     if request.tensor is not None:
         parts.append(f"tensor {request.tensor}")
+    if request.round_to is not None:
+        parts.append(f"rounded to {request.round_to.value}")
     return ", ".join(parts)
 
 

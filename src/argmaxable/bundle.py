@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from argmaxable.domain import Domain, domain_from_record
 from argmaxable.errors import BundleError, DomainError
-from argmaxable.result import Record
+from argmaxable.result import Facts, Record
 from argmaxable.verdict import Certificate, OwnDirection, Point, Status, Verdict, Witness
 from argmaxable.version import VERSION
 
@@ -51,13 +51,12 @@ _UNREADABLE = (
     *(SyntaxError, tokenize.TokenError, struct.error, zlib.error, lzma.LZMAError, zipfile.BadZipFile),
 )
 # What a line raises that is not JSON, or not of the form expected.
-_MALFORMED = (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError)
+MALFORMED = (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError)
 # Claims keep four digits: short, and weak enough to be proven again on a machine that sums in
 # another order.
 _DOWN, _UP = Context(prec=4, rounding=ROUND_FLOOR), Context(prec=4, rounding=ROUND_CEILING)
 # Arrays of evidence.npz: name, kind of number, dimensions.
-_ARRAYS = {
-    "centre": ("f", 1),
+EVIDENCE_ARRAYS = {
     "points32": ("f", 2),
     "points64": ("f", 2),
     "certificate_start": ("iu", 1),
@@ -66,9 +65,8 @@ _ARRAYS = {
     "certificate_basis": ("iu", 1),
     "coordinate_start": ("iu", 1),
     "coordinates": ("iu", 1),
-    "tie_start": ("iu", 1),
-    "tie_classes": ("iu", 1),
 }
+_ARRAYS = {**EVIDENCE_ARRAYS, "centre": ("f", 1), "tie_start": ("iu", 1), "tie_classes": ("iu", 1)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +97,7 @@ class Bundle:
 
 
 @dataclass(eq=False)
-class _Evidence:
+class Evidence:
     """Arrays collected while lines are written; shared evidence is stored once."""
 
     points32: list[NDArray[np.float32]] = field(default_factory=list)
@@ -128,7 +126,7 @@ def write_bundle(record: Record, folder: str | os.PathLike[str]) -> None:
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        evidence = _Evidence()
+        evidence = Evidence()
         lines = [
             json.dumps(_line(verdict, evidence), ensure_ascii=False, separators=(",", ":"))
             for verdict in record.verdicts
@@ -142,13 +140,13 @@ def write_bundle(record: Record, folder: str | os.PathLike[str]) -> None:
         raise BundleError(f"can't write the proof bundle to {folder}: {error.strerror or error}.") from error
 
 
-def _line(verdict: Verdict, evidence: _Evidence) -> dict[str, Any]:
+def _line(verdict: Verdict, evidence: Evidence) -> dict[str, Any]:
     line: dict[str, Any] = {
         "class": verdict.class_id,
         "label": verdict.label,
         "status": verdict.status.value,
-        "lower": _claimed(verdict.lower, _DOWN),
-        "upper": _claimed(verdict.upper, _UP),
+        "lower": claimed(verdict.lower, _DOWN),
+        "upper": claimed(verdict.upper, _UP),
         "method": verdict.method.value,
     }
     if isinstance(verdict.witness, OwnDirection):
@@ -168,29 +166,41 @@ def _line(verdict: Verdict, evidence: _Evidence) -> dict[str, Any]:
     return line
 
 
-def _claimed(value: float, away: Context) -> float | None:
+def claimed(value: float, away: Context) -> float | None:
     """The bound as claimed: few digits, rounded to the weaker side; None when infinite."""
     return float(away.create_decimal_from_float(value)) if math.isfinite(value) else None
 
 
-def _arrays(record: Record, evidence: _Evidence) -> dict[str, NDArray[Any]]:
-    features = record.facts.features
-    ids = np.uint16 if record.facts.classes <= 2**16 else np.uint32
-    weights = [certificate.weights for certificate in evidence.certificates]
-    coordinates = [_coordinates(certificate, features) for certificate in evidence.certificates]
+def _arrays(record: Record, evidence: Evidence) -> dict[str, NDArray[Any]]:
+    ids = _id_dtype(record.facts.classes)
     return {
         "centre": record.centre.astype(np.float32),
+        **evidence_arrays(evidence, record.facts),
+        "tie_start": _starts(evidence.ties),
+        "tie_classes": _join([np.array(group) for group in evidence.ties]).astype(ids),
+    }
+
+
+def evidence_arrays(evidence: Evidence, facts: Facts) -> dict[str, NDArray[Any]]:
+    """Points and certificates as plain arrays."""
+    features = facts.features
+    weights = [certificate.weights for certificate in evidence.certificates]
+    coordinates = [_coordinates(certificate, features) for certificate in evidence.certificates]
+    classes = _join([certificate.classes for certificate in evidence.certificates])
+    return {
         "points32": np.array(evidence.points32, np.float32).reshape(-1, features),
         "points64": np.array(evidence.points64, np.float64).reshape(-1, features),
         "certificate_start": _starts(weights),
-        "certificate_classes": _join([c.classes for c in evidence.certificates]).astype(ids),
+        "certificate_classes": classes.astype(_id_dtype(facts.classes)),
         "certificate_weights": _join(weights).astype(np.float64),
         "certificate_basis": np.array([c.basis for c in evidence.certificates], np.uint32),
         "coordinate_start": _starts(coordinates),
         "coordinates": _join(coordinates).astype(np.uint32),
-        "tie_start": _starts(evidence.ties),
-        "tie_classes": _join([np.array(group) for group in evidence.ties]).astype(ids),
     }
+
+
+def _id_dtype(classes: int) -> type[np.unsignedinteger[Any]]:
+    return np.uint16 if classes <= 2**16 else np.uint32
 
 
 def _coordinates(certificate: Certificate, features: int) -> NDArray[np.intp]:
@@ -231,8 +241,8 @@ def read_bundle(folder: str | os.PathLike[str]) -> Bundle:
     """Read a bundle; raises BundleError for anything that is not one."""
     folder = Path(folder)
     manifest = _read_manifest(folder)
-    arrays = _read_arrays(folder)
-    certificates = list(_certificates(arrays))
+    arrays = read_arrays(folder / _EVIDENCE, _ARRAYS)
+    certificates = list(certificates_of(arrays, len(arrays["centre"])))
     ties = [tuple(group.tolist()) for group in _slices(arrays["tie_start"], arrays["tie_classes"])]
     claims = tuple(_claims(folder, arrays, certificates, ties))
     try:
@@ -263,13 +273,13 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def _read_arrays(folder: Path) -> dict[str, NDArray[Any]]:
-    path = folder / _EVIDENCE
+def read_arrays(path: Path, wanted: dict[str, tuple[str, int]]) -> dict[str, NDArray[Any]]:
+    """The wanted arrays of an .npz file: name, kind of number, dimensions. Raises BundleError."""
     arrays: dict[str, NDArray[Any]] = {}
     try:
         # numpy leaves a file it opened itself open when the archive is broken.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            for name, (kind, dimensions) in _ARRAYS.items():
+            for name, (kind, dimensions) in wanted.items():
                 array = archive[name]
                 if array.dtype.kind not in kind or array.ndim != dimensions:
                     raise BundleError(
@@ -293,14 +303,14 @@ def _slices(start: NDArray[Any], values: NDArray[Any]) -> Iterator[NDArray[Any]]
         yield values[first:last]
 
 
-def _certificates(arrays: dict[str, NDArray[Any]]) -> Iterator[Certificate]:
+def certificates_of(arrays: dict[str, NDArray[Any]], features: int) -> Iterator[Certificate]:
+    """The certificates that `evidence_arrays` put down."""
     start, basis = arrays["certificate_start"], arrays["certificate_basis"]
     classes = list(_slices(start, arrays["certificate_classes"]))
     weights = list(_slices(start, arrays["certificate_weights"]))
     coordinates = list(_slices(arrays["coordinate_start"], arrays["coordinates"]))
     if not len(classes) == len(basis) == len(coordinates):
         raise BundleError(f"{_EVIDENCE}: certificates and their parts differ in number.")
-    features = len(arrays["centre"])
     for k in range(len(classes)):
         chosen = None if len(coordinates[k]) == features else coordinates[k].astype(np.intp)
         yield Certificate(classes[k].astype(np.intp), _as_float64(weights[k]), int(basis[k]), chosen)
@@ -318,7 +328,7 @@ def _claims(
             for number, line in enumerate(lines, 1):
                 try:
                     yield _claim(json.loads(line), arrays, certificates, ties)
-                except _MALFORMED as error:
+                except MALFORMED as error:
                     raise BundleError(f"{path}, line {number}: {error!r}.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise BundleError(f"{path} can't be read: {error}.") from error
@@ -332,40 +342,43 @@ def _claim(
 ) -> Claim:
     witness: Witness | None = None
     if "own" in line:
-        witness = OwnDirection(_integer(line["own"], -4000, 4000))
+        witness = OwnDirection(whole_number(line["own"], -4000, 4000))
     for name in ("point32", "point64"):
         if name in line:
-            witness = Point(_point(arrays, name, line[name]))
+            witness = Point(stored_point(arrays, name, line[name]))
     certificate, certificate_id = None, -1
     if "rival" in line:
-        certificate = Certificate(np.array([_integer(line["rival"], 0, 2**62)]), np.ones(1))
+        certificate = Certificate(np.array([whole_number(line["rival"], 0, 2**62)]), np.ones(1))
     elif "certificate" in line:
-        certificate_id = _integer(line["certificate"], 0, len(certificates))
+        certificate_id = whole_number(line["certificate"], 0, len(certificates))
         certificate = certificates[certificate_id]
     return Claim(
-        class_id=_integer(line["class"], 0, 2**62),
+        class_id=whole_number(line["class"], 0, 2**62),
         status=Status(line["status"]),
-        lower=_number(line["lower"], -math.inf),
-        upper=_number(line["upper"], math.inf),
+        lower=finite_number(line["lower"], -math.inf),
+        upper=finite_number(line["upper"], math.inf),
         witness=witness,
         certificate=certificate,
         certificate_id=certificate_id,
-        tie_group=ties[_integer(line["tie"], 0, len(ties))] if "tie" in line else (),
+        tie_group=ties[whole_number(line["tie"], 0, len(ties))] if "tie" in line else (),
     )
 
 
-def _point(arrays: dict[str, NDArray[Any]], name: str, number: Any) -> NDArray[np.float64]:
+def stored_point(arrays: dict[str, NDArray[Any]], name: str, number: Any) -> NDArray[np.float64]:
+    """The point that a line calls point32 or point64."""
     shelf = arrays["points32" if name == "point32" else "points64"]
-    return _as_float64(shelf[_integer(number, 0, len(shelf))])
+    return _as_float64(shelf[whole_number(number, 0, len(shelf))])
 
 
-def _integer(value: Any, low: int, high: int) -> int:
+def whole_number(value: Any, low: int, high: int) -> int:
+    """A whole number from low to high − 1 that JSON gave; raises ValueError for anything else."""
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value < high:
         raise ValueError(f"{value!r} is not a whole number from {low} to {high - 1}")
     return value
 
 
-def _number(value: Any, missing: float) -> float:
+def finite_number(value: Any, missing: float) -> float:
+    """A finite number that JSON gave, `missing` for null; raises ValueError for anything else."""
     if value is None:
         return missing
     if not isinstance(value, float | int) or isinstance(value, bool) or not math.isfinite(value):

@@ -16,8 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.check import Checker
+from argmaxable.compute.backend import Backend
+from argmaxable.compute.rows import Rows, StreamedRows, lengths
 from argmaxable.domain import Ball, Box, Domain, LayerNorm, RMSNorm
 from argmaxable.head import Head
+from argmaxable.scores import row_blocks
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
@@ -46,7 +49,8 @@ class Chart:
     head: Head
     domain: Domain
     centre: Vector
-    rows32: NDArray[np.float32]
+    rows32: Rows
+    backend: Backend
     biases: Vector
     biases32: NDArray[np.float32]
     usable: Ids
@@ -95,7 +99,7 @@ class Chart:
 
     def lengths(self) -> Vector:
         """Norms of all rows, roughly."""
-        return _lengths(self.rows32)
+        return lengths(self.rows32)
 
     def coordinates(self, rows: Matrix) -> Matrix:
         """Rows of the head (n × features) in coordinates of z (n × kept features)."""
@@ -163,7 +167,7 @@ def chart_of(checker: Checker, *, ignored: Ids | None = None, reach: float = 1.0
     ignored = np.empty(0, np.intp) if ignored is None else ignored
     biases32[ignored] = -np.inf
     return Chart(
-        head, domain, checker.centre, rows32, biases, biases32,
+        head, domain, checker.centre, rows32, checker.scores.backend, biases, biases32,
         np.setdiff1d(np.arange(head.classes), ignored), ignored, kept, lo[kept], hi[kept], radius, is_cone,
         scale,
     )  # fmt: skip
@@ -185,10 +189,11 @@ def _chart_biases(checker: Checker) -> Vector:
     elif isinstance(domain, Box):
         lo, hi = domain.bounds(head.features)
         fixed = np.where(lo == hi, lo, 0.0)
-    biases = checker.scores.biases if head.has_bias else np.zeros(head.classes)
+    biases = checker.scores.biases.copy() if head.has_bias else np.zeros(head.classes)
     with np.errstate(over="ignore", invalid="ignore"):
         if fixed.any():
-            biases = biases + (head.rows(slice(None)) - checker.centre) @ fixed
+            for block in row_blocks(head.classes, head.features):
+                biases[block] += (head.rows(block) - checker.centre) @ fixed
         middle = (biases.max() / 2 + biases.min() / 2) if (biases != biases[0]).any() else biases[0]
         return np.asarray(biases - middle)
 
@@ -208,18 +213,19 @@ def _kept_features(checker: Checker) -> Ids:
     return np.flatnonzero(varies)
 
 
-def _chart_rows32(checker: Checker, kept: Ids, scale: float) -> NDArray[np.float32]:
-    head = checker.head
-    if scale == 1.0 and not isinstance(checker.domain, RMSNorm | LayerNorm):
-        # The checker's own copy will do: large heads are not stored twice.
-        rows32 = checker.scores.rows32
-        return rows32 if len(kept) == head.features else np.ascontiguousarray(rows32[:, kept])
-    rows32 = np.empty((head.classes, len(kept)), np.float32)
-    for first in range(0, head.classes, _BLOCK_ROWS):
-        rows = head.rows(slice(first, first + _BLOCK_ROWS)) - checker.centre
-        with np.errstate(under="ignore"):
-            rows32[first : first + _BLOCK_ROWS] = _in_chart(checker.domain, rows)[:, kept] * scale
-    return rows32
+def _chart_rows32(checker: Checker, kept: Ids, scale: float) -> Rows:
+    head, rows32 = checker.head, checker.scores.rows32
+    if scale == 1.0 and not isinstance(checker.domain, RMSNorm | LayerNorm) and len(kept) == head.features:
+        return rows32  # the checker's own copy will do: large heads are not stored twice
+
+    def convert(ids: Ids | slice) -> NDArray[np.float32]:
+        rows = head.rows(ids) - checker.centre
+        with np.errstate(over="ignore", under="ignore"):
+            return np.asarray((_in_chart(checker.domain, rows)[:, kept] * scale).astype(np.float32))
+
+    return checker.scores.backend.settle_in(
+        checker.compute.kept(StreamedRows((head.classes, len(kept)), convert))
+    )
 
 
 def _scale(checker: Checker) -> float:
@@ -240,7 +246,7 @@ def _has_origin(domain: Domain) -> bool:
 
 
 def _search_set(
-    domain: Domain, features: int, rows32: NDArray[np.float32], biases: Vector, is_cone: bool, reach: float
+    domain: Domain, features: int, rows32: Rows, biases: Vector, is_cone: bool, reach: float
 ) -> tuple[Vector, Vector, float | None]:
     """A finite box, or a ball's radius, for the interior point to work in."""
     lo, hi = np.full(features, -math.inf), np.full(features, math.inf)
@@ -260,11 +266,6 @@ def _search_set(
     )
 
 
-def _lengths(rows32: NDArray[np.float32]) -> Vector:
-    with np.errstate(over="ignore"):
-        return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows32, rows32)), np.float64)
-
-
-def _typical_offset(rows32: NDArray[np.float32], biases: Vector) -> float:
-    norm = float(np.median(_lengths(rows32)))
+def _typical_offset(rows32: Rows, biases: Vector) -> float:
+    norm = float(np.median(lengths(rows32)))
     return float(np.abs(biases).max()) / norm if norm > 0 else 1.0

@@ -8,16 +8,18 @@ with a proven bound on their rounding; what they can't decide is decided in inte
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from argmaxable.compute.budget import Compute
 from argmaxable.domain import Box, Domain, LayerNorm, RMSNorm
 from argmaxable.errors import EvidenceError
 from argmaxable.exact import Dyadic, round_up
-from argmaxable.geometry import TINY, UNIT, box_support, gamma, support_bound, support_is_at_most
+from argmaxable.geometry import TINY, UNIT, box_support, contains, gamma, support_bound, support_is_at_most
 from argmaxable.head import Head
 from argmaxable.scores import Gaps, Scores, row_blocks
 from argmaxable.solve_exactly import basis_error, exact_weights
@@ -42,11 +44,14 @@ _NOTHING = Bound(math.inf, Strength.EXACT)
 class Checker:
     """Checks evidence about the classes of one head over one domain."""
 
-    def __init__(self, head: Head, domain: Domain, *, centre: Vector | None = None) -> None:
+    def __init__(
+        self, head: Head, domain: Domain, *, centre: Vector | None = None, compute: Compute | None = None
+    ) -> None:
         domain.require_features(head.features)
         self.head, self.domain = head, domain
         self.centre = centre_of(head) if centre is None else centre
-        self.scores = Scores(head, domain, self.centre)
+        self.compute = Compute() if compute is None else compute
+        self.scores = Scores(head, domain, self.centre, self.compute)
 
     def rebuild(self, classes: Ids, exponents: NDArray[np.intp]) -> Matrix:
         """Own-direction witnesses z = 2^exponent · gain ∘ (w_c − centre), clipped to a box."""
@@ -69,6 +74,39 @@ class Checker:
         Arithmetic gets more exact where a sign, or a claimed lower bound, can't be told otherwise.
         """
         return self.scores.gaps(classes, points, claims=claims)
+
+    def own_gaps(
+        self, classes: Ids, exponents: NDArray[np.intp], *, claims: Vector | None = None
+    ) -> Iterator[tuple[Ids, Gaps]]:
+        """The gaps of classes, in ascending order, at their own-direction witnesses: for some of the classes
+        (given by their positions) at a time, until all have been answered."""
+        plain = self._is_plain(classes, exponents)
+        for mutual, positions in ((True, np.flatnonzero(plain)), (False, np.flatnonzero(~plain))):
+            some = None if claims is None else claims[positions]
+            found = self.scores.own_gaps if mutual else self._gaps_in_blocks
+            for block, gaps in found(classes[positions], exponents[positions], claims=some):
+                yield positions[block], gaps
+
+    def _is_plain(self, classes: Ids, exponents: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Whether the witnesses are multiples of rows, neither clipped nor seen through a norm's gain."""
+        plain = np.zeros(len(classes), bool)
+        if isinstance(self.domain, RMSNorm | LayerNorm):
+            return plain
+        for block in row_blocks(len(classes), self.head.features):
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                rows = self.head.rows(classes[block]) - self.centre
+                plain[block] = contains(self.domain, np.ldexp(rows, exponents[block, None]))
+        return plain
+
+    def _gaps_in_blocks(
+        self, classes: Ids, exponents: NDArray[np.intp], *, claims: Vector | None
+    ) -> Iterator[tuple[slice, Gaps]]:
+        for block in row_blocks(len(classes), self.head.features):
+            some = None if claims is None else claims[block]
+            yield (
+                block,
+                self.gaps(classes[block], self.rebuild(classes[block], exponents[block]), claims=some),
+            )
 
     def bound(self, class_id: int, certificate: Certificate) -> Bound:
         """The upper bound on the class's margin that the certificate proves."""

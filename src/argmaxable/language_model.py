@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,8 @@ Dtype = Literal["float32", "float64"]
 _LONGEST_WINDOW = 512
 # Logits of a batch, so that they take 64 MB in float32.
 _MOST_LOGITS = 2**24
-_LINES_AT_A_TIME = 256
+# Characters of a text read at a time, whatever the length of its lines.
+_PIECE = 2**18
 _PAIRS_AT_A_TIME = 16
 _IGNORED = -100  # what transformers' losses take for "no label here"
 
@@ -68,7 +69,7 @@ class LanguageModel:
                 model = _load(transformers, directory, getattr(self._torch, dtype))
         except (OSError, ValueError, KeyError) as error:
             raise InputError(f"{directory}: transformers can't load it ({_first_line(error)}).") from error
-        self._model, self.device = model.eval().to(device), device
+        self._model, self.device = _moved(model.eval(), device), device
         self._layer = self._model.get_output_embeddings()
         if self._layer is None:
             raise InputError(f"{directory}: {type(self._model).__name__} names no output layer.")
@@ -164,8 +165,8 @@ class LanguageModel:
         )
         many = max(1, _MOST_LOGITS // (length * self.classes))
         waiting: list[int] = []
-        for lines in _lines(path, _LINES_AT_A_TIME):
-            waiting += self._tokenizer("".join(lines), add_special_tokens=False, verbose=False)["input_ids"]
+        for piece in _pieces(path):
+            waiting += self._tokenizer(piece, add_special_tokens=False, verbose=False)["input_ids"]
             while len(waiting) >= many * length:
                 yield self._batch(np.array(waiting[: many * length]).reshape(many, length))
                 waiting = waiting[many * length :]
@@ -243,13 +244,40 @@ def _load(transformers: Any, directory: str | Path, dtype: Any) -> Any:
     return kind.from_pretrained(directory, local_files_only=True, dtype=dtype)
 
 
-def _lines(path: Path, many: int) -> Iterator[list[str]]:
+def _moved(model: Any, device: str) -> Any:
+    try:
+        return model.to(device)
+    except (RuntimeError, AssertionError) as error:  # the second where PyTorch was built without CUDA
+        raise InputError(f"--device {device}: {_first_line(error)}.") from error
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[TextIO]:
     try:
         with path.open(encoding="utf-8") as file:
-            while lines := list(islice(file, many)):
-                yield lines
+            yield file
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: no UTF-8 text could be read ({error}).") from error
+
+
+def _lines(path: Path, many: int) -> Iterator[list[str]]:
+    """So many whole lines at a time."""
+    with _opened(path) as file:
+        while lines := list(islice(file, many)):
+            yield lines
+
+
+def _pieces(path: Path) -> Iterator[str]:
+    """The text in pieces that end where a line does, or else in front of a space."""
+    carried = ""
+    with _opened(path) as file:
+        while read := file.read(_PIECE):
+            text = carried + read
+            cut = text.rfind("\n") + 1 or max(text.rfind(" "), 0) or len(text)
+            yield text[:cut]
+            carried = text[cut:]
+        if carried:
+            yield carried
 
 
 def _array(tensor: Any) -> NDArray[Any]:

@@ -5,12 +5,17 @@ integers where those can't tell. Half of the check; the other half, certificates
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from argmaxable.compute.backend import backend_of
+from argmaxable.compute.budget import Compute
+from argmaxable.compute.compare import Best, best_at, best_at_own_rows
+from argmaxable.compute.rows import Matrix32, Rows, StreamedRows
 from argmaxable.domain import Domain
 from argmaxable.exact import Dyadic, round_down
 from argmaxable.geometry import TINY, UNIT, contains, gamma, place, place_exactly
@@ -38,6 +43,11 @@ _DOUBLE = _Precision(UNIT, TINY, 2.0**1022)
 _TINY_LENGTH = math.sqrt(TINY)
 # Scores held at a time: 64 MB in float32, small enough for any laptop, large enough for BLAS.
 _BLOCK_SCORES = 1 << 24
+# A gap is claimed three bounds on its rounding below what float32 found: whoever computes it again, in any
+# order of summation, is at most two of them away and has one of his own to take off.
+_CLAIMED_SLACKS = 3
+# Powers of two that float32 has with room on both sides.
+_LARGEST_EXPONENT = 100
 # Entries of rows held at a time as float64: 8 MB, so that a handful of temporaries stays small.
 _BLOCK_ENTRIES = 1 << 20
 # Roundings that a score meets besides its dot product (centring, conversion, bias, gap), with room.
@@ -62,6 +72,32 @@ class Gaps:
     rival: Ids
     strength: NDArray[np.uint8]  # index into list(Strength)
 
+    @staticmethod
+    def unknown(count: int) -> Gaps:
+        nothing = np.full(count, -math.inf)
+        return Gaps(nothing, nothing.copy(), np.full(count, -1), np.full(count, _FLOAT32, np.uint8))
+
+    def part(self, where: slice) -> Gaps:
+        """A window on some of the points."""
+        return Gaps(self.lower[where], self.apart[where], self.rival[where], self.strength[where])
+
+    def replace(self, where: Ids, other: Gaps) -> None:
+        self.lower[where], self.apart[where] = other.lower, other.apart
+        self.rival[where], self.strength[where] = other.rival, other.strength
+
+    def enter(self, best: Best, slack: Vector, claims: Vector | None) -> Ids:
+        """Take what float32 found with a bound on its error; returns the points where it can't tell."""
+        self.rival[:] = best.rival
+        with np.errstate(invalid="ignore"):
+            gap = best.own.astype(np.float64) - best.score
+            sure = slack if claims is not None else _CLAIMED_SLACKS * slack
+            self.lower[:] = self.apart[:] = gap - sure
+            # Only what float32 can't tell apart goes on; a clear loss is a valid answer too.
+            clear = np.abs(gap) > sure
+            if claims is not None:
+                clear &= (gap - sure >= claims) | (gap + sure < claims)
+        return np.flatnonzero(~clear)
+
     def settle(self, tied: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which points win: strictly, or for classes with identical ones, against all others."""
         return np.asarray((self.lower > 0) | (tied & (self.lower == 0) & (self.apart > 0)))
@@ -74,67 +110,86 @@ class Scores:
     makes rounding bounds tight for heads whose rows share a large mean.
     """
 
-    def __init__(self, head: Head, domain: Domain, centre: Vector) -> None:
+    def __init__(self, head: Head, domain: Domain, centre: Vector, compute: Compute) -> None:
         self.head, self.domain = head, domain
         self.centre = centre
         biases = head.biases()
         self.has_bias = head.has_bias
         with np.errstate(over="ignore", invalid="ignore"):
             centred = biases - biases.mean()
-        self.biases = centred if np.isfinite(centred).all() else biases
-        self.rows32: NDArray[np.float32] = np.empty(head.weight.shape, np.float32)
+            self.biases = centred if np.isfinite(centred).all() else biases
+            self.biases32 = self.biases.astype(np.float32)
+        self.backend = backend_of(compute.device)
+        streamed = StreamedRows((head.classes, head.features), self._centred)
+        self.rows32: Rows = self.backend.settle_in(compute.kept(streamed))
         self.norms = np.empty(head.classes)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             for block in row_blocks(head.classes, head.features):
-                rows = head.rows(block) - self.centre
-                self.rows32[block] = rows
-                self.norms[block] = _lengths(rows)
-            self.biases32 = self.biases.astype(np.float32)
+                self.norms[block] = _lengths(head.rows(block) - self.centre)
+
+    def _centred(self, ids: Ids | slice) -> Matrix32:
+        """Rows less the centre, rounded to float32: at once where both are float32 or narrower."""
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            if self.head.weight.dtype.itemsize <= 4 and (self.centre == self.centre.astype(np.float32)).all():
+                rows = np.asarray(self.head.weight[ids], np.float32)
+                return np.asarray(rows - self.centre.astype(np.float32))
+            return np.asarray((self.head.rows(ids) - self.centre).astype(np.float32))
 
     def gaps(self, classes: Ids, points: Matrix, *, claims: Vector | None = None) -> Gaps:
         """The proven gap of each class at its point (n × features); −∞ outside the domain.
 
         Arithmetic gets more exact where a sign, or a claimed lower bound, can't be told otherwise.
         """
-        count = len(classes)
-        claims = np.full(count, -math.inf) if claims is None else claims
-        found = Gaps(
-            lower=np.full(count, -math.inf),
-            apart=np.full(count, -math.inf),
-            rival=np.full(count, -1),
-            strength=np.full(count, _FLOAT32, np.uint8),
-        )
-        for block in blocks(count, self.head.classes):
-            self._gaps_by_float32(classes[block], points[block], claims[block], _view(found, block))
+        found = Gaps.unknown(len(classes))
+        for block in row_blocks(len(classes), self.head.features):
+            some = None if claims is None else claims[block]
+            self._gaps_by_float32(classes[block], points[block], some, found.part(block))
         outside = ~contains(self.domain, points)
         found.lower[outside] = found.apart[outside] = -math.inf
         return found
 
-    def _gaps_by_float32(self, classes: Ids, points: Matrix, claims: Vector, found: Gaps) -> None:
+    def own_gaps(
+        self, classes: Ids, exponents: NDArray[np.intp], *, claims: Vector | None = None
+    ) -> Iterator[tuple[slice, Gaps]]:
+        """The gaps of classes, in ascending order, at 2^exponent · (row − centre): a slice at a time, by half
+        of the products that `gaps` takes, which is asked where float32 can't tell.
+
+        Only for points that belong to the domain as they are, and to one without a gain.
+        """
+        offsets = self.biases32 if self.has_bias else None
+        scale = np.ldexp(np.float32(1), np.clip(exponents, -_LARGEST_EXPONENT, _LARGEST_EXPONENT))
+        for block, best in best_at_own_rows(self.backend, self.rows32, offsets, scale, classes):
+            ids, powers = classes[block], exponents[block]
+            claimed = None if claims is None else claims[block]
+            found = Gaps.unknown(len(ids))
+            unclear = found.enter(best, self._own_slack(ids, powers), claimed)
+            if len(unclear):
+                with np.errstate(over="ignore", under="ignore"):
+                    rows = self.head.rows(ids[unclear]) - self.centre
+                    points = np.ldexp(rows, powers[unclear, None])
+                again = None if claimed is None else claimed[unclear]
+                found.replace(unclear, self.gaps(ids[unclear], points, claims=again))
+            yield block, found
+
+    def _gaps_by_float32(self, classes: Ids, points: Matrix, claims: Vector | None, found: Gaps) -> None:
         if self.head.classes == 1:
             found.lower[:] = found.apart[:] = math.inf
             return
-        index = np.arange(len(classes))
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             x, misplaced = place(self.domain, points)
-            scores = x.astype(np.float32) @ self.rows32.T
-            if self.has_bias:
-                scores += self.biases32
-            own = scores[index, classes].astype(np.float64)
-            scores[index, classes] = -np.inf
-            found.rival[:] = scores.argmax(axis=1)
-            gap = own - scores[index, found.rival]
+            offsets = self.biases32 if self.has_bias else None
+            best = best_at(self.backend, self.rows32, offsets, x.astype(np.float32), classes)
             error = self._score_error(x, misplaced, _SINGLE)
             slack = error(self.norms[classes], np.abs(self.biases[classes]))
             slack += error(self.norms.max(), np.abs(self.biases).max())
-            found.lower[:] = found.apart[:] = gap - slack
-            # Only what float32 can't tell apart goes on; a clear loss is a valid answer too.
-            signed = np.abs(gap) > slack
-            unclear = np.flatnonzero(~(signed & ((gap - slack >= claims) | (gap + slack < claims))))
+        if not self.backend.keeps_bounds:
+            slack[:] = math.inf
+        unclear = found.enter(best, slack, claims)
+        some_claims = np.full(len(classes), -math.inf) if claims is None else claims
         for some in np.array_split(unclear, max(1, len(unclear) * self.head.classes // _BLOCK_SCORES)):
             if len(some):
                 placed = (x[some], misplaced[some])
-                self._gaps_by_float64(classes[some], points[some], placed, claims[some], found, some)
+                self._gaps_by_float64(classes[some], points[some], placed, some_claims[some], found, some)
 
     def _gaps_by_float64(
         self,
@@ -163,6 +218,27 @@ class Scores:
                 found.lower[where[k]] = low.min()
                 low[unclear[twins]] = math.inf
                 found.apart[where[k]] = low.min()
+
+    def _own_slack(self, classes: Ids, exponents: NDArray[np.intp]) -> Vector:
+        """Bound on the error of a gap at 2^exponent · row, formed by products of rows and scaled after.
+
+        The power of two is exact; only what underflow takes in the products grows with it.
+        """
+        if not self.backend.keeps_bounds:
+            return np.full(len(classes), math.inf)
+        features, largest = self.head.features, float(self.norms.max())
+        offset = float(np.abs(self.biases).max())
+        relative = gamma(features + _EXTRA_ROUNDINGS, _SINGLE.unit)
+        own = self.norms[classes]
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            lost = 2 * features * _SINGLE.tiny * (1 + own)
+            products = relative * own * (own + largest) + lost * (2 + own + largest)
+            scaled = np.ldexp(own, exponents)
+            slack = np.ldexp(products, exponents) + relative * (np.abs(self.biases[classes]) + offset)
+            slack += 4 * _SINGLE.tiny
+            sizes = np.maximum(np.maximum(own, scaled), 1.0) * largest + largest + offset
+            in_range = (sizes < _SINGLE.limit) & (np.abs(exponents) <= _LARGEST_EXPONENT)
+        return np.where(in_range, slack, math.inf)
 
     def _score_error(self, x: Matrix, misplaced: Matrix, floats: _Precision) -> Any:
         """Bound on the error of scores, as a function of row norms and biases (Cauchy-Schwarz).
@@ -223,7 +299,3 @@ def blocks(count: int, width: int, most: int = _BLOCK_SCORES) -> list[slice]:
     """Slices of so many rows that `most` numbers are held at a time."""
     step = max(1, most // max(1, width))
     return [slice(start, min(start + step, count)) for start in range(0, count, step)]
-
-
-def _view(gaps: Gaps, block: slice) -> Gaps:
-    return Gaps(gaps.lower[block], gaps.apart[block], gaps.rival[block], gaps.strength[block])

@@ -68,7 +68,8 @@ class Certificate:
 
     With `basis` = 0 the weights are meant literally. Otherwise the weights of the first `basis`
     classes are approximations of the exact solution of Σλ = 1 and u_j = 0 for every feature j in
-    `coordinates` (None: every feature), the other weights kept; u = Σ λ_i (w_c − w_i).
+    `coordinates` (None: every feature), the other weights kept; u = Σ λ_i (w_c − w_i). A basis larger
+    than the number of equations has many solutions: one of them, near the stored weights, is meant.
     """
 
     classes: NDArray[np.intp]

@@ -7,14 +7,17 @@ seed and the number of processes can change the evidence but never a status.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.check import Checker
+from argmaxable.compute.budget import PROCESS_BYTES, SOLVE_BYTES, Compute
 from argmaxable.domain import Box, Domain
 from argmaxable.errors import InputError
 from argmaxable.head import Head
@@ -47,6 +50,8 @@ def verify(
     workers: int | None = None,
     seed: int = 0,
     ray: str | None = None,
+    device: str = "numpy",
+    memory: int | None = None,
     time_limit: float | None = None,
     progress: ProgressCallback | None = None,
     journal: Journal | None = None,
@@ -57,15 +62,18 @@ def verify(
     `workers` processes share the work (default: one per core), or that many workers of the Ray cluster
     at the address `ray` ("local": one started for this run; default: as many as it has cores). After
     `time_limit` seconds or Ctrl-C the result holds what was proven so far, with `is_complete` False.
+    `device` is where the large products run: "numpy", or a device of PyTorch. `memory` limits the bytes
+    that all processes of this machine take together; rows that don't fit are converted block by block.
     `method` runs one algorithm alone, `patience` is the number of reflection steps. A `journal`
     (argmaxable.store has one) keeps verdicts as they come in and knows those of an earlier part of the
     run. Raises InputError when the domain does not fit the head or a class does not exist.
     """
     start = time.perf_counter()
-    settings = settings_of(method, patience, workers, seed, time_limit, ray)
+    settings = settings_of(method, patience, workers, seed, time_limit, ray, device)
+    settings = replace(settings, compute=share_of(memory, head, settings))
     wanted = wanted_classes(head, domain, only, settings)
     journal = NoJournal() if journal is None else journal
-    checker = Checker(head, domain, centre=journal.centre)
+    checker = Checker(head, domain, centre=journal.centre, compute=settings.compute)
     twins = find_twins(head)
     ledger = Ledger(checker, twins, wanted, journal.known)
     prover = Prover(checker, ignored=twins.ignored, tied=frozenset(twins.ties), score=None, seed=seed)
@@ -89,6 +97,7 @@ def settings_of(
     seed: int,
     time_limit: float | None,
     ray: str | None,
+    device: str = "numpy",
 ) -> Settings:
     """The settings with every default filled in; raises InputError for what makes no sense."""
     try:
@@ -107,7 +116,23 @@ def settings_of(
         raise InputError(f"a seed can't be negative, found {seed}.")
     if time_limit is not None and not time_limit > 0:
         raise InputError(f"the time limit must be above 0 seconds, found {time_limit}.")
-    return Settings(algorithm, patience, workers, seed, ray)
+    return Settings(algorithm, patience, workers, seed, ray, Compute(device))
+
+
+def share_of(memory: int | None, head: Head, settings: Settings) -> Compute:
+    """What one process may hold besides the head itself, when all together may take so many bytes."""
+    if memory is None:
+        return settings.compute
+    processes = settings.workers or 1
+    each = PROCESS_BYTES + SOLVE_BYTES * head.features**2
+    least = head.weight.nbytes + processes * each
+    if memory < least:
+        sizes = [f"{size / 1e9:.1f} GB" for size in (memory, head.weight.nbytes, each)]
+        raise InputError(
+            f"{sizes[0]} of memory are too few: the head takes {sizes[1]}, each process {sizes[2]}. "
+            f"Allow {math.ceil(least / 1e8) / 10:.1f} GB, or use fewer workers than {processes}."
+        )
+    return replace(settings.compute, memory=(memory - least) // processes)
 
 
 def wanted_classes(head: Head, domain: Domain, only: Iterable[int] | None, settings: Settings) -> Ids:

@@ -13,17 +13,22 @@ from argmaxable.cli.activations import activations
 from argmaxable.cli.campaign import campaign
 from argmaxable.cli.check import check
 from argmaxable.cli.compare import compare
+from argmaxable.cli.doctor import doctor
+from argmaxable.cli.explain import explain
 from argmaxable.cli.export import export
 from argmaxable.cli.figure import figure
 from argmaxable.cli.import_ import import_
 from argmaxable.cli.inspect import inspect
 from argmaxable.cli.prevent import prevent
+from argmaxable.cli.prune import prune
 from argmaxable.cli.random import random
 from argmaxable.cli.rank import rank
 from argmaxable.cli.ranking import ranking
 from argmaxable.cli.regions import regions
+from argmaxable.cli.repair import repair
 from argmaxable.cli.report import report
 from argmaxable.cli.runs import runs
+from argmaxable.cli.serve import serve
 from argmaxable.cli.show import show
 from argmaxable.cli.table import table
 from argmaxable.cli.verify import verify
@@ -72,6 +77,10 @@ def _root(
 app.command()(verify)
 app.command()(check)
 app.command()(inspect)
+app.command()(explain)
+app.command()(doctor)
+app.command()(repair)
+app.command()(prune)
 app.command()(random)
 app.command()(prevent)
 app.command()(regions)
@@ -83,6 +92,7 @@ app.command()(show)
 app.command()(compare)
 app.command()(table)
 app.command()(report)
+app.command()(serve)
 app.command()(export)
 app.command()(figure)
 app.command("import")(import_)

@@ -7,8 +7,11 @@ from typing import Annotated
 
 import typer
 
+from argmaxable.arithmetic.formats import rounded
 from argmaxable.bundle import read_bundle
 from argmaxable.cli import options
+from argmaxable.cli.ceiling import check_ceilings
+from argmaxable.cli.top_k import check_ranks
 from argmaxable.load import load_head
 from argmaxable.recheck import recheck
 
@@ -26,6 +29,7 @@ def check(
     revision: options.Revision = None,
     subfolder: options.Subfolder = None,
     cache_dir: options.CacheDir = None,
+    round_to: options.RoundTo = None,
 ) -> None:
     """Re-check every verdict of a proof bundle, exactly and without a solver.
 
@@ -42,6 +46,8 @@ def check(
         model, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose,
         revision=revision, subfolder=subfolder, cache_dir=cache_dir,
     )  # fmt: skip
+    if round_to is not None:
+        head = rounded(head, round_to)
     found = recheck(claims, head)
     typer.echo(f"{found.proven:,} of {head.classes:,} verdicts proven over the domain {claims.domain}.")
     if found.undecided or found.missing:
@@ -50,4 +56,7 @@ def check(
         typer.echo(f"class {failure.class_id}: NOT PROVEN: {failure.why}.")
     if len(found.failures) > _MOST_FAILURES:
         typer.echo(f"… and {len(found.failures) - _MOST_FAILURES:,} more.")
-    raise typer.Exit(1 if found.failures else 3 if found.undecided or found.missing else 0)
+    failed = bool(found.failures)
+    for check_more in (check_ceilings, check_ranks):
+        failed |= check_more(bundle, head)
+    raise typer.Exit(1 if failed else 3 if found.undecided or found.missing else 0)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from argmaxable.arithmetic.formats import Rounding
+
 Model = Annotated[
     str,
     typer.Argument(
@@ -25,6 +27,10 @@ Revision = Annotated[str | None, typer.Option(help="Revision of a hub model: bra
 Subfolder = Annotated[str | None, typer.Option(help="Folder inside a hub model.")]
 CacheDir = Annotated[
     Path | None, typer.Option(help="Where fetched models are kept (default: the hub's or the user's cache).")
+]
+RoundTo = Annotated[
+    Rounding | None,
+    typer.Option(help="Take the head with its weights as this format stores them, int8 with a scale a row."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Device = Annotated[str, typer.Option(help="Where PyTorch runs the model: cpu, cuda, …")]

@@ -22,7 +22,9 @@ def random(
     seed: Annotated[int, typer.Option(help="Seed of the random head.")] = 0,
     distribution: Annotated[Distribution, typer.Option(help="Of every weight.")] = Distribution.NORMAL,
     bias: Annotated[bool, typer.Option("--bias", help="Draw a bias too.")] = False,
-    domain: Annotated[str, typer.Option(help="everywhere, box:R, box:LO:HI or ball:R.")] = "box:100",
+    domain: Annotated[
+        str, typer.Option(help="everywhere, box:R, box:LO:HI, ball:R or file:PATH.")
+    ] = "box:100",
     method: Annotated[Algorithm, typer.Option(help="Run one algorithm alone.")] = Algorithm.AUTO,
     patience: Annotated[
         int | None, typer.Option(help="Reflection steps (default 30; 2500 when alone).")

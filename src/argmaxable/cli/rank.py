@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from scipy.special import log_softmax
 
 from argmaxable.cli import options
 from argmaxable.errors import InputError
@@ -96,6 +95,8 @@ def rank(
     if logits is not None:
         if model is not None or text is not None or target is not None:
             raise InputError("--logits stands for itself: leave out MODEL, --text and --target.")
+        if bias and features is None:
+            raise InputError("--bias says something about --features: pass that too.")
         claim = None if features is None else _Claim(features, bias)
         expected = None if claim is None else claim.most
         report = measure_rank(open_rows(str(logits)), threshold=threshold, expected=expected, seed=seed)
@@ -126,6 +127,8 @@ class _Source:
     tokens: int
 
     def log_probabilities(self) -> Rows:
+        from scipy.special import log_softmax  # late, so that other commands start without it
+
         def read() -> Iterator[NDArray[Any]]:
             return (
                 log_softmax(step.logits, axis=1) for step in self.model.steps(self.text, tokens=self.tokens)
@@ -159,8 +162,7 @@ def _lines(name: str, report: RankReport, inside: RankReport | None, claim: _Cla
     plain, centred = report.plain, report.centred
     lines = [
         f"{name}: {report.contexts:,} contexts × {report.classes:,} classes",
-        f"rank               {plain.rank:,}  (singular values above {plain.threshold:.3g}, "
-        f"{plain.threshold / plain.values[0]:.2g} of the largest; {_gap(plain)})",
+        f"rank               {plain.rank:,}  ({_cut(plain)})",
         f"row means removed  {report.shifted.rank:,}  (the same for logits and log-probabilities)",
         f"column means too   {centred.rank:,}  "
         "(features seen in the output; one fewer than d behind a LayerNorm)",
@@ -175,17 +177,29 @@ def _lines(name: str, report: RankReport, inside: RankReport | None, claim: _Cla
         )
     if not report.has_enough_contexts:
         lines.append("All directions that so few contexts can have are used: pass more to see the rank.")
-    held = (f"{share:.0%} by {_count(centred.directions_for(share))}" for share in _SHARES)
     return [
         *lines,
-        f"variance           {', '.join(held)} directions; the first has {centred.shares[0]:.1%}",
-        f"entropy            {centred.entropy:.3f} nats, an effective rank of {centred.effective_rank:.1f}",
+        *(_saturation(centred) if centred.rank else ["Nothing varies from context to context."]),
         *(["Singular values are those of a sketch: lower bounds."] if report.is_sketch else []),
     ]
 
 
-def _gap(spectrum: Spectrum) -> str:
-    return "none below" if math.isinf(spectrum.gap) else f"the next is {spectrum.gap:.3g} times smaller"
+def _cut(spectrum: Spectrum) -> str:
+    """Which singular values count, and how clear that is."""
+    if not spectrum.rank:
+        return "all singular values are 0"
+    gap = "none below" if math.isinf(spectrum.gap) else f"the next is {spectrum.gap:.3g} times smaller"
+    share = spectrum.threshold / spectrum.values[0]
+    return f"singular values above {spectrum.threshold:.3g}, {share:.2g} of the largest; {gap}"
+
+
+def _saturation(spectrum: Spectrum) -> list[str]:
+    """How evenly the directions are used."""
+    held = (f"{share:.0%} by {_count(spectrum.directions_for(share))}" for share in _SHARES)
+    return [
+        f"variance           {', '.join(held)} directions; the first has {spectrum.shares[0]:.1%}",
+        f"entropy            {spectrum.entropy:.3f} nats, an effective rank of {spectrum.effective_rank:.1f}",
+    ]
 
 
 def _count(number: int | None) -> str:

@@ -37,8 +37,8 @@ def ranking(
     domain: Annotated[
         str,
         typer.Option(
-            help="Inputs of the head to consider: everywhere, box:R, box:LO:HI, ball:R, or auto: the "
-            "tightest that the file itself proves."
+            help="Inputs of the head to consider: everywhere, box:R, box:LO:HI, ball:R, file:PATH (measured "
+            "by argmaxable activations), or auto: the tightest that the file itself proves."
         ),
     ] = Request.domain,
     as_json: options.Json = False,

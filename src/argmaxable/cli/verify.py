@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from argmaxable.arithmetic.formats import Float
 from argmaxable.audit import Audit, Request, audit
 from argmaxable.bundle import write_bundle
+from argmaxable.cli import ceiling as ceiling_options
 from argmaxable.cli import options
+from argmaxable.cli import top_k as top_k_options
 from argmaxable.cli.progress import progress_bar
+from argmaxable.cli.remarks import remarks_on
 from argmaxable.cli.report import write_file
+from argmaxable.compute.budget import parse_bytes
 from argmaxable.domain import Everywhere
 from argmaxable.errors import InputError
 from argmaxable.report.text import as_record, summary
@@ -29,6 +34,10 @@ Examples:
   argmaxable verify model.onnx
   argmaxable verify head.npz --domain box:0:inf --output proofs
   argmaxable verify model.onnx --only 3,17,20-40 --json
+  argmaxable verify model.onnx --dtype bf16
+  argmaxable verify model.onnx --round-to int8
+  argmaxable verify model.onnx --ceiling --temperature 0.7 --top-p 0.9
+  argmaxable verify model.onnx --top-k 5 --output proofs
 
 \b
 Exit codes: 0 all argmaxable, 1 some unargmaxable, 2 bad input, 3 some undecided or interrupted.
@@ -40,8 +49,8 @@ def verify(
     domain: Annotated[
         str,
         typer.Option(
-            help="Inputs of the head to consider: everywhere, box:R, box:LO:HI, ball:R, or auto: the "
-            "tightest that the file itself proves."
+            help="Inputs of the head to consider: everywhere, box:R, box:LO:HI, ball:R, file:PATH (measured "
+            "by argmaxable activations), or auto: the tightest that the file itself proves."
         ),
     ] = Request.domain,
     only: Annotated[str | None, typer.Option(help="Classes to verify, e.g. 3,17,20-40.")] = None,
@@ -68,12 +77,30 @@ def verify(
         str | None,
         typer.Option(metavar="ADDRESS", help="Share the work with a Ray cluster; local starts one here."),
     ] = None,
+    device: Annotated[
+        str,
+        typer.Option(
+            help="Where large products run: numpy, or a device of PyTorch such as cpu, cuda or mps."
+        ),
+    ] = "numpy",
+    memory: Annotated[
+        str | None, typer.Option(help="Memory to use at most, all processes together, e.g. 4GB.")
+    ] = None,
     seed: Annotated[
         int, typer.Option(help="Changes the order of work and the evidence, never a status.")
     ] = 0,
     time_limit: Annotated[
         float | None, typer.Option(help="Stop after so many seconds and keep what is proven.")
     ] = None,
+    dtype: Annotated[
+        Float | None,
+        typer.Option(help="Tell too which classes stay the argmax of logits computed in this format."),
+    ] = None,
+    round_to: options.RoundTo = None,
+    ceiling: ceiling_options.Ceiling = False,
+    temperature: ceiling_options.Temperature = None,
+    top_p: ceiling_options.TopP = None,
+    top_k: top_k_options.TopK = None,
     output: Annotated[Path | None, typer.Option(help="Write a proof bundle into this folder.")] = None,
     report: Annotated[
         Path | None, typer.Option(help="Write a page about the run into this .html file.")
@@ -93,27 +120,38 @@ def verify(
     ] = False,
 ) -> None:
     """Tell for every class of MODEL's output layer whether any input can make it the argmax."""
+    top_k_options.require_places(top_k)
+    about_probabilities = ceiling_options.question(ceiling, temperature, top_p)
     request = Request(
         model=model, domain=domain, only=None if only is None else tuple(parse_classes(only)),
         tokens=tuple(tokens or ()), script=script, skip_special=skip_special, skip_padding=skip_padding,
         method=method, patience=patience, seed=seed, tensor=tensor, bias_tensor=bias_tensor,
         transpose=transpose, labels=labels, revision=revision, subfolder=subfolder, cache_dir=cache_dir,
+        round_to=round_to,
     )  # fmt: skip
     with progress_bar() as progress, _kept_in(db, no_db=no_db) as store:
         done = audit(
-            request, store=store, overwrite=overwrite, workers=workers, ray=ray, time_limit=time_limit,
+            request, store=store, overwrite=overwrite, workers=workers, ray=ray, device=device,
+            memory=None if memory is None else parse_bytes(memory), time_limit=time_limit,
             progress=progress,
         )  # fmt: skip
     if output is not None:
         write_bundle(done.result, output)
+    remarks = remarks_on(done.result, dtype)
+    probabilities, is_complete = ceiling_options.ceiling_remarks(
+        about_probabilities, done.result, output=output, time_limit=time_limit
+    )
+    places = top_k_options.top_k_remarks(top_k, done.result, output=output, time_limit=time_limit)
     written = None if report is None else write_file(_report(done.result, output), report)
     if as_json:
-        typer.echo(json.dumps(as_record(done.result) | {"run": done.run_id}))
+        extra = remarks.record | probabilities.record | places.record
+        typer.echo(json.dumps(as_record(done.result) | {"run": done.run_id} | extra))
     else:
-        typer.echo("\n".join([*summary(done.result), *_hints(request, done, output)]))
+        extra_lines = [*remarks.lines, *probabilities.lines, *places.lines]
+        typer.echo("\n".join([*summary(done.result), *extra_lines, *_hints(request, done, output)]))
         if written is not None:
             typer.echo(written)
-    raise typer.Exit(exit_code(done.result))
+    raise typer.Exit(exit_code(done.result) if is_complete else 3)
 
 
 verify.__doc__ = f"{verify.__doc__}\n\n{_EPILOG}"
@@ -162,6 +200,7 @@ def _choices(request: Request) -> list[str]:
         "--revision": request.revision,
         "--subfolder": request.subfolder,
         "--cache-dir": request.cache_dir,
+        "--round-to": request.round_to,
     }
     words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
     return [*words, "--transpose"] if request.transpose else words

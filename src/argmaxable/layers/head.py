@@ -25,6 +25,7 @@ from argmaxable.layers.transforms import Identity, MonotonicNetwork, SigSoftmax
 # Logits held at a time where the caller needs one row of them after the other: 64 MB in float32.
 _CHUNK_LOGITS = 1 << 24
 _REDUCTIONS = ("mean", "sum", "none")
+_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 # Each row: the papers' name of a setting, its number of components, and its transform. Sizes are the papers'.
 NAMED: dict[str, tuple[int, Callable[[], Transform]]] = {
@@ -66,6 +67,10 @@ class SoftmaxHead(nn.Module):
         for name, size in (("features", features), ("classes", classes), ("mixtures", mixtures)):
             if size < 1:
                 raise InputError(f"a head needs {name} of at least 1, found {size}.")
+        if not isinstance(transform, Transform | None):
+            raise InputError(
+                f"a transform is an object like PLIF(1000), found {transform!r}; from_name takes names."
+            )
         self.features, self.classes, self.mixtures = features, classes, mixtures
         place: dict[str, Any] = {"device": device, "dtype": dtype}
         self.weight = nn.Parameter(torch.empty(classes, features, **place))
@@ -151,9 +156,9 @@ class SoftmaxHead(nn.Module):
 
     def component_logits(self, h: Tensor) -> Tensor:
         """W g_k(h) + b of every component, before the transform (…, mixtures, classes)."""
+        self._require_features(h)
         if self.latent is None:
             return self._linear_logits(h)[..., None, :]
-        self._require_features(h)
         with torch.autocast(h.device.type, enabled=False):
             latent = _linear(self.latent, h, computing_dtype(h, self.weight))
         return self._linear_logits(torch.tanh(latent).unflatten(-1, (self.mixtures, -1)))
@@ -190,7 +195,7 @@ class SoftmaxHead(nn.Module):
         are none; "none" returns one loss a token. Raises InputError on targets that are no classes.
         """
         self._require_features(h)
-        if targets.shape != h.shape[:-1] or targets.is_floating_point():
+        if targets.shape != h.shape[:-1] or targets.dtype not in _INTEGERS:
             raise InputError(
                 f"targets must be integers of shape {tuple(h.shape[:-1])}, one for each feature vector; "
                 f"found {targets.dtype} of shape {tuple(targets.shape)}."

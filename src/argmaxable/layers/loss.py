@@ -59,6 +59,7 @@ class _ChunkedLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, task: Task, *tensors: Tensor | None) -> Tensor:
         ctx.task = task
+        ctx.dtypes = [None if each is None else each.dtype for each in tensors]
         ctx.save_for_backward(*tensors)
         now = task.is_training and task.reduction != "none" and any(ctx.needs_input_grad)
         work = _Pass(task, tensors, ctx.needs_input_grad[1:] if now else ())
@@ -71,12 +72,16 @@ class _ChunkedLoss(torch.autograd.Function):
     def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
         gradients, ctx.gradients = ctx.gradients, None  # given away: whoever adds them up may keep them
         if gradients is None:
-            return None, *_gradients_again(ctx, scale)
-        if scale != 1:
+            gradients = _gradients_again(ctx, scale)
+        elif scale != 1:
             for gradient in gradients:
                 if gradient is not None:
                     gradient.mul_(scale)
-        return None, *gradients
+        # Last of all: unscaled, half precision would round small gradients to zero.
+        return None, *(
+            None if gradient is None else gradient.to(dtype)
+            for gradient, dtype in zip(gradients, ctx.dtypes, strict=True)
+        )
 
 
 def _gradients_again(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
@@ -138,12 +143,11 @@ class _Pass:
     def __init__(self, task: Task, tensors: tuple[Tensor | None, ...], wanted: tuple[bool, ...]) -> None:
         parts = len(Inputs._fields)
         self.task = task
-        self.original = Inputs(*tensors[:parts])  # type: ignore[arg-type]
-        self.dtype = computing_dtype(self.original.hidden, self.original.weight)
-        self.inputs = Inputs(*(None if each is None else each.to(self.dtype) for each in self.original))  # type: ignore[arg-type]
+        given = Inputs(*tensors[:parts])  # type: ignore[arg-type]
+        self.dtype = computing_dtype(given.hidden, given.weight)
+        self.inputs = Inputs(*(None if each is None else each.to(self.dtype) for each in given))  # type: ignore[arg-type]
         latent, latent_bias, prior = self.inputs[3:]
         self.mixture = None if latent is None or prior is None else _Mixture(latent, latent_bias, prior)
-        self.table_dtypes = [table.dtype for table in tensors[parts:] if table is not None]
         tables = tuple(table.to(self.dtype) for table in tensors[parts:] if table is not None)
         self.with_gradients = bool(wanted)
         self.kernel = task.transform.kernel(tables, learn=any(wanted[parts:]))
@@ -253,19 +257,11 @@ class _Pass:
         return losses.new_zeros(len(self.inputs.hidden)).index_copy_(0, self.task.tokens, losses)
 
     def gradients(self) -> tuple[Tensor | None, ...]:
-        """Of the inputs and the tables, in their own precisions; the buffers go first."""
+        """Of the inputs and the tables, in the computing precision; the buffers go first."""
         self.work.clear()
         self.kernel.work.clear()
-        cast = [
-            None if gradient is None or part is None else gradient.to(part.dtype)
-            for gradient, part in zip(self.sums, self.original, strict=True)
-        ]
-        tables: list[Tensor | None] = [None] * len(self.table_dtypes)
-        if self.kernel.sums:
-            tables = [
-                total.to(dtype) for total, dtype in zip(self.kernel.sums, self.table_dtypes, strict=True)
-            ]
-        return *cast, *tables
+        tables = [total.to(self.dtype) for total in self.kernel.sums] or [None] * len(self.kernel.tables)
+        return *self.sums, *tables
 
 
 def _affine(x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor | None = None) -> Tensor:

@@ -63,6 +63,8 @@ class HeadMonitor:
         undecided."""
         if every < 1:
             raise InputError(f"the monitor measures every so many steps, at least 1; found {every}.")
+        if getattr(getattr(module, "weight", None), "ndim", 0) != 2:
+            raise InputError(f"{type(module).__name__} has no matrix of weights: pass the model's head.")
         self.module, self.every, self.log, self.tokens = module, every, log, tokens
         self._census = Census(domain, time_limit=time_limit, workers=workers)
         self._seen: tuple[Tensor, Tensor] | None = None  # features, and the gradient of what came of them

@@ -89,10 +89,11 @@ class Transform(nn.Module, ABC):
 
     def forward(self, z: Tensor) -> Tensor:
         """f(z) of the same shape; half precision is computed and returned in single."""
-        z = z.to(computing_dtype(z))
         if torch.compiler.is_compiling():
-            return self.formula(z)
-        values: Tensor = _Blockwise.apply(self, z, *self.tables())  # type: ignore[no-untyped-call]
+            return self.formula(z.to(computing_dtype(z)))
+        tables = self.tables()
+        dtype = computing_dtype(z, *tables)
+        values: Tensor = _Blockwise.apply(self, z.to(dtype), *(table.to(dtype) for table in tables))  # type: ignore[no-untyped-call]
         return values
 
 

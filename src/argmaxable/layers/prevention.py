@@ -100,7 +100,7 @@ class EqualNorms(Prevention):
         self.radius = radius
 
     def forward(self, raw: Tensor) -> Tensor:
-        return raw * (self.radius / _norms(self.seen(raw)))
+        return raw * (self.radius / _norms(self.seen(raw), of_zero=self.radius))
 
     def bias_of(self, rows: Tensor) -> Tensor | None:
         shift = self.shift()
@@ -111,6 +111,8 @@ class EqualNorms(Prevention):
         return self.norm_domain() or Everywhere()
 
     def holds_over(self, rows: Tensor, domain: Domain) -> bool:
+        if not bool(self.seen(rows).any(1).all()):
+            return False  # a row of zeros lies inside the sphere
         if self.behind is not None:
             return domain == self.norm_domain()
         if isinstance(domain, Box):
@@ -140,7 +142,7 @@ class Voronoi(Prevention):
     def forward(self, raw: Tensor) -> Tensor:
         if self.radius is None:
             return raw
-        return raw * (_INSIDE * self.radius / _norms(self.seen(raw))).clamp(max=1.0)
+        return raw * (_INSIDE * self.radius / _norms(self.seen(raw), of_zero=self.radius)).clamp(max=1.0)
 
     def bias_of(self, rows: Tensor) -> Tensor:
         bias = -self.seen(rows).square().sum(1) / 2
@@ -148,7 +150,7 @@ class Voronoi(Prevention):
         return bias if shift is None else bias - rows @ shift
 
     def domain_of(self, rows: Tensor) -> Domain:
-        longest = float(_norms(rows.detach().double()).max()) / _INSIDE
+        longest = float(_norms(rows.detach().double(), of_zero=1e-300).max()) / _INSIDE
         return self.norm_domain() or Ball(longest if self.radius is None else self.radius)
 
     def holds_over(self, rows: Tensor, domain: Domain) -> bool:
@@ -172,9 +174,10 @@ def make_spherical(
 
     `behind` is the nn.LayerNorm or nn.RMSNorm in front of the layer. Returns the layer.
     """
+    _require_linear(layer)
     prevention = EqualNorms(layer.in_features, radius=1.0 if radius is None else radius, behind=behind)
     if radius is None:
-        prevention.radius = float(_norms(prevention.seen(layer.weight.detach())).mean())
+        prevention.radius = float(_norms(prevention.seen(layer.weight.detach()), of_zero=1.0).mean())
     return _prevent(layer, prevention)
 
 
@@ -186,6 +189,7 @@ def make_voronoi(
 
     `behind` is the nn.LayerNorm or nn.RMSNorm in front of the layer. Returns the layer.
     """
+    _require_linear(layer)
     return _prevent(layer, Voronoi(layer.in_features, radius=radius, behind=behind))
 
 
@@ -269,8 +273,6 @@ class _BiasOfRows(nn.Module):
 
 
 def _prevent(layer: nn.Linear, prevention: Prevention) -> nn.Linear:
-    if parametrize.is_parametrized(layer):
-        raise InputError(f"{type(layer).__name__} is parametrized already; remove that first.")
     parametrize.register_parametrization(layer, "weight", prevention)
     del layer.bias
     if prevention.bias_of(layer.weight) is None:
@@ -280,6 +282,13 @@ def _prevent(layer: nn.Linear, prevention: Prevention) -> nn.Linear:
         layer.register_buffer("bias", layer.weight.new_zeros(layer.out_features))
         parametrize.register_parametrization(layer, "bias", _BiasOfRows(layer))
     return layer
+
+
+def _require_linear(layer: nn.Module) -> None:
+    if not isinstance(layer, nn.Linear):
+        raise InputError(f"expected an nn.Linear, found {type(layer).__name__}.")
+    if parametrize.is_parametrized(layer):
+        raise InputError(f"{type(layer).__name__} is parametrized already; remove that first.")
 
 
 def _require_norm(norm: nn.Module, features: int) -> None:
@@ -293,10 +302,11 @@ def _require_norm(norm: nn.Module, features: int) -> None:
         raise InputError(f"the norm is over shape {shape}, the layer has {features} features.")
 
 
-def _norms(rows: Tensor) -> Tensor:
-    # A row of zeros has no direction; it stays zero instead of becoming NaN.
+def _norms(rows: Tensor, *, of_zero: float) -> Tensor:
+    """Of each row (classes × 1). A row of zeros has no direction: divided by the norm given for it, it stays
+    zero, and its gradient an ordinary one, so that learning gives it a direction."""
     norms: Tensor = rows.norm(dim=1, keepdim=True)
-    return norms.clamp(min=torch.finfo(rows.dtype).tiny)
+    return torch.where(norms > 0, norms, of_zero)
 
 
 def _array(tensor: Tensor) -> np.ndarray[Any, np.dtype[np.float64]]:

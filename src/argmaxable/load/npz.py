@@ -79,6 +79,12 @@ def find(path: Path, options: ReadOptions) -> Finding:
             return _find_in_archive(path, archive, options)
 
 
+def array_start(stream: IO[bytes]) -> tuple[int, str]:
+    """Where in an .npy stream the values begin, and their order: "C" by rows, "F" by columns."""
+    header = _read_header(stream, "the array")
+    return stream.tell(), "F" if header.column_major else "C"
+
+
 @contextmanager
 def _opened(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
     try:

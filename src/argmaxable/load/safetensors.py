@@ -74,6 +74,25 @@ class _Entry:
 
 def tensors_of(path: Path) -> TensorSource:
     """The tensors of a .safetensors file; raises LoadError when its header does not describe the file."""
+    start, entries = _entries(path)
+
+    def read(name: str) -> NDArray[Any]:
+        return _map(path, start, entries[name])
+
+    infos = {name: TensorInfo(name, each.shape, _dtype_name(each.dtype)) for name, each in entries.items()}
+    return TensorSource(path.name, infos, read)
+
+
+def place_of(path: Path, name: str) -> int:
+    """Where in a .safetensors file the values of a tensor begin; raises LoadError."""
+    start, entries = _entries(path)
+    if name not in entries:
+        raise LoadError(f"tensor {name!r} not found in {path.name} ({len(entries)} tensors).")
+    return start + entries[name].begin
+
+
+def _entries(path: Path) -> tuple[int, dict[str, _Entry]]:
+    """Where the values begin in the file, and what its header says about each tensor."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         header = _read_header(file, size)
@@ -84,12 +103,7 @@ def tensors_of(path: Path) -> TensorSource:
         if name != "__metadata__"
     }
     _require_apart(entries)
-
-    def read(name: str) -> NDArray[Any]:
-        return _map(path, start, entries[name])
-
-    infos = {name: TensorInfo(name, each.shape, _dtype_name(each.dtype)) for name, each in entries.items()}
-    return TensorSource(path.name, infos, read)
+    return start, entries
 
 
 def _read_header(file: IO[bytes], size: int) -> bytes:

@@ -37,9 +37,16 @@ class LinearSolution:
 
 
 def maximise(
-    cost: Vector, rows: NDArray[np.float64], limits: Vector, lo: Vector, hi: Vector
+    cost: Vector,
+    rows: NDArray[np.float64],
+    limits: Vector,
+    lo: Vector,
+    hi: Vector,
+    *,
+    seconds: float = _SECONDS,
 ) -> LinearSolution:
-    """Maximise cost·x subject to rows x ≤ limits and lo ≤ x ≤ hi, with dense rows."""
+    """Maximise cost·x subject to rows x ≤ limits and lo ≤ x ≤ hi, with dense rows, or fail after so many
+    seconds."""
     count, size = rows.shape
     model = highspy.HighsLp()
     model.num_col_, model.num_row_ = size, count
@@ -55,7 +62,7 @@ def maximise(
     solver.setOptionValue("threads", 1)
     solver.setOptionValue("primal_feasibility_tolerance", _TOLERANCE)
     solver.setOptionValue("dual_feasibility_tolerance", _TOLERANCE)
-    solver.setOptionValue("time_limit", _SECONDS)
+    solver.setOptionValue("time_limit", seconds)
     solver.passModel(model)
     solver.run()
     outcome = next((o for o in Outcome if o.value == solver.getModelStatus()), Outcome.FAILED)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from argmaxable.chart import Chart
 from argmaxable.check import Checker
+from argmaxable.compute.rows import scores_at
 from argmaxable.prove.boundary import basis_certificate
 from argmaxable.prove.interior_point import BallSet, BoxSet, FeatureSet, InteriorPoint, Stalled
 from argmaxable.verdict import Certificate
@@ -89,7 +90,7 @@ class LazySolver:
         popular, near = (3 if size < 256 else 1) * size, size
         if popular + near >= len(chart.usable) - 1:
             return without(chart.usable, class_id)
-        scores = chart.rows32 @ chart.rows32[class_id]
+        scores = scores_at(chart.rows32, chart.rows32[np.array([class_id])][0])
         scores[chart.ignored] = -np.inf
         known = np.argpartition(-self.blockers.score, popular)[:popular]
         best = np.argpartition(-scores, near)[:near]
@@ -201,7 +202,7 @@ class _Attempt:
         chart = self.chart
         x = point.x
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = chart.rows32 @ x.astype(np.float32)
+            scores = scores_at(chart.rows32, x.astype(np.float32))
             if not chart.is_cone:
                 scores += chart.biases32
         own = scores[self.class_id]

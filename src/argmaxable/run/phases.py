@@ -20,18 +20,19 @@ from argmaxable.run.engines.engine import Engine, Job, Report
 from argmaxable.run.engines.in_process import InProcess
 from argmaxable.run.engines.processes import Processes
 from argmaxable.run.session import Algorithm, Session, Stop
+from argmaxable.scores import blocks
 from argmaxable.search.own_direction import own_exponents
 from argmaxable.search.reflection import reflect
 from argmaxable.verdict import Method
 
 Ids = NDArray[np.intp]
 
-# Scores in one block of the first phase: often enough for a progress bar, large enough for BLAS.
-_BLOCK_SCORES = 1 << 25
 # Rough price of a solve, in units of one feature squared: decides when reflection stops paying
 # and whether other processes are worth their start-up. Measured on the OCR heads (d = 64 to 120).
 _SOLVE_SECONDS = 6e-3 / 120**2
 _WORTH_A_PROCESS = 0.4
+# Coordinates of points reflected at a time: 64 MB of float32, and a few copies.
+_REFLECTED_ENTRIES = 1 << 24
 
 
 def settle_all(session: Session) -> bool:
@@ -88,33 +89,36 @@ _PHASES: dict[Algorithm, Callable[[Session], None]] = {
 
 
 def _try_own_directions(session: Session) -> None:
-    ids = session.ledger.open_ids
-    step = max(1, _BLOCK_SCORES // session.checker.head.classes)
-    started = time.perf_counter()
-    for first in range(0, len(ids), step):
-        classes = ids[first : first + step]
-        exponents = own_exponents(session.checker, classes)
-        gaps = session.checker.gaps(classes, session.checker.rebuild(classes, exponents))
-        method = Method.OWN_DIRECTION if session.checker.head.classes > 1 else Method.ONLY_CLASS
-        settled = session.ledger.enter_gaps(classes, gaps, own_directions(exponents), method)
+    ids, checker = session.ledger.open_ids, session.checker
+    exponents = own_exponents(checker, ids)
+    method = Method.OWN_DIRECTION if checker.head.classes > 1 else Method.ONLY_CLASS
+    started, done = time.perf_counter(), 0
+    for some, gaps in checker.own_gaps(ids, exponents):
+        settled = session.ledger.enter_gaps(ids[some], gaps, own_directions(exponents[some]), method)
         session.prover.solver.blockers.saw(gaps.rival[~settled], 1e-3)
-        done = first + len(classes)
+        done += len(some)
         session.report("own direction", (time.perf_counter() - started) * (len(ids) - done) / done)
 
 
 def _try_reflections(session: Session, engine: Engine) -> None:
     """Reflect all open classes until a step finds fewer than solving would in the same time."""
-    ids = session.ledger.open_ids
-    start = session.checker.rebuild(ids, own_exponents(session.checker, ids))[:, session.chart.kept]
     price = _SOLVE_SECONDS * session.chart.size**2 / (engine.size + 1)
-    _reflect(session, ids, start, lambda number, found, seconds: number > 2 and found * price < seconds)
+    for ids in _portions(session):
+        start = session.checker.rebuild(ids, own_exponents(session.checker, ids))[:, session.chart.kept]
+        _reflect(session, ids, start, lambda number, found, seconds: number > 2 and found * price < seconds)
 
 
 def _reflect_alone(session: Session) -> None:
     """Braid Reflect as the paper has it: from x = w_c, for as long as patience lasts."""
+    for ids in _portions(session):
+        start = session.chart.coordinates(session.checker.head.rows(ids))
+        _reflect(session, ids, start, lambda number, found, seconds: False)
+
+
+def _portions(session: Session) -> list[Ids]:
+    """The open classes, so many at a time that their points are no burden."""
     ids = session.ledger.open_ids
-    start = session.chart.coordinates(session.checker.head.rows(ids))
-    _reflect(session, ids, start, lambda number, found, seconds: False)
+    return [ids[block] for block in blocks(len(ids), session.checker.head.features, _REFLECTED_ENTRIES)]
 
 
 def _reflect(
@@ -180,6 +184,7 @@ def _job(session: Session) -> Job:
         tied=prover.solver.tied,
         score=prover.solver.blockers.score,
         seed=session.settings.seed,
+        memory=session.settings.compute.memory,
     )
 
 

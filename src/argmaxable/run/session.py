@@ -11,6 +11,7 @@ import numpy as np
 
 from argmaxable.chart import Chart
 from argmaxable.check import Bound, Checker, require
+from argmaxable.compute.budget import Compute
 from argmaxable.ledger import Ledger, points_as_witnesses
 from argmaxable.prove.prover import Prover, Settled
 from argmaxable.prove.transfer import transfer
@@ -43,7 +44,7 @@ class Settings:
     """How to go about it; with the default algorithm none of these can change a status.
 
     `workers` counts processes, this one included; None, with the address of a Ray cluster, means all
-    that it has.
+    that it has. `compute` is this process's device and its share of the memory.
     """
 
     algorithm: Algorithm
@@ -51,6 +52,7 @@ class Settings:
     workers: int | None
     seed: int
     ray: str | None
+    compute: Compute
 
 
 @dataclass(eq=False)

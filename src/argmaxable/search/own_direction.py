@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from argmaxable.chart import power_below
 from argmaxable.check import Checker
 from argmaxable.domain import Ball, Box, LayerNorm, RMSNorm
+from argmaxable.scores import row_blocks
 
 Ids = NDArray[np.intp]
 
@@ -22,6 +23,13 @@ _USUAL_FEATURE = 3.0
 
 def own_exponents(checker: Checker, classes: Ids) -> NDArray[np.intp]:
     """For each class the power of two that scales its direction well into the domain."""
+    exponents = np.empty(len(classes), np.intp)
+    for block in row_blocks(len(classes), checker.head.features):
+        exponents[block] = _exponents(checker, classes[block])
+    return exponents
+
+
+def _exponents(checker: Checker, classes: Ids) -> NDArray[np.intp]:
     directions = checker.rebuild(classes, np.zeros(len(classes), np.intp))
     if isinstance(checker.domain, Ball | RMSNorm | LayerNorm):
         radius = (

@@ -13,11 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.chart import Chart
+from argmaxable.compute.compare import best_at
 
 Ids = NDArray[np.intp]
-
-# Scores held at a time (64 MB), as in the checker.
-_BLOCK_SCORES = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +35,9 @@ def reflect(chart: Chart, classes: Ids, start: NDArray[np.float32]) -> Iterator[
     """
     x = start.copy()
     open_ids = classes
-    transposed = np.ascontiguousarray(chart.rows32.T)
     while len(open_ids):
-        winners = _winners(chart, transposed, x)
-        won = winners == open_ids
+        best = best_at(chart.backend, chart.rows32, chart.biases32, x, open_ids)
+        winners, won = best.rival, best.own > best.score
         yield Step(open_ids[won], x[won], winners[~won])
         open_ids, x, winners = open_ids[~won], x[~won], winners[~won]
         with np.errstate(over="ignore", invalid="ignore"):
@@ -48,14 +45,3 @@ def reflect(chart: Chart, classes: Ids, start: NDArray[np.float32]) -> Iterator[
             score = (x * normal).sum(axis=1) + (chart.biases32[open_ids] - chart.biases32[winners])
             length = np.maximum((normal * normal).sum(axis=1), np.float32(1e-30))
             x -= (2 * score / length)[:, None] * normal
-
-
-def _winners(chart: Chart, transposed: NDArray[np.float32], x: NDArray[np.float32]) -> Ids:
-    winners = np.empty(len(x), np.intp)
-    step = max(1, _BLOCK_SCORES // len(chart.rows32))
-    for first in range(0, len(x), step):
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores = x[first : first + step] @ transposed
-            scores += chart.biases32
-        winners[first : first + step] = scores.argmax(axis=1)
-    return winners

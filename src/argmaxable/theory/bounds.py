@@ -43,6 +43,7 @@ def squared_error_bounds(log_p: ArrayLike, *, bias: bool = False) -> SquaredErro
 def nearest_of_rank(log_p: ArrayLike, features: int, *, bias: bool = False) -> Matrix:
     """The matrix that reaches the plain bound: the first d + 1 (d + 2) terms of the singular value
     decomposition. In general its rows are no log-probabilities."""
+    _require_count(features)
     return _truncated(_matrix(log_p), most_rank(features, bias=bias))
 
 
@@ -50,9 +51,15 @@ def nearest_logits(log_p: ArrayLike, features: int, *, bias: bool = False) -> Ma
     """The matrix that reaches the centred bound: logits of a head with d features, plus the best constant
     for each row. Their softmax is a model of that size; its log P has log Z in place of the best
     constants."""
+    _require_count(features)
     target = _matrix(log_p)
     centred = _centred(target, bias=bias)
     return _truncated(centred, features) + (target - centred)
+
+
+def _require_count(features: int) -> None:
+    if features < 0:
+        raise InputError(f"a head has 0 features or more, found {features}.")
 
 
 def _matrix(log_p: ArrayLike) -> Matrix:

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from argmaxable.errors import InputError
 from argmaxable.head import Head
@@ -132,6 +131,8 @@ def measure_head(
 
     Raises InputError when the inputs don't fit the head.
     """
+    from scipy.special import logsumexp  # late, so that the command line starts without it
+
     if features.columns != head.features:
         raise InputError(f"inputs with {features.columns} features for a head with {head.features}.")
     weight, bias = head.rows(slice(None)), head.biases()

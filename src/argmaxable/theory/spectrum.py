@@ -22,6 +22,8 @@ Matrix = NDArray[np.float64]
 
 # Numbers in a block of rows: 32 MB in float64.
 _BLOCK = 2**22
+# Sums of squares of larger numbers may overflow.
+_LARGEST = 1e140
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +39,7 @@ class Rows:
     count: int | None = None  # None: not known before everything is read
 
     def blocks(self) -> Iterator[Matrix]:
-        """The rows as float64. Raises InputError when one isn't finite, or there are none."""
+        """The rows as float64. Raises InputError when one isn't finite or is beyond use, or there are none."""
         seen = 0
         for block in self.read():
             values = np.asarray(block, dtype=np.float64)
@@ -47,6 +49,8 @@ class Rows:
                     f"row {seen + row} holds NaN or infinite values. The log of probability 0 has no place "
                     "in a matrix whose rank is asked for: pass logits."
                 )
+            if np.abs(values).max(initial=0.0) > _LARGEST:
+                raise InputError(f"a value beyond ±{_LARGEST:g} is no logit, and its square overflows.")
             seen += len(values)
             yield values
         if not seen:

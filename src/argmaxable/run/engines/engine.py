@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.check import Checker
+from argmaxable.compute.budget import Compute
 from argmaxable.domain import Domain
 from argmaxable.head import Head
 from argmaxable.prove.prover import Prover, Settled
@@ -26,9 +27,10 @@ class Job:
     tied: frozenset[int]
     score: NDArray[np.float64]
     seed: int
+    memory: int | None
 
     def prover(self) -> Prover:
-        checker = Checker(self.head, self.domain, centre=self.centre)
+        checker = Checker(self.head, self.domain, centre=self.centre, compute=Compute(memory=self.memory))
         return Prover(checker, ignored=self.ignored, tied=self.tied, score=self.score, seed=self.seed)
 
 

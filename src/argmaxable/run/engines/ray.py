@@ -171,6 +171,7 @@ def unpack(parcel: Parcel) -> Job:
         tied=parcel.tied,
         score=parcel.score.copy(),  # a prover learns, and what Ray shares is read-only
         seed=parcel.seed,
+        memory=None,  # each machine by what it has free
     )
 
 

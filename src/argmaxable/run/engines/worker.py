@@ -38,6 +38,7 @@ class Assignment:
     tied: frozenset[int]
     score: NDArray[np.float64]
     seed: int
+    memory: int | None
 
 
 def lay_out(job: Job, folder: Path) -> Assignment:
@@ -58,6 +59,7 @@ def lay_out(job: Job, folder: Path) -> Assignment:
         tied=job.tied,
         score=job.score,
         seed=job.seed,
+        memory=job.memory,
     )
 
 
@@ -77,6 +79,7 @@ def pick_up(assignment: Assignment) -> Job:
         tied=assignment.tied,
         score=assignment.score,
         seed=assignment.seed,
+        memory=assignment.memory,
     )
 
 

@@ -1,0 +1,194 @@
+"""Ceilings in a bundle's folder (docs/proofs.md): ceilings.json says what they are about, ceilings.jsonl
+has a line for each class, ceilings.npz the arrays they refer to. Like the bundle, untrusted when read.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxable.bundle import (
+    EVIDENCE_ARRAYS,
+    MALFORMED,
+    Evidence,
+    certificates_of,
+    evidence_arrays,
+    finite_number,
+    read_arrays,
+    stored_point,
+    whole_number,
+)
+from argmaxable.ceiling.nucleus import Entry, Membership, Nucleus
+from argmaxable.ceiling.record import Ceiling, Ceilings, Mixture
+from argmaxable.domain import Domain, domain_from_record
+from argmaxable.errors import BundleError, DomainError
+from argmaxable.verdict import Certificate
+
+FORMAT = "argmaxable-ceilings-1"
+_ABOUT, _LINES, _ARRAYS = "ceilings.json", "ceilings.jsonl", "ceilings.npz"
+# Claims keep nine digits, rounded to the weaker side: far finer than the tolerance, and weak enough to be
+# proven again on a machine that sums in another order.
+_DOWN, _UP = Context(prec=9, rounding=ROUND_FLOOR), Context(prec=9, rounding=ROUND_CEILING)
+
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class CeilingClaim:
+    """One line: what is claimed about a class, and the evidence given for it."""
+
+    ceiling: Ceiling
+    entry: Entry | None
+    entry_point: NDArray[np.float64] | None
+
+
+@dataclass(frozen=True, eq=False)
+class CeilingBundle:
+    """Ceilings as read: nothing in them has been checked but their form."""
+
+    sha256: str
+    domain: Domain
+    temperature: float
+    top_p: float | None
+    claims: tuple[CeilingClaim, ...]
+
+
+def has_ceilings(folder: str | os.PathLike[str]) -> bool:
+    """Whether a bundle's folder has ceilings too."""
+    return (Path(folder) / _ABOUT).exists()
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def write_ceilings(found: Ceilings, folder: str | os.PathLike[str], members: Nucleus | None = None) -> None:
+    """Write the ceilings, and what they say about a nucleus, into a bundle's folder."""
+    folder, evidence = Path(folder), Evidence()
+    entries = {} if members is None else {member.class_id: member for member in members.members}
+    lines = [_line(ceiling, entries.get(ceiling.class_id), evidence) for ceiling in found.classes]
+    text = "\n".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in lines)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _LINES).write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
+        np.savez_compressed(folder / _ARRAYS, allow_pickle=False, **evidence_arrays(evidence, found.facts))
+        about = json.dumps(_about(found, members), indent=2)
+        (folder / _ABOUT).write_text(about + "\n", encoding="utf-8")
+    except OSError as error:
+        raise BundleError(f"can't write the ceilings to {folder}: {error.strerror or error}.") from error
+
+
+def remove_ceilings(folder: str | os.PathLike[str]) -> None:
+    """Remove ceilings that an earlier run left in a folder: they need not be about the same head."""
+    for name in (_ABOUT, _LINES, _ARRAYS):
+        (Path(folder) / name).unlink(missing_ok=True)
+
+
+def _about(found: Ceilings, members: Nucleus | None) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "head": {"sha256": found.facts.sha256},
+        "domain": found.domain.as_record(),
+        "temperature": found.temperature.hex(),
+        "top_p": None if members is None else members.top_p.hex(),
+        "complete": found.is_complete,
+    }
+
+
+def _line(ceiling: Ceiling, member: Membership | None, evidence: Evidence) -> dict[str, Any]:
+    line: dict[str, Any] = {
+        "class": ceiling.class_id,
+        "label": ceiling.label,
+        "lower": float(_DOWN.create_decimal_from_float(ceiling.lower)),
+        "upper": min(1.0, float(_UP.create_decimal_from_float(ceiling.upper))),
+    }
+    if ceiling.point is not None:
+        name, place = evidence.point(ceiling.point)
+        line[name] = place
+    if ceiling.mixture is not None:
+        line["certificate"] = evidence.once(ceiling.mixture.certificate, evidence.certificates)
+        line["margin"] = ceiling.mixture.margin.hex()
+    if member is not None:
+        line["nucleus"] = member.entry.value
+        if member.point is not None and not _same(member.point, ceiling.point):
+            name, place = evidence.point(member.point)
+            line[f"nucleus_{name}"] = place
+    return line
+
+
+def _same(point: NDArray[np.float64], other: NDArray[np.float64] | None) -> bool:
+    return other is not None and bool((point == other).all())
+
+
+# ---------------------------------------------------------------------- reading
+
+
+def read_ceilings(folder: str | os.PathLike[str]) -> CeilingBundle:
+    """Read the ceilings of a bundle; raises BundleError for anything that is none."""
+    path = Path(folder) / _ABOUT
+    try:
+        about = json.loads(path.read_text(encoding="utf-8"))
+        if about["format"] != FORMAT:
+            raise BundleError(f"{path} is not of the format {FORMAT}.")
+        top_p = about["top_p"]
+        arrays = read_arrays(Path(folder) / _ARRAYS, EVIDENCE_ARRAYS)
+        return CeilingBundle(
+            sha256=about["head"]["sha256"],
+            domain=domain_from_record(about["domain"]),
+            temperature=_positive(float.fromhex(about["temperature"])),
+            top_p=None if top_p is None else _positive(float.fromhex(top_p)),
+            claims=tuple(_claims(Path(folder) / _LINES, arrays)),
+        )
+    except (OSError, DomainError, *MALFORMED) as error:
+        raise BundleError(f"{path} can't be read: {error!r}.") from error
+
+
+def _positive(value: float) -> float:
+    if not 0 < value < math.inf:
+        raise ValueError(f"{value!r} is not a finite number above 0")
+    return value
+
+
+def _claims(path: Path, arrays: Arrays) -> Iterator[CeilingClaim]:
+    certificates = list(certificates_of(arrays, arrays["points32"].shape[1]))
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                yield _claim(json.loads(line), arrays, certificates)
+            except MALFORMED as error:
+                raise BundleError(f"{path}, line {number}: {error!r}.") from error
+
+
+def _claim(line: dict[str, Any], arrays: Arrays, certificates: list[Certificate]) -> CeilingClaim:
+    mixture = None
+    if "certificate" in line:
+        chosen = certificates[whole_number(line["certificate"], 0, len(certificates))]
+        margin = float.fromhex(line["margin"])
+        mixture = Mixture(chosen, finite_number(margin, 0.0))
+    point = _point(line, arrays, "")
+    entry_point = _point(line, arrays, "nucleus_")
+    ceiling = Ceiling(
+        class_id=whole_number(line["class"], 0, 2**62),
+        label=str(line["label"]),
+        lower=finite_number(line["lower"], 0.0),
+        upper=finite_number(line["upper"], 1.0),
+        point=point,
+        mixture=mixture,
+    )
+    entry = Entry(line["nucleus"]) if "nucleus" in line else None
+    return CeilingClaim(ceiling, entry, point if entry_point is None else entry_point)
+
+
+def _point(line: dict[str, Any], arrays: Arrays, prefix: str) -> NDArray[np.float64] | None:
+    for name in ("point32", "point64"):
+        if prefix + name in line:
+            return stored_point(arrays, name, line[prefix + name])
+    return None

@@ -1,0 +1,114 @@
+"""The options of `verify` about probabilities, and what they add to its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from argmaxable.ceiling.compute import ceilings
+from argmaxable.ceiling.files import has_ceilings, read_ceilings, remove_ceilings, write_ceilings
+from argmaxable.ceiling.nucleus import nucleus, require_share
+from argmaxable.ceiling.recheck import recheck_ceilings
+from argmaxable.ceiling.report import as_record, describe
+from argmaxable.cli.remarks import Remarks
+from argmaxable.errors import InputError
+from argmaxable.head import Head
+from argmaxable.result import Result
+
+Ceiling = Annotated[
+    bool, typer.Option("--ceiling", help="Prove too how probable each class can be at any input.")
+]
+Temperature = Annotated[
+    float | None, typer.Option(help="With --ceiling: divide scores by this before the softmax.")
+]
+TopP = Annotated[
+    float | None,
+    typer.Option("--top-p", help="With --ceiling: tell which classes can enter the nucleus of this mass."),
+]
+
+_MOST_FAILURES = 20
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the user wants to know about probabilities."""
+
+    temperature: float
+    top_p: float | None
+
+
+def question(wanted: bool, temperature: float | None, top_p: float | None) -> Question | None:
+    """The question the options ask; None when they ask none. Raises InputError for what makes no sense."""
+    for name, value in (("--temperature", temperature), ("--top-p", top_p)):
+        if value is not None and not wanted:
+            raise InputError(f"{name} is about probabilities: add --ceiling.")
+    if top_p is not None:
+        require_share(top_p)
+    if temperature is not None and not 0 < temperature < float("inf"):
+        raise InputError(f"--temperature must be above 0 and finite, found {temperature:g}.")
+    return Question(1.0 if temperature is None else temperature, top_p) if wanted else None
+
+
+def ceiling_remarks(
+    asked: Question | None, result: Result, *, output: Path | None, time_limit: float | None
+) -> tuple[Remarks, bool]:
+    """The answer, written into the bundle's folder if there is one; and whether it is complete."""
+    if asked is None:
+        if output is not None:
+            remove_ceilings(output)
+        return Remarks((), {}), True
+    if not result.is_complete:
+        return Remarks(("", "No ceilings: stopped before."), {}), False
+    left = None if time_limit is None else max(time_limit - result.cost.seconds, 1e-3)
+    with _bar() as progress:
+        found = ceilings(
+            result.head, result.domain, only=[verdict.class_id for verdict in result.verdicts],
+            temperature=asked.temperature, time_limit=left, progress=progress,
+        )  # fmt: skip
+    members = None
+    if asked.top_p is not None:
+        members = nucleus(result.head, found, asked.top_p, verdicts=result.verdicts)
+    if output is not None:
+        write_ceilings(found, output, members)
+    argmaxable = frozenset(verdict.class_id for verdict in result.argmaxable)
+    lines = describe(found, members, argmaxable=argmaxable)
+    return Remarks(tuple(lines), as_record(found, members)), found.is_complete
+
+
+def check_ceilings(folder: Path, head: Head) -> bool:
+    """Re-check the ceilings of a bundle, if it has some, and say what held; whether any claim failed."""
+    if not has_ceilings(folder):
+        return False
+    claims = read_ceilings(folder)
+    found = recheck_ceilings(claims, head)
+    typer.echo(
+        f"{found.proven:,} of {len(claims.claims):,} ceilings proven at temperature {claims.temperature:g}."
+    )
+    for failure in found.failures[:_MOST_FAILURES]:
+        typer.echo(f"class {failure.class_id}: ceiling NOT PROVEN: {failure.why}.")
+    if len(found.failures) > _MOST_FAILURES:
+        typer.echo(f"… and {len(found.failures) - _MOST_FAILURES:,} more.")
+    return bool(found.failures)
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[int, int], None]]:
+    """A bar on stderr with the time left; nothing at all when stderr is no terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda done, total: None
+        return
+    columns = (
+        TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn()
+    )  # fmt: skip
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("ceilings", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,73 @@
+"""argmaxable doctor: a check-up of output layers, before or after fine-tuning."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from argmaxable.arithmetic.formats import Float
+from argmaxable.cli import options
+from argmaxable.doctor.diagnosis import Checkup
+from argmaxable.doctor.examine import Tests, examine
+from argmaxable.doctor.wording import as_record, describe
+from argmaxable.domain import parse_domain
+from argmaxable.load import find_head
+
+
+def doctor(
+    models: Annotated[
+        list[str], typer.Argument(metavar="MODEL...", help="Models as for verify, one or several.")
+    ],
+    domain: Annotated[
+        str,
+        typer.Option(
+            help="Inputs of the head to consider, as for verify; auto: what the file proves, else box:100."
+        ),
+    ] = "auto",
+    dtype: Annotated[
+        Float | None,
+        typer.Option(
+            help="Format in which logits are computed (default: the one the weights are stored in)."
+        ),
+    ] = None,
+    time_limit: Annotated[
+        float, typer.Option(help="Verify suspicious classes of a model for at most so many seconds.")
+    ] = 60.0,
+    as_json: options.Json = False,
+    tensor: options.Tensor = None,
+    bias_tensor: options.BiasTensor = None,
+    transpose: options.Transpose = False,
+    labels: options.LabelFile = None,
+    revision: options.Revision = None,
+    subfolder: options.Subfolder = None,
+    cache_dir: options.CacheDir = None,
+) -> None:
+    """Name rows of MODEL's output layer that stand out: untrained, zero, duplicated, of odd norm or bias.
+
+    Rows at the mean of the others (new tokens that nobody trained), end marks that can never be predicted, a
+    bias of another length, numbers that are not finite; each with what it means and what to do. Suspicious
+    classes are verified, all others are not: that is what verify is for.
+
+    \b
+    Examples:
+      argmaxable doctor models/my-llama
+      argmaxable doctor model.onnx other.safetensors --json
+
+    \b
+    Exit codes: 0 no concerns, 1 some, 2 bad input.
+    """
+    tests = Tests(None if domain == "auto" else parse_domain(domain), dtype, time_limit)
+    checkups: list[Checkup] = []
+    for model in models:
+        finding = find_head(
+            model, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose, labels=labels,
+            revision=revision, subfolder=subfolder, cache_dir=cache_dir,
+        )  # fmt: skip
+        checkups.append(examine(finding, model, tests))
+    if as_json:
+        typer.echo(json.dumps({"models": [as_record(checkup) for checkup in checkups]}))
+    else:
+        typer.echo("\n\n".join("\n".join(describe(checkup)) for checkup in checkups))
+    raise typer.Exit(1 if any(checkup.concerns for checkup in checkups) else 0)

@@ -1,0 +1,106 @@
+"""argmaxable explain: why a class can never be the argmax and how far off it is, or how safely it can."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from argmaxable.audit import Request, proven_domain
+from argmaxable.cli import options
+from argmaxable.domain import parse_domain
+from argmaxable.errors import InputError
+from argmaxable.explain.choose import class_ids
+from argmaxable.explain.explain import ROUNDS, Explainer
+from argmaxable.explain.explanation import Explanation
+from argmaxable.explain.wording import as_record, describe
+from argmaxable.load import find_head, read_head
+from argmaxable.verdict import Status
+
+
+def explain(
+    model: options.Model,
+    classes: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="CLASS...", help="Numbers or labels of classes; label:7 for the class whose label is 7."
+        ),
+    ],
+    domain: Annotated[
+        str,
+        typer.Option(help="Inputs of the head to consider: everywhere, box:R, box:LO:HI, ball:R, or auto."),
+    ] = Request.domain,
+    rounds: Annotated[
+        int, typer.Option(min=0, help="Solves to spend on the best rank an unargmaxable class can reach.")
+    ] = ROUNDS,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Write the input found for each class, one a row, to this .npy file."
+        ),
+    ] = None,
+    as_json: options.Json = False,
+    tensor: options.Tensor = None,
+    bias_tensor: options.BiasTensor = None,
+    transpose: options.Transpose = False,
+    labels: options.LabelFile = None,
+    revision: options.Revision = None,
+    subfolder: options.Subfolder = None,
+    cache_dir: options.CacheDir = None,
+) -> None:
+    """Explain classes: what holds them down and by how much, or by how much they can win.
+
+    \b
+    Examples:
+      argmaxable explain model.onnx 37
+      argmaxable explain model.onnx é label:7 --domain auto
+      argmaxable explain model.onnx 37 --json -o input.npy
+
+    \b
+    Exit codes: 0 all argmaxable, 1 some unargmaxable, 2 bad input, 3 some undecided.
+    """
+    given = None if domain == "auto" else parse_domain(domain)
+    finding = find_head(
+        model, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose, labels=labels,
+        revision=revision, subfolder=subfolder, cache_dir=cache_dir,
+    )  # fmt: skip
+    head = read_head(finding, model)
+    chosen = class_ids(head, classes)
+    if output is not None:
+        _require_npy(output)
+    explained = Explainer(
+        head, proven_domain(finding) if given is None else given, chosen, rounds=rounds
+    ).all()
+    if output is not None:
+        _write_inputs(output, explained, head.features)
+    if as_json:
+        typer.echo(json.dumps({"model": head.name, "classes": [as_record(one) for one in explained]}))
+    else:
+        typer.echo("\n\n".join("\n".join(describe(one)) for one in explained))
+    raise typer.Exit(_exit_code(explained))
+
+
+def _require_npy(output: Path) -> None:
+    if output.suffix != ".npy":
+        raise InputError(
+            f"--output {output}: inputs are written as a NumPy array; name a file ending in .npy."
+        )
+
+
+def _write_inputs(output: Path, explained: list[Explanation], features: int) -> None:
+    """One row for each class; NaN where no input was found."""
+    rows = [np.full(features, np.nan) if one.input is None else one.input for one in explained]
+    try:
+        np.save(output, np.array(rows), allow_pickle=False)
+    except OSError as error:
+        raise InputError(f"can't write {output}: {error.strerror or error}.") from error
+
+
+def _exit_code(explained: list[Explanation]) -> int:
+    statuses = {one.verdict.status for one in explained}
+    if Status.UNDECIDED in statuses:
+        return 3
+    return 1 if Status.UNARGMAXABLE in statuses else 0

@@ -1,0 +1,82 @@
+"""argmaxable prune: a head without the classes that can never be its argmax, with the proof."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from argmaxable.audit import Request, audit
+from argmaxable.bundle import write_bundle
+from argmaxable.cli import options
+from argmaxable.cli.progress import progress_bar
+from argmaxable.errors import InputError
+from argmaxable.prune import prune_head, require_prunable, write_id_map, write_pruned
+
+
+def prune(
+    model: options.Model,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The pruned head, .npz or .safetensors.")],
+    domain: Annotated[
+        str,
+        typer.Option(help="Inputs of the head to consider: everywhere, box:R, box:LO:HI, ball:R or auto."),
+    ] = Request.domain,
+    workers: Annotated[int | None, typer.Option(help="Processes to use (default: one per core).")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what exists.")] = False,
+    as_json: options.Json = False,
+    tensor: options.Tensor = None,
+    bias_tensor: options.BiasTensor = None,
+    transpose: options.Transpose = False,
+    labels: options.LabelFile = None,
+) -> None:
+    """Write MODEL's output layer without the classes that no input of the domain can make the argmax.
+
+    Beside the head go OUTPUT.ids.json, which class became which, and the folder OUTPUT.proofs, which shows
+    that the argmax is the same at every input of the domain. A whole model is left as it is.
+
+    \b
+    Examples:
+      argmaxable prune model.onnx -o head.npz
+      argmaxable prune head.safetensors -o small.safetensors --domain box:0:10
+
+    \b
+    Exit codes: 0 pruned, 2 bad input or nothing to prune.
+    """
+    require_prunable(output)
+    id_map, proofs = (output.with_name(output.name + end) for end in (".ids.json", ".proofs"))
+    _require_free(model, (output, id_map, proofs), overwrite=overwrite)
+    request = Request(
+        model=model, domain=domain, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose, labels=labels
+    )
+    with progress_bar() as progress:
+        done = audit(request, workers=workers, progress=progress)
+    pruned = prune_head(done.result)
+    finding = done.finding
+    names = finding.weight.name, "bias" if finding.bias is None else finding.bias.name
+    write_bundle(pruned.proof, proofs)
+    write_id_map(pruned, id_map, overwrite=overwrite)
+    write_pruned(pruned, output, names, overwrite=overwrite)
+    before, after = pruned.before.classes, pruned.head.classes
+    if as_json:
+        record = {"classes_before": before, "classes_after": after, "domain": str(done.result.domain)}
+        typer.echo(json.dumps(record | {"output": str(output), "ids": str(id_map), "proofs": str(proofs)}))
+        return
+    typer.echo(f"{before - after:,} of {before:,} classes are never the argmax over {done.result.domain}.")
+    typer.echo(f"Head with the other {after:,}: {output}")
+    typer.echo(f"Which class became which: {id_map}")
+    typer.echo(f"Proof that no argmax changes: {proofs} (argmaxable check {proofs} {model})")
+
+
+def _require_free(model: str, targets: tuple[Path, ...], *, overwrite: bool) -> None:
+    for target in targets:
+        if target.exists() and os.path.exists(model) and os.path.samefile(model, target):
+            raise InputError(
+                f"{target} is the model itself, which is never overwritten. Choose another name."
+            )
+        if target.exists() and not overwrite:
+            raise InputError(f"{target} exists already. Pass --overwrite to replace it.")
+        if not os.access(target.parent, os.W_OK):
+            raise InputError(f"{target} can't be written: {target.parent} is missing or read-only.")

@@ -1,0 +1,175 @@
+"""argmaxable repair: the smallest change that makes unargmaxable classes argmaxable, written back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from argmaxable.audit import Request, chosen_classes, proven_domain
+from argmaxable.cli import options
+from argmaxable.cli.verify import parse_classes
+from argmaxable.domain import parse_domain
+from argmaxable.errors import InputError
+from argmaxable.labels import visible
+from argmaxable.load import find_head, read_head
+from argmaxable.repair.plan import DEFAULT_MARGIN, DEFAULT_SECONDS, repair_head
+from argmaxable.write import require_writable, write_head
+
+if TYPE_CHECKING:
+    from argmaxable.load.finding import Finding
+    from argmaxable.repair.plan import Repair
+
+_SHOWN = 12
+
+
+def repair(
+    model: options.Model,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Where to write the repaired copy, in MODEL's format."),
+    ] = None,
+    domain: Annotated[
+        str,
+        typer.Option(help="Inputs of the head to consider: box:R, box:LO:HI, ball:R, file:PATH or auto."),
+    ] = Request.domain,
+    classes: Annotated[
+        str | None, typer.Option(help="Classes to repair, e.g. 3,17,20-40 (default: all unargmaxable ones).")
+    ] = None,
+    tokens: Annotated[
+        list[str] | None, typer.Option(help="Label of a class to repair; may be given several times.")
+    ] = None,
+    margin: Annotated[
+        float, typer.Option(help="By how many logits the repaired classes are to win, at their best inputs.")
+    ] = DEFAULT_MARGIN,
+    bias_only: Annotated[bool, typer.Option("--bias-only", help="Change biases and never a row.")] = False,
+    even: Annotated[
+        bool,
+        typer.Option(
+            "--even",
+            help="Change all biases, up and down, so that the largest change is least; the default raises few "
+            "and lowers none.",
+        ),
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the repair and write nothing.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")] = False,
+    time_limit: Annotated[
+        float, typer.Option(help="Seconds after which the best repair found so far is taken.")
+    ] = DEFAULT_SECONDS,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes for verifying (default: one per core).")
+    ] = None,
+    as_json: options.Json = False,
+    tensor: options.Tensor = None,
+    bias_tensor: options.BiasTensor = None,
+    transpose: options.Transpose = False,
+    labels: options.LabelFile = None,
+) -> None:
+    """Change MODEL's output layer as little as possible so that unargmaxable classes can be the argmax.
+
+    No class that is argmaxable is lost; the result is verified before it is written, and all of the file but
+    the changed tensors stays bit for bit the same.
+
+    \b
+    Examples:
+      argmaxable repair model.onnx --dry-run
+      argmaxable repair model.onnx -o repaired.onnx
+      argmaxable repair head.npz -o repaired.npz --classes 3,17 --margin 0.01 --bias-only
+
+    \b
+    Exit codes: 0 repaired (or planned), 2 bad input or no repair found.
+    """
+    if output is None and not dry_run:
+        raise InputError(
+            "where should the repaired model go? Pass -o OUT, or --dry-run to see the repair only."
+        )
+    given = None if domain == "auto" else parse_domain(domain)
+    finding = find_head(model, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose, labels=labels)
+    if output is not None:
+        require_writable(model, finding, output, overwrite=overwrite)
+    head = read_head(finding, model)
+    request = Request(
+        model=model,
+        only=None if classes is None else tuple(parse_classes(classes)),
+        tokens=tuple(tokens or ()),
+    )
+    console = Console(stderr=True)
+    done = repair_head(
+        head, proven_domain(finding) if given is None else given,
+        only=chosen_classes(head, request, finding.special), margin=margin, bias_only=bias_only, even=even,
+        seconds=time_limit, workers=workers, say=console.print if console.is_terminal else lambda text: None,
+    )  # fmt: skip
+    if output is not None and not dry_run:
+        write_head(
+            model, finding, head, done.after, output, tensor=tensor, bias_tensor=bias_tensor,
+            transpose=transpose, overwrite=overwrite,
+        )  # fmt: skip
+    written = None if dry_run else output
+    if as_json:
+        typer.echo(json.dumps(_record(done, written)))
+    else:
+        typer.echo("\n".join(_lines(done, finding, written)))
+
+
+def _lines(done: Repair, finding: Finding, written: Path | None) -> list[str]:
+    chosen = done.chosen.tolist()
+    names = ", ".join(visible(done.before.label(class_id)) for class_id in chosen[:_SHOWN])
+    more = f" and {len(chosen) - _SHOWN} more" if len(chosen) > _SHOWN else ""
+    lines = [
+        f"repaired    {len(chosen):,} classes over {done.domain}: {names}{more}",
+        f"margin      at least {done.margins.min():.4g} each, proven ({done.margin:g} asked for)",
+    ]
+    if done.reached is not None and done.least is not None:
+        lines.append(f"biases      {_raised(done):,} changed, by at most {done.largest:.6g}")
+        lines.append(
+            f"            up to a constant for all: {done.reached:.6g}; at least {done.least:.6g} is needed"
+        )
+    lines.append(f"rows        {_rows(done)}")
+    if len(done.moved):
+        lines.append(
+            f"            in {finding.weight.name}; whatever else uses that tensor sees the change too"
+        )
+    lines.append(f"logits      move by at most {done.movement:.4g} anywhere in the domain")
+    lost, open_ = len(done.result.unargmaxable), len(done.result.undecided)
+    lines.append(
+        f"verified    {len(done.result.argmaxable):,} of {done.before.classes:,} classes argmaxable, none lost"
+        + (f"; {lost:,} others still unargmaxable" if lost else "")
+        + (f"; {open_:,} undecided" if open_ else "")
+        + (f"; {len(done.gained):,} more freed on the way" if len(done.gained) else "")
+    )
+    return [*lines, "nothing was written (--dry-run)" if written is None else f"written to {written}"]
+
+
+def _raised(done: Repair) -> int:
+    return int((done.before.biases() != done.after.biases()).sum())
+
+
+def _rows(done: Repair) -> str:
+    if not len(done.moved):
+        return "none moved"
+    return f"{len(done.moved):,} moved, by at most {100 * done.row_change:.3g} % of the usual length"
+
+
+def _record(done: Repair, written: Path | None) -> dict[str, Any]:
+    return {
+        "domain": str(done.domain),
+        "margin": done.margin,
+        "classes": done.chosen.tolist(),
+        "margins": done.margins.tolist(),
+        "biases_changed": _raised(done),
+        "largest_bias_change": done.largest,
+        "reached": done.reached,
+        "least": done.least,
+        "rows_moved": done.moved.tolist(),
+        "largest_row_change": done.row_change,
+        "largest_logit_movement": done.movement,
+        "argmaxable": len(done.result.argmaxable),
+        "unargmaxable": len(done.result.unargmaxable),
+        "undecided": len(done.result.undecided),
+        "also_freed": done.gained.tolist(),
+        "seconds": done.seconds,
+        "output": None if written is None else str(written),
+    }

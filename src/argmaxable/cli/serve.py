@@ -1,0 +1,51 @@
+"""argmaxable serve: the kept runs as pages in a browser."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Annotated
+
+import typer
+
+from argmaxable.cli import options
+from argmaxable.errors import InputError
+from argmaxable.load import load_head
+
+
+def serve(
+    db: options.Database = None,
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes any that is free.")] = 8642,
+    models: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            help="A model that was verified: its runs also show the classes with the nearest weights. May be "
+            "given several times.",
+        ),
+    ] = None,
+) -> None:
+    """Show kept runs in a browser: what was found, why, how far a run is; and a playground to try heads.
+
+    For this machine only (127.0.0.1). Nothing is written; a run that another command is working on can be
+    watched. Ctrl-C ends it.
+
+    \b
+    Examples:
+      argmaxable serve
+      argmaxable serve --db runs.db --port 9000 --model model.onnx
+
+    \b
+    Exit codes: 0 ended by Ctrl-C, 2 bad input.
+    """
+    try:
+        from argmaxable.serve.app import make_app
+        from argmaxable.serve.server import serve as serve_app
+    except ImportError as error:
+        raise InputError("serving needs starlette and uvicorn: pip install 'argmaxable[serve]'.") from error
+    from argmaxable.serve.reader import Reader
+    from argmaxable.serve.views import Site
+
+    heads = [load_head(model) for model in models or ()]
+    with closing(Reader(db)) as reader:
+        site = Site(reader, {head.sha256(): head for head in heads})
+        serve_app(make_app(site), port, lambda address: typer.echo(f"Serving {reader.where} at {address}"))

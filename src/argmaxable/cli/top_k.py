@@ -1,0 +1,64 @@
+"""The option of `verify` about the first k places, and what it adds to the answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from argmaxable.best_rank.files import has_ranks, read_ranks, remove_ranks, write_ranks
+from argmaxable.best_rank.recheck import recheck_ranks
+from argmaxable.best_rank.top_k import best_ranks
+from argmaxable.best_rank.wording import as_record, describe
+from argmaxable.cli.progress import count_bar
+from argmaxable.cli.remarks import Remarks
+from argmaxable.errors import InputError
+from argmaxable.head import Head
+from argmaxable.result import Result
+
+TopK = Annotated[
+    int | None,
+    typer.Option(
+        "--top-k", help="Prove too whether classes that are never the argmax can be among the first K."
+    ),
+]
+
+_MOST_FAILURES = 20
+
+
+def require_places(top_k: int | None) -> None:
+    """Raise InputError for a k that counts no places."""
+    if top_k is not None and top_k < 1:
+        raise InputError(f"--top-k {top_k} counts no places: expected 1 or more.")
+
+
+def top_k_remarks(
+    top_k: int | None, result: Result, *, output: Path | None, time_limit: float | None
+) -> Remarks:
+    """The answer, written into the bundle's folder if there is one."""
+    if top_k is None:
+        if output is not None:
+            remove_ranks(output)
+        return Remarks((), {})
+    left = None if time_limit is None else max(time_limit - result.cost.seconds, 1e-3)
+    with count_bar("best ranks") as progress:
+        ranks = best_ranks(result, top_k=top_k, time_limit=left, progress=progress)
+    if output is not None:
+        write_ranks(result, ranks, output, top_k=top_k)
+    records = [as_record(rank, top_k) for rank in ranks]
+    return Remarks(tuple(describe(result.head, ranks, top_k)), {"top_k": top_k, "best_ranks": records})
+
+
+def check_ranks(folder: Path, head: Head) -> bool:
+    """Re-check the best ranks of a bundle, if it has some, and say what held; whether any claim failed."""
+    if not has_ranks(folder):
+        return False
+    claims = read_ranks(folder)
+    found = recheck_ranks(claims, head)
+    typer.echo(f"{found.proven:,} of {len(claims.claims):,} bounds on best ranks proven.")
+    for failure in found.failures[:_MOST_FAILURES]:
+        typer.echo(f"class {failure.class_id}: best rank NOT PROVEN: {failure.why}.")
+    if len(found.failures) > _MOST_FAILURES:
+        typer.echo(f"… and {len(found.failures) - _MOST_FAILURES:,} more.")
+    return bool(found.failures)

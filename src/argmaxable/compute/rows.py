@@ -1,0 +1,70 @@
+"""Rows of a head in float32, as the batched products take them: held in memory, or converted block by block
+from the head's own dtype whenever they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ids = NDArray[np.intp]
+Matrix32 = NDArray[np.float32]
+Vector32 = NDArray[np.float32]
+
+# Numbers converted at a time: 16 MB of float32, and a few copies while they are made.
+_BLOCK_ENTRIES = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedRows:
+    """Rows that are made when they are asked for, and forgotten."""
+
+    shape: tuple[int, int]
+    convert: Callable[[Ids | slice], Matrix32]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, ids: Ids | slice) -> Matrix32:
+        return self.convert(ids)
+
+
+Rows = Matrix32 | StreamedRows
+
+
+def hold(rows: StreamedRows) -> Matrix32:
+    """All rows at once, in memory."""
+    held = np.empty(rows.shape, np.float32)
+    for block in row_slices(rows):
+        held[block] = rows[block]
+    return held
+
+
+def row_slices(rows: Rows) -> Iterator[slice]:
+    """Slices of rows small enough to convert at a time."""
+    count, width = rows.shape
+    step = max(1, _BLOCK_ENTRIES // max(1, width))
+    return (slice(first, min(first + step, count)) for first in range(0, count, step))
+
+
+def scores_at(rows: Rows, point: Vector32) -> Vector32:
+    """The product of every row with one point."""
+    if isinstance(rows, np.ndarray):
+        return np.asarray(rows @ point)
+    scores = np.empty(len(rows), np.float32)
+    for block in row_slices(rows):
+        scores[block] = rows[block] @ point
+    return scores
+
+
+def lengths(rows: Rows) -> NDArray[np.float64]:
+    """Norms of all rows, roughly."""
+    squares = np.empty(rows.shape[0], np.float32)
+    with np.errstate(over="ignore"):
+        for block in row_slices(rows):
+            some = rows[block]
+            squares[block] = np.einsum("ij,ij->i", some, some)
+    return np.sqrt(squares.astype(np.float64))

@@ -1,0 +1,206 @@
+"""What each kind of odd row means and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from argmaxable.doctor.diagnosis import Diagnosis, Kind, Standing
+from argmaxable.doctor.rows import OddRows
+from argmaxable.head import Head
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A head with everything known about its classes: those that end a text, special ones, padding (without
+    a label), those that stand for text, and what was proven about suspects."""
+
+    head: Head
+    odd: OddRows
+    ends: frozenset[int]
+    special: frozenset[int]
+    padding: frozenset[int]
+    ordinary: frozenset[int]
+    standings: Mapping[int, Standing]
+
+    def lost(self, classes: Iterable[int]) -> list[int]:
+        """Those of the classes that no input is known to make a machine predict."""
+        return [c for c in classes if c in self.standings and self.standings[c].is_lost]
+
+
+def diagnoses_of(subject: Subject) -> Iterator[Diagnosis]:
+    """All that is to be said about a head, in order of kinds."""
+    for describe in _KINDS:
+        yield from describe(subject)
+
+
+def _diagnosis(
+    subject: Subject,
+    kind: Kind,
+    classes: Iterable[int],
+    found: str,
+    meaning: str,
+    advice: str,
+    *,
+    is_concern: bool,
+) -> Diagnosis:
+    chosen = tuple(int(class_id) for class_id in classes)
+    return Diagnosis(
+        kind=kind,
+        is_concern=is_concern,
+        found=found,
+        meaning=meaning,
+        advice=advice,
+        classes=chosen,
+        labels=tuple(subject.head.label(class_id) for class_id in chosen),
+        standings=tuple((c, subject.standings[c]) for c in chosen if c in subject.standings),
+    )
+
+
+def _endings(subject: Subject) -> Iterator[Diagnosis]:
+    lost = subject.lost(sorted(subject.ends))
+    if lost:
+        yield _diagnosis(
+            subject, Kind.CANNOT_END, lost,
+            f"{_count(lost, 'token')} that should end a text can never be predicted.",
+            "Greedy decoding can't stop by itself: it runs on to the length limit.",
+            "Train the row (some examples must end with it), free it with `argmaxable repair`, or stop "
+            "decoding at another token.",
+            is_concern=len(lost) == len(subject.ends),
+        )  # fmt: skip
+
+
+def _other_special(subject: Subject) -> Iterator[Diagnosis]:
+    odd = set(subject.odd.at_mean.tolist())  # named below, with the reason
+    lost = subject.lost(sorted(subject.special - subject.ends - odd))
+    if lost:
+        yield _diagnosis(
+            subject, Kind.CANNOT_END, lost,
+            f"{_count(lost, 'special token')} can never be predicted.",
+            "Harmless for tokens that only ever stand in the input (padding, masks, the begin of a text).",
+            "Nothing, unless the model should write one of them.",
+            is_concern=False,
+        )  # fmt: skip
+
+
+def _at_mean(subject: Subject) -> Iterator[Diagnosis]:
+    rows = subject.odd.at_mean.tolist()
+    named = [class_id for class_id in rows if class_id not in subject.padding]
+    if named:
+        yield _diagnosis(
+            subject, Kind.AT_MEAN, named,
+            f"{_count(named, 'row')} at the mean of the others.",
+            "So transformers' resize_token_embeddings leaves new tokens: they were added and never trained. "
+            "A mean of rows never scores above all of them, whatever the input.",
+            "Train the output layer (with LoRA: name lm_head in modules_to_save or the new rows in "
+            "trainable_token_indices), start new rows from related tokens, or drop them.",
+            is_concern=True,
+        )  # fmt: skip
+    padded = [class_id for class_id in rows if class_id in subject.padding]
+    if padded:
+        yield _diagnosis(
+            subject, Kind.AT_MEAN, padded,
+            f"{_count(padded, 'row')} without a token at the mean of the others.",
+            "The head was padded to a round number, and the new rows can't get in the way.",
+            "Nothing. If they were meant for new tokens, save the tokenizer that has them.",
+            is_concern=False,
+        )  # fmt: skip
+
+
+def _zero(subject: Subject) -> Iterator[Diagnosis]:
+    rows = [class_id for class_id in subject.odd.zero.tolist() if class_id not in subject.padding]
+    ordinary = subject.lost(class_id for class_id in rows if class_id in subject.ordinary)
+    if rows:
+        yield _diagnosis(
+            subject, Kind.ZERO, rows,
+            f"{_count(rows, 'row')} of nothing but zeros.",
+            "The logit is the same at every input. A row that was never trained, or the padding_idx of an "
+            "embedding that the head is tied to.",
+            "Nothing for a padding token. Otherwise train the row, or drop it.",
+            is_concern=bool(ordinary),
+        )  # fmt: skip
+
+
+def _duplicates(subject: Subject) -> Iterator[Diagnosis]:
+    known = {*subject.odd.zero.tolist(), *subject.padding}
+    rows = [class_id for class_id in subject.odd.shadowed.tolist() if class_id not in known]
+    # The first of a group of identical rows is what a framework's argmax returns.
+    first = set(subject.odd.twins.ties) - set(subject.odd.twins.ignored.tolist())
+    beaten = [class_id for class_id in rows if class_id in subject.ordinary and class_id not in first]
+    if rows:
+        yield _diagnosis(
+            subject, Kind.DUPLICATE, rows,
+            f"{_count(rows, 'class', 'classes')} with the weights of another class.",
+            "Only the one with the largest bias can be predicted; where that is shared they tie, and a "
+            "framework's argmax returns the first of them.",
+            "Train them apart, or merge them. Rows that were never trained can be dropped.",
+            is_concern=bool(beaten),
+        )  # fmt: skip
+
+
+def _near_mean(subject: Subject) -> Iterator[Diagnosis]:
+    yield from _outliers(
+        subject, Kind.NEAR_MEAN, [c for c in subject.odd.near_mean.tolist() if c not in subject.padding],
+        "far closer to the mean than the others",
+        "Hardly trained: new tokens move away from the mean step by step, rare ones stay near it.",
+    )  # fmt: skip
+
+
+def _norms(subject: Subject) -> Iterator[Diagnosis]:
+    yield from _outliers(
+        subject, Kind.NORM, [c for c in subject.odd.norm.tolist() if c not in subject.padding],
+        "with a norm far from the others",
+        "A small row was hardly trained; a large one wins wherever its direction is met, and takes much "
+        "of others' probability.",
+    )  # fmt: skip
+
+
+def _biases(subject: Subject) -> Iterator[Diagnosis]:
+    yield from _outliers(
+        subject, Kind.BIAS, [c for c in subject.odd.bias.tolist() if c not in subject.padding],
+        "with a bias far from the others",
+        "A large bias makes a class the answer when the input says little (often a blank or an end mark); "
+        "a very low one is how a class is switched off.",
+    )  # fmt: skip
+
+
+def _outliers(subject: Subject, kind: Kind, rows: list[int], what: str, meaning: str) -> Iterator[Diagnosis]:
+    lost = subject.lost(class_id for class_id in rows if class_id in subject.ordinary)
+    if rows:
+        yield _diagnosis(
+            subject, kind, rows,
+            f"{_count(rows, 'row')} {what}.",
+            meaning,
+            "See what the classes are. `argmaxable explain` tells who stands in the way of a lost one.",
+            is_concern=bool(lost),
+        )  # fmt: skip
+
+
+def _padding(subject: Subject) -> Iterator[Diagnosis]:
+    rows = sorted(subject.padding)
+    if rows:
+        yield _diagnosis(
+            subject, Kind.PADDING, rows,
+            f"{_count(rows, 'row')} without a token.",
+            "Heads are padded to round numbers. Sampling can still draw such a number, as greedy decoding "
+            "can where a row is argmaxable, and no tokenizer can decode it.",
+            "Mask these numbers when decoding, or cut the head to the vocabulary.",
+            is_concern=False,
+        )  # fmt: skip
+
+
+def _count(rows: list[int], word: str, plural: str = "") -> str:
+    return f"{len(rows):,} {word if len(rows) == 1 else plural or word + 's'}"
+
+
+_KINDS = (
+    _endings,
+    _other_special,
+    _at_mean,
+    _near_mean,
+    _zero,
+    _duplicates,
+    _norms,
+    _biases,
+    _padding,
+)

@@ -1,0 +1,77 @@
+"""Ascent: moves points that win already to where they win more clearly, for a whole batch of classes.
+
+What is maximised is the worst of many ratios, each quasi-concave, so its superlevel sets are convex and
+there are no wrong turns; steps follow a soft minimum and shrink. The best point met is kept, so a
+point never gets worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxable.domain import Ball, Box, Domain, LayerNorm, RMSNorm
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+# The value at each point z, and the direction in which it grows for a step of that length (relative to z's).
+Objective = Callable[[Matrix, float], tuple[Vector, Matrix]]
+
+# First and last step, as a share of the point's length. Longer ones jump out of thin regions.
+_STEPS = (0.1, 1e-3)
+# A point's radius relative to the domain's: products of floats must not put it outside.
+_INSIDE = 1 - 1e-12
+
+
+def ascend(
+    objective: Objective, start: Matrix, project: Callable[[Matrix], Matrix], *, steps: int
+) -> tuple[Matrix, Vector]:
+    """The best points met (n × features) and their values, after so many steps from `start`."""
+    point = best = project(start)
+    top = np.full(len(start), -np.inf)
+    for length in np.geomspace(*_STEPS, steps).tolist():
+        value, direction = objective(point, length)
+        better = value > top
+        top = np.where(better, value, top)
+        best = np.where(better[:, None], point, best)
+        size = np.sqrt((direction * direction).sum(axis=1, keepdims=True))
+        reach = np.sqrt((point * point).sum(axis=1, keepdims=True))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            move = np.where(size > 0, length * reach * direction / size, 0.0)
+        point = project(point + np.nan_to_num(move, posinf=0.0, neginf=0.0))
+    value, _ = objective(point, _STEPS[-1])
+    better = value > top
+    return np.where(better[:, None], point, best), np.where(better, value, top)
+
+
+def into(domain: Domain) -> Callable[[Matrix], Matrix]:
+    """Moves points z to the domain by the shortest way."""
+    if isinstance(domain, Box):
+        return lambda z: np.clip(z, domain.lo, domain.hi)
+    if isinstance(domain, Ball | RMSNorm | LayerNorm):
+        return lambda z: _scaled(domain, z, grow=False)
+    return lambda z: z
+
+
+def onto_surface(domain: RMSNorm | LayerNorm) -> Callable[[Matrix], Matrix]:
+    """Moves points z along their rays to the surface of the solid; from its centre, any way."""
+
+    def project(z: Matrix) -> Matrix:
+        z = z.copy()
+        z[~z.any(axis=1), :2] = (1.0, -1.0)[: z.shape[1]]
+        return _scaled(domain, z, grow=True)
+
+    return project
+
+
+def _scaled(domain: Ball | RMSNorm | LayerNorm, z: Matrix, *, grow: bool) -> Matrix:
+    if isinstance(domain, LayerNorm):
+        z = z - z.mean(axis=1, keepdims=True)
+    radius = domain.radius if isinstance(domain, Ball) else np.sqrt(z.shape[1])
+    length = np.sqrt((z * z).sum(axis=1, keepdims=True))
+    with np.errstate(divide="ignore"):
+        factor = radius * _INSIDE / length
+    factor = np.where(np.isfinite(factor), factor, 1.0)
+    return z * (factor if grow else np.minimum(factor, 1.0))

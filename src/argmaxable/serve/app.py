@@ -1,0 +1,178 @@
+"""The site as an ASGI application: addresses, and what keeps strangers out.
+
+Everything is read with GET; a request for another host's name is refused, so that no page of the web can
+reach the site by letting its own name point here (DNS rebinding); and the browser is told to run, load
+and send nothing but what is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import PurePosixPath
+
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from argmaxable.errors import ArgmaxableError
+from argmaxable.labels import visible_text
+from argmaxable.serve import views
+from argmaxable.serve.reader import NotFoundError
+from argmaxable.serve.views import Site
+
+_HOSTS = ["127.0.0.1", "localhost"]
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+# A report brings its own policy, which names the digests of its script and style and allows nothing else.
+_POLICY_OF_REPORT = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_HEADERS = {
+    "content-security-policy": _POLICY,
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+}
+_STATIC = {
+    "serve.css": "argmaxable.serve",
+    "playground.js": "argmaxable.serve",
+    "regions.js": "argmaxable.serve",
+    "icon.svg": "argmaxable.serve",
+    "htmx.min.js": "argmaxable.serve",
+    "report.css": "argmaxable.report.page",
+}
+_FOLDERS = {"argmaxable.serve": "static", "argmaxable.report.page": "templates"}
+_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+View = Callable[[Site, Request], Response]
+
+
+def make_app(site: Site) -> Starlette:
+    """The application, for a server and for tests."""
+
+    def route(path: str, view: View) -> Route:
+        # No coroutine, so that the database is read in a thread.
+        def answer(request: Request) -> Response:
+            return view(site, request)
+
+        return Route(path, answer)
+
+    return Starlette(
+        routes=[
+            route("/", _runs),
+            route("/runs/{run_id:int}", _run),
+            route("/runs/{run_id:int}/findings", _findings),
+            route("/runs/{run_id:int}/progress", _progress),
+            route("/runs/{run_id:int}/report", _report),
+            route("/runs/{run_id:int}/classes/{class_id:int}", _class),
+            route("/compare", _compare),
+            route("/playground", _playground),
+            route("/static/{name}", _static),
+        ],
+        middleware=[
+            Middleware(_Guarded),
+            Middleware(TrustedHostMiddleware, allowed_hosts=_HOSTS, www_redirect=False),
+        ],
+        exception_handlers={ArgmaxableError: _our_error, HTTPException: _http_error},
+    )
+
+
+class _Guarded:
+    """Adds the headers to every response that has none of that name."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, send_guarded)
+
+
+# ---------------------------------------------------------------------- addresses
+
+
+def _runs(site: Site, request: Request) -> Response:
+    return HTMLResponse(views.runs_page(site, request.query_params, is_part=_is_part(request)))
+
+
+def _run(site: Site, request: Request) -> Response:
+    text = views.run_page(site, _run_id(request), request.query_params, is_part=_is_part(request))
+    return HTMLResponse(text)
+
+
+def _findings(site: Site, request: Request) -> Response:
+    return HTMLResponse(views.findings_part(site, _run_id(request)))
+
+
+def _progress(site: Site, request: Request) -> Response:
+    text, is_running = views.progress_part(site, _run_id(request))
+    # At its end the whole page has news.
+    return HTMLResponse(text, headers={} if is_running else {"HX-Refresh": "true"})
+
+
+def _report(site: Site, request: Request) -> Response:
+    text = views.report_page(site, _run_id(request))
+    return HTMLResponse(text, headers={"content-security-policy": _POLICY_OF_REPORT})
+
+
+def _class(site: Site, request: Request) -> Response:
+    return HTMLResponse(views.class_page(site, _run_id(request), request.path_params["class_id"]))
+
+
+def _compare(site: Site, request: Request) -> Response:
+    return HTMLResponse(views.compare_page(site, request.query_params))
+
+
+def _playground(_: Site, __: Request) -> Response:
+    return HTMLResponse(views.playground_page())
+
+
+def _static(_: Site, request: Request) -> Response:
+    """One of our own files: only the names in the table lead to any."""
+    name = request.path_params["name"]
+    if name not in _STATIC:
+        raise HTTPException(404)
+    package = _STATIC[name]
+    content = (files(package) / _FOLDERS[package] / name).read_bytes()
+    return Response(content, media_type=_TYPES[PurePosixPath(name).suffix])
+
+
+def _run_id(request: Request) -> int:
+    number: int = request.path_params["run_id"]
+    return number
+
+
+def _is_part(request: Request) -> bool:
+    """Whether htmx asks for the part of the page that changes."""
+    return "hx-request" in request.headers and "hx-history-restore-request" not in request.headers
+
+
+# ---------------------------------------------------------------------- errors
+
+
+def _our_error(_: Request, error: Exception) -> Response:
+    is_missing = isinstance(error, NotFoundError)
+    title = "Not there" if is_missing else "The runs can't be read"
+    return HTMLResponse(views.error_page(title, visible_text(str(error))), 404 if is_missing else 503)
+
+
+def _http_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code != 404:
+        return HTMLResponse(views.error_page(error.detail, "This site is only read."), error.status_code)
+    return HTMLResponse(views.error_page("Not there", "There is no page at this address."), 404)

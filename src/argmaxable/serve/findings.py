@@ -1,0 +1,61 @@
+"""What a run's page says of all its verdicts together: the report's own answer, charts and methods.
+
+Reading 50,000 verdicts takes seconds, so the page asks for them after it is shown, and they are kept for
+the next time as long as the run has no new ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from argmaxable.report.page.charts import Chart
+from argmaxable.report.page.columns import shown_label
+from argmaxable.report.page.content import Way, content_of
+from argmaxable.report.page.pictures import margin_charts, steps_chart
+from argmaxable.report.page.subject import subject_of_run
+from argmaxable.report.page.wording import CHARACTERS, Noun
+from argmaxable.serve.reader import Reader
+from argmaxable.store import RunSummary
+
+# Labels shown on top; the table has all.
+_MOST_LABELS = 120
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """The parts of a report that a run's page has, without the verdicts they were made from."""
+
+    answer: str
+    caveat: str
+    size: str
+    domain: str
+    claim: str
+    noun: Noun
+    is_characters: bool
+    lost: tuple[tuple[int, str], ...]
+    lost_count: int
+    margins: tuple[Chart, ...]
+    steps: Chart | None
+    ways: tuple[Way, ...]
+    recheck: tuple[str, ...]
+
+
+def findings_of(reader: Reader, run: RunSummary) -> Findings:
+    """Read all verdicts of the run and sum them up."""
+    subject = subject_of_run(reader, run)
+    content = content_of(subject)
+    return Findings(
+        answer=content.answer,
+        caveat=subject.caveat,
+        size=subject.size,
+        domain=content.domain,
+        claim=content.claim,
+        noun=content.noun,
+        is_characters=content.noun is CHARACTERS,
+        lost=tuple((verdict.class_id, shown_label(verdict.label)) for verdict in content.lost[:_MOST_LABELS]),
+        lost_count=len(content.lost),
+        margins=tuple(margin_charts(subject.verdicts, content.noun)),
+        steps=steps_chart(subject.verdicts, content.noun),
+        ways=content.ways,
+        recheck=subject.recheck,
+    )

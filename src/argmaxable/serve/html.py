@@ -1,0 +1,36 @@
+"""Pages from templates, which escape all they are given. The report's drawing of charts is shared."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from argmaxable.labels import visible
+from argmaxable.report.kept import local_time
+from argmaxable.report.page.wording import STATUSES
+from argmaxable.serve.rows import ROLES
+from argmaxable.verdict import Status
+from argmaxable.version import VERSION
+
+
+def render(template: str, **values: Any) -> str:
+    """The page, or the part of one."""
+    text: str = _environment().get_template(template).render(**values)
+    return text
+
+
+@cache
+def _environment() -> Any:
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader("argmaxable.serve"), PackageLoader("argmaxable.report.page")]),
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters |= {"visible": visible, "local_time": local_time, "count": _count}
+    environment.globals |= {"version": VERSION, "statuses": STATUSES, "roles": ROLES, "Status": Status}
+    return environment
+
+
+def _count(number: int) -> str:
+    return f"{number:,}"

@@ -1,0 +1,239 @@
+"""The pages, as text: each takes the site and what an address says, and knows nothing of HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from argmaxable.head import Head
+from argmaxable.report.changes import changes_grid, describe
+from argmaxable.report.comparison import Comparison, compare
+from argmaxable.report.kept import headline
+from argmaxable.report.page.content import content_of
+from argmaxable.report.page.html import page as report_html
+from argmaxable.report.page.subject import subject_of_run
+from argmaxable.report.page.weights import weights_of
+from argmaxable.report.page.wording import METHODS, STRENGTHS, noun_for
+from argmaxable.serve.choice import Order, choice_from
+from argmaxable.serve.findings import Findings, findings_of
+from argmaxable.serve.html import render
+from argmaxable.serve.meaning import distance, meaning, witness_in_words
+from argmaxable.serve.neighbours import nearest
+from argmaxable.serve.reader import Reader
+from argmaxable.serve.rows import class_rows, reference, references_of, referred_to
+from argmaxable.store import Counts, RunSummary, State
+from argmaxable.verdict import Method, Point, Status, Verdict
+
+# Runs in the list, unless more are asked for; in the choices of a comparison.
+_RUNS, _CHOICES = 100, 300
+# So many verdicts are read while the page waits (about 0.3 s); of more they come afterwards.
+_AT_ONCE = 8_000
+# On a class's page: blockers, members of a tie, classes beaten by the same mixture, neighbours, numbers.
+_BLOCKERS, _FELLOWS, _NEIGHBOURS, _NUMBERS = 60, 40, 12, 4096
+# Classes in the table of a comparison; `argmaxable compare --format csv` has all.
+_CHANGES = 500
+# Runs and comparisons whose sums are kept: a page of charts each, no verdicts.
+_REMEMBERED = 16
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class Site:
+    """What pages are made from: the runs, and the heads whose files were named, by fingerprint."""
+
+    def __init__(self, reader: Reader, heads: Mapping[str, Head]) -> None:
+        self.reader = reader
+        self.heads = heads
+        # By run and what changes with its verdicts.
+        self._findings: dict[tuple[int, State, Counts], Findings] = {}
+        self._comparisons: dict[tuple[int, Counts, int, Counts], Comparison] = {}
+
+    def findings(self, run: RunSummary) -> Findings:
+        key = run.run_id, run.state, run.counts
+        return _remembered(self._findings, key, lambda: findings_of(self.reader, run))
+
+    def has_findings_at_hand(self, run: RunSummary) -> bool:
+        """Whether they cost no wait."""
+        decided = run.counts.wanted - run.counts.open
+        return decided <= _AT_ONCE or (run.run_id, run.state, run.counts) in self._findings
+
+    def comparison(self, before: RunSummary, after: RunSummary) -> Comparison:
+        key = before.run_id, before.counts, after.run_id, after.counts
+        verdicts = [partial(self.reader.verdicts, run.run_id, with_evidence=False) for run in (before, after)]
+        return _remembered(self._comparisons, key, lambda: compare(*verdicts))
+
+
+def _remembered(memory: dict[Key, Value], key: Key, make: Callable[[], Value]) -> Value:
+    """What is in the memory, or made and put there in the place of the oldest."""
+    found = memory.get(key)
+    if found is None:
+        found = memory[key] = make()
+        for oldest in list(memory)[:-_REMEMBERED]:
+            memory.pop(oldest, None)  # several threads may do so
+    return found
+
+
+# ---------------------------------------------------------------------- runs
+
+
+def runs_page(site: Site, query: Mapping[str, str], *, is_part: bool) -> str:
+    """The runs, newest first; or only their table."""
+    name, limit = query.get("name", ""), _number(query.get("limit", "")) or _RUNS
+    found = site.reader.runs(name=name.strip() or None, limit=limit + 1)
+    return render(
+        "runs_table.html" if is_part else "runs.html",
+        runs=found[:limit], name=name, limit=limit, has_more=len(found) > limit, where=site.reader.where,
+    )  # fmt: skip
+
+
+def run_page(site: Site, run_id: int, query: Mapping[str, str], *, is_part: bool) -> str:
+    """One run; or only its table of classes."""
+    run = site.reader.run(run_id)
+    choice = choice_from(query, status=Status.UNARGMAXABLE if run.counts.unargmaxable else None)
+    page = site.reader.page(run_id, choice)
+    if choice.first >= page.total > 0:  # the address is of a page that is no more
+        choice = choice_from({**query, "page": "1"}, status=choice.status)
+        page = site.reader.page(run_id, choice)
+    names = site.reader.named(run_id, referred_to(page.verdicts))
+    values = {
+        "run": run,
+        "choice": choice,
+        "orders": list(Order),
+        "rows": class_rows(page.verdicts, names),
+        "total": page.total,
+    }
+    if is_part:
+        return render("classes.html", **values)
+    return render(
+        "run.html",
+        **values,
+        headline=headline(run),
+        findings=site.findings(run) if site.has_findings_at_hand(run) else None,
+        methods=[method for method in Method if method is not Method.NONE],
+        is_part=False,
+    )
+
+
+def findings_part(site: Site, run_id: int) -> str:
+    """What takes longer than a page may: the answer, and what goes below the table."""
+    run = site.reader.run(run_id)
+    return render("findings.html", run=run, findings=site.findings(run), is_part=True)
+
+
+def progress_part(site: Site, run_id: int) -> tuple[str, bool]:
+    """How far the run is, and whether it still works."""
+    run = site.reader.run(run_id)
+    return render("progress.html", run=run, headline=headline(run)), run.state is State.RUNNING
+
+
+def report_page(site: Site, run_id: int) -> str:
+    """The report that `argmaxable report` writes."""
+    run = site.reader.run(run_id)
+    head = site.heads.get(run.facts.sha256)
+    content = content_of(subject_of_run(site.reader, run))
+    return report_html(content, None if head is None else weights_of(head))
+
+
+# ---------------------------------------------------------------------- a class
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """A vector as it is shown."""
+
+    values: list[str]
+    size: int
+
+
+def class_page(site: Site, run_id: int, class_id: int) -> str:
+    """One class: its verdict, what it means, its evidence, and its neighbours."""
+    run = site.reader.run(run_id)
+    entry = site.reader.entry(run_id, class_id, most_fellows=_FELLOWS)
+    verdict, head = entry.verdict, site.heads.get(run.facts.sha256)
+    near = nearest(head, class_id, _NEIGHBOURS) if head is not None and class_id < head.classes else None
+    rival = _rival(verdict)
+    wanted = referred_to([verdict], most=_BLOCKERS) | {each.class_id for each in near or ()}
+    names = site.reader.named(run_id, wanted if rival is None else wanted | {rival})
+    (row,) = class_rows([verdict], names)
+    noun = noun_for([verdict.label])
+    mixture = references_of(verdict, names, most=_BLOCKERS)
+    return render(
+        "class.html",
+        run=run,
+        entry=entry,
+        verdict=verdict,
+        row=row,
+        noun=noun,
+        is_proven=run.state is not State.IMPORTED,
+        meaning=meaning(verdict, noun, is_proven=run.state is not State.IMPORTED),
+        distance=distance(verdict, row),
+        witness=witness_in_words(verdict, run.domain),
+        point=_numbers(verdict.witness) if isinstance(verdict.witness, Point) else None,
+        rival=None if rival is None else reference(rival, names),
+        mixture=mixture,
+        unlisted=row.others + len(row.references) - len(mixture),
+        fellows=[reference(each.class_id, {each.class_id: each}) for each in entry.fellows],
+        how=METHODS[verdict.method],
+        checked="" if verdict.strength is None else STRENGTHS[verdict.strength],
+        near=None if near is None else [(each, reference(each.class_id, names)) for each in near],
+    )
+
+
+def _rival(verdict: Verdict) -> int | None:
+    """The one class that bounds the lead of a class that can win."""
+    certificate = verdict.certificate
+    if verdict.status is not Status.ARGMAXABLE or certificate is None or len(certificate.classes) != 1:
+        return None
+    return int(certificate.classes[0])
+
+
+def _numbers(point: Point) -> _Numbers:
+    return _Numbers([f"{value:.9g}" for value in point.values[:_NUMBERS].tolist()], len(point.values))
+
+
+# ---------------------------------------------------------------------- two runs
+
+
+def compare_page(site: Site, query: Mapping[str, str]) -> str:
+    """What changed from one run to another; without two numbers, the choice of them."""
+    before, after = _number(query.get("before", "")), _number(query.get("after", ""))
+    values = {"choices": site.reader.runs(limit=_CHOICES), "before": before, "after": after}
+    if before is None or after is None:
+        return render("compare.html", **values, comparison=None)
+    runs = site.reader.run(before), site.reader.run(after)
+    comparison = site.comparison(*runs)
+    return render(
+        "compare.html",
+        **values,
+        comparison=comparison,
+        is_contradiction=_is_contradiction(*runs, comparison),
+        text="\n".join(describe(*runs, comparison)),
+        grid=changes_grid(comparison.changed[:_CHANGES]),
+        pairs=comparison.changed[:_CHANGES],
+    )
+
+
+def _is_contradiction(before: RunSummary, after: RunSummary, comparison: Comparison) -> bool:
+    """Whether both proved the opposite of one and the same statement, which would be a bug of ours."""
+    is_one_question = before.facts.sha256 == after.facts.sha256 and before.domain == after.domain
+    is_proven = State.IMPORTED not in (before.state, after.state)
+    return bool(is_one_question and is_proven and comparison.contradictions)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
+
+
+# ---------------------------------------------------------------------- no run
+
+
+def playground_page() -> str:
+    """The playground; its script does all of it."""
+    return render("playground.html")
+
+
+def error_page(title: str, message: str) -> str:
+    return render("error.html", title=title, message=message)

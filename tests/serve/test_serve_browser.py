@@ -1,0 +1,168 @@
+"""The site in a real browser."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from keeping import LABELS, keep, lossy
+from playwright.sync_api import Page, expect
+from running import PROGRAM
+from serving import Served, serving
+from visits import Open, Visit
+
+import argmaxable as am
+from argmaxable.store import open_store
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose labels and name would like to be markup."""
+    database = tmp_path_factory.mktemp("kept") / "runs.db"
+    keep(database, lossy(labels=(HOSTILE, *LABELS[1:5], HOSTILE + "2"), name=HOSTILE))
+    keep(database, lossy(), am.Box(0.0, np.inf))
+    return database
+
+
+@pytest.fixture(scope="module")
+def site(kept: Path) -> Iterator[Served]:
+    with serving(kept) as served:
+        yield served
+        assert served.stop() == (0, "")
+
+
+def labels(page: Page) -> list[str]:
+    return page.locator("#classes th.label bdi").all_text_contents()
+
+
+def is_quiet(visit: Visit, site: Served) -> bool:
+    """Whether the page said nothing and asked nobody else for anything."""
+    return visit.messages == [] and all(each.startswith(site.address + "/") for each in visit.requests)
+
+
+# ---------------------------------------------------------------------- runs and classes
+
+
+def test_a_label_stays_text_on_every_page(visit: Open, site: Served) -> None:
+    opened = visit(f"{site.address}/")
+    page = opened.page
+    page.get_by_role("link", name=HOSTILE).click()
+    assert page.locator(".model bdi").inner_text() == HOSTILE
+    assert labels(page)[0] == HOSTILE
+    page.locator("#classes").get_by_role("link", name=HOSTILE, exact=True).first.click()
+    expect(page.locator(".glyph")).to_have_text(HOSTILE)
+    page.goto(f"{site.address}/compare?before=1&after=2")
+    page.goto(f"{site.address}/runs/1/report")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("can never be predicted")
+    assert page.locator("img").count() == 0
+    assert is_quiet(opened, site)
+
+
+def test_the_search_filters_as_one_types_and_goes_back(visit: Open, site: Served) -> None:
+    opened = visit(f"{site.address}/runs/2")
+    page = opened.page
+    page.locator("select[name=status]").select_option("all")
+    expect(page.locator("#classes th.label bdi")).to_have_count(6)
+    page.get_by_label("Search").press_sequentially("midd")
+    expect(page.locator("#classes th.label bdi")).to_have_text(["middle"])
+    assert page.url.endswith("?search=midd&status=all&method=&sort=class")
+    page.go_back()
+    expect(page.locator("#classes th.label bdi")).to_have_count(6)
+    assert is_quiet(opened, site)
+
+
+def test_a_heading_sorts_by_keyboard(visit: Open, site: Served) -> None:
+    opened = visit(f"{site.address}/runs/2?status=all")
+    page = opened.page
+    page.get_by_role("link", name="label", exact=True).focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("columnheader", name="label")).to_have_attribute("aria-sort", "ascending")
+    assert labels(page) == sorted(LABELS)
+    page.keyboard.press("Enter")  # the focus is still there
+    expect(page.get_by_role("columnheader", name="label")).to_have_attribute("aria-sort", "descending")
+    assert is_quiet(opened, site)
+
+
+def test_pages_work_without_javascript(visit: Open, site: Served) -> None:
+    page = visit(f"{site.address}/runs/2", java_script_enabled=False).page
+    page.get_by_label("Search").fill("middle")
+    page.get_by_role("button", name="Show").click()
+    assert labels(page) == ["middle"]
+
+
+@pytest.mark.parametrize(
+    "address", ["/", "/runs/1", "/runs/1/classes/0", "/compare?before=1&after=2", "/playground"]
+)
+def test_nothing_sticks_out_on_a_phone(visit: Open, site: Served, address: str) -> None:
+    opened = visit(site.address + address, viewport={"width": 360, "height": 740})
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert is_quiet(opened, site)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("address", ["/runs/1", "/playground"])
+def test_pages_follow_the_systems_theme(visit: Open, site: Served, address: str, scheme: str) -> None:
+    page = visit(site.address + address, color_scheme=scheme).page
+    colour = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    brightness = sum(int(part) for part in colour.strip("rgb()").split(",")) / 3
+    assert (brightness > 128) == (scheme == "light")
+
+
+# ---------------------------------------------------------------------- a run that is under way
+
+
+def test_a_verification_is_watched_from_its_start_to_its_end(visit: Open, tmp_path: Path) -> None:
+    database = tmp_path / "runs.db"
+    open_store(str(database)).close()
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "hard.npz", weight=rng.normal(size=(2000, 10)).astype(np.float32))
+    with serving(database) as served:
+        opened = visit(f"{served.address}/")
+        page = opened.page
+        expect(page.locator(".hint")).to_contain_text("No runs yet")
+        command = [*PROGRAM, "verify", tmp_path / "hard.npz", "--db", database, "--workers", "1"]
+        verification = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ
+        )
+        try:
+            link = page.get_by_role("link", name="hard.npz")
+            expect(link).to_be_visible(timeout=60_000)
+            link.click()
+            status = page.locator("#progress [role=status]")
+            expect(status).to_contain_text("running, started")
+            seen = watch(page)
+            assert verification.wait(timeout=120) == 1
+        finally:
+            verification.kill()
+            verification.wait()
+        expect(status).to_contain_text("finished", timeout=20_000)
+        expect(page.get_by_role("heading", level=1)).to_have_text(answer(database))
+        assert seen == sorted(seen)
+        assert seen[0] < 2000  # what was watched was on its way
+        assert is_quiet(opened, served)
+        assert served.stop() == (0, "")
+
+
+def watch(page: Page) -> list[int]:
+    """How many classes were said to have a verdict, each number once, until the run is not running."""
+    seen: list[int] = []
+    for _ in range(600):
+        text = page.locator("#progress").inner_text()
+        if "running" not in text:
+            break
+        number = int(text.split(";")[1].split(" of ")[0].replace(",", ""))
+        if number not in seen:
+            seen.append(number)
+        page.wait_for_timeout(100)
+    return seen
+
+
+def answer(database: Path) -> str:
+    with open_store(str(database)) as store:
+        return f"{store.run(1).counts.unargmaxable:,} of 2,000 classes can never be predicted."
