@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from argmaxable.errors import HeadError
+from argmaxable.stored_rows import StoredRows
 
 FLOAT_DTYPES: dict[str, np.dtype[Any]] = {
     "float16": np.dtype(np.float16),
@@ -44,13 +45,14 @@ class Head:
 
     def __init__(
         self,
-        weight: ArrayLike,
+        weight: ArrayLike | StoredRows,
         bias: ArrayLike | None = None,
         labels: Sequence[object] | None = None,
         *,
         name: str = "head",
     ) -> None:
-        matrix = _as_floats(weight, "weight")
+        # Rows that stay in their file are asked for as an array's would be.
+        matrix: Any = weight if isinstance(weight, StoredRows) else _as_floats(weight, "weight")
         if matrix.ndim != 2:
             raise HeadError(f"weight must be a matrix (classes × features), found shape {matrix.shape}.")
         classes, features = matrix.shape
@@ -60,7 +62,7 @@ class Head:
                 "A head needs at least one of each."
             )
         _require_finite_weight(matrix)
-        object.__setattr__(self, "weight", _read_only(matrix))
+        object.__setattr__(self, "weight", matrix if isinstance(matrix, StoredRows) else _read_only(matrix))
         object.__setattr__(self, "bias", _validated_bias(bias, classes))
         object.__setattr__(self, "labels", _validated_labels(labels, classes))
         object.__setattr__(self, "name", name)

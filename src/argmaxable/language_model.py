@@ -67,7 +67,9 @@ class LanguageModel:
             with _quiet(transformers):
                 self._tokenizer = transformers.AutoTokenizer.from_pretrained(directory, local_files_only=True)
                 model = _load(transformers, directory, getattr(self._torch, dtype))
-        except (OSError, ValueError, KeyError) as error:
+        except InputError:
+            raise
+        except Exception as error:  # each reader of files has errors of its own, safetensors' among them
             raise InputError(f"{directory}: transformers can't load it ({_first_line(error)}).") from error
         self._model, self.device = _moved(model.eval(), device), device
         self._layer = self._model.get_output_embeddings()

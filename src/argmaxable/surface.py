@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,10 +74,19 @@ def _inside_only(checker: Checker, domain: NormSolid, leads: Vector, verdicts: l
     left = left[~_win_there(checker, domain, classes[left], moved)]
     if not len(left):
         return []
-    climb = partial(Machine(checker.head, domain, Float.FP32).climb, classes[left])
-    found, _ = ascend(climb, points[left], onto_surface(domain), steps=_STEPS)
+    found = _search(checker, domain, classes[left], points[left])
     left = left[~_win_there(checker, domain, classes[left], found)]
     return [int(class_id) for class_id in classes[left]]
+
+
+def _search(checker: Checker, domain: NormSolid, classes: Ids, points: Matrix) -> Matrix:
+    """Points of the surface where the classes lead, or come closest to it."""
+    machine = Machine(checker.head, domain, Float.FP32)
+
+    def climb(where: Ids, z: Matrix, length: float) -> tuple[Vector, Matrix]:
+        return machine.climb(classes[where], z, length)
+
+    return ascend(climb, points, onto_surface(domain), steps=_STEPS, enough=1.0)[0]
 
 
 def _win_there(checker: Checker, domain: NormSolid, classes: Ids, points: Matrix) -> NDArray[np.bool_]:

@@ -85,7 +85,7 @@ def test_the_thinnest_leads_come_first() -> None:
 @pytest.mark.parametrize("domain", [Box(-2, 3), RMSNorm(1.0), LayerNorm(1.0)])
 def test_ascent_stays_in_the_domain(domain: Box | RMSNorm | LayerNorm) -> None:
     points, _ = ascend(
-        lambda z, _: (z.sum(axis=1), np.ones_like(z) + z),
+        lambda _, z, __: (z.sum(axis=1), np.ones_like(z) + z),
         np.random.default_rng(2).normal(size=(50, 6)),
         into(domain),
         steps=50,
@@ -96,8 +96,17 @@ def test_ascent_stays_in_the_domain(domain: Box | RMSNorm | LayerNorm) -> None:
 
 def test_ascent_never_makes_a_point_worse() -> None:
     start = np.random.default_rng(3).normal(size=(50, 4))
-    _, values = ascend(lambda z, _: (-(z**2).sum(axis=1), z), start, into(Everywhere()), steps=20)
+    _, values = ascend(lambda _, z, __: (-(z**2).sum(axis=1), z), start, into(Everywhere()), steps=20)
     assert (values >= -(start**2).sum(axis=1)).all()
+
+
+def test_ascent_leaves_points_alone_that_are_good_enough() -> None:
+    start = np.array([[1.0], [3.0]])
+    points, values = ascend(
+        lambda _, z, __: (z[:, 0], np.ones_like(z)), start, into(Everywhere()), steps=50, enough=2.0
+    )
+    assert points[1] == values[1] == 3.0
+    assert 2.0 < values[0] < 2.3
 
 
 def test_the_centre_of_a_solid_is_moved_to_its_surface_too() -> None:

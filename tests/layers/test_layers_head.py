@@ -424,3 +424,14 @@ def test_two_processes_train_as_one_on_both_batches(tmp_path: Path) -> None:
         head.loss(h, targets).backward()
         for parameter, averaged in zip(head.parameters(), states[0][name], strict=True):
             torch.testing.assert_close(averaged, parameter.grad)
+
+
+def test_a_transform_by_name_is_refused_with_advice() -> None:
+    with pytest.raises(InputError, match="from_name"):
+        SoftmaxHead(3, 4, transform="plif")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mixtures", [1, 2])
+def test_component_logits_of_other_features_are_refused(mixtures: int) -> None:
+    with pytest.raises(InputError, match="vectors of 3 features"):
+        SoftmaxHead(3, 4, mixtures).component_logits(torch.zeros(2, 5))

@@ -262,3 +262,23 @@ def test_a_bad_argument_is_named(changed: dict[str, Any], message: str) -> None:
     h, targets = batch()
     with pytest.raises(InputError, match=message):
         small_head("linear", FEATURES, CLASSES).loss(**{"h": h, "targets": targets, **changed})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_half_precision_gradients_are_rounded_after_the_loss_is_scaled(name: str) -> None:
+    head, (h, targets) = small_head(name, FEATURES, CLASSES), batch()
+    factor = 2.0**16  # a gradient scaler's: without it most of these gradients are below float16's reach
+    half = (h.detach() / 1000).half().requires_grad_()
+    single = half.detach().float().requires_grad_()
+    with torch.no_grad():
+        head.weight.div_(1000)
+    (scaled,) = torch.autograd.grad(head.loss(half, targets) * factor, half)
+    (expected,) = torch.autograd.grad(head.loss(single, targets) * factor, single)
+    assert (scaled != 0).any()
+    assert torch.equal(scaled, expected.half())
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.complex64, torch.float32])
+def test_targets_that_are_no_integers_are_named(dtype: torch.dtype) -> None:
+    with pytest.raises(InputError, match="integers"):
+        small_head("linear", FEATURES, CLASSES).loss(torch.zeros(3, FEATURES), torch.zeros(3, dtype=dtype))

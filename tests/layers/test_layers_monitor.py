@@ -200,3 +200,8 @@ def test_a_trainer_logs_what_the_monitor_finds(replaced: bool, tmp_path: Path) -
     expected = am.verify(am.Head.from_module(model.get_output_embeddings()), BOX, workers=1)
     assert rows[-1]["head_unargmaxable"] == len(expected.unargmaxable)
     assert all(0 < row["head_gradient_lost"] < 1 for row in rows)
+
+
+def test_a_module_without_a_matrix_is_refused_at_once() -> None:
+    with pytest.raises(InputError, match="ReLU has no matrix of weights"):
+        HeadMonitor(nn.ReLU())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -227,3 +228,32 @@ def test_an_existing_layer_is_changed_in_place(make: object) -> None:
 def test_bad_arguments_are_named(call: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         call()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("behind", [None, nn.LayerNorm(FEATURES)])
+def test_a_row_of_zeros_is_promised_nothing(behind: nn.Module | None) -> None:
+    layer = SphericalLinear(FEATURES, CLASSES, behind=behind)
+    with torch.no_grad():
+        layer.parametrizations.weight.original[0] = 0
+    assert not layer.guarantees(layer.domain)
+    result = am.verify(am.Head.from_module(layer), layer.domain, only=[0], workers=1)
+    assert [verdict.class_id for verdict in result.unargmaxable] == [0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_of_zeros_learns_its_way_to_the_others(kind: str) -> None:
+    layer = KINDS[kind](FEATURES, CLASSES, radius=1.0)
+    raw = layer.parametrizations.weight.original
+    with torch.no_grad():
+        raw[0] = 0
+    F.cross_entropy(layer(torch.randn(9, FEATURES)), torch.zeros(9, dtype=torch.long)).backward()
+    assert raw.grad is not None
+    assert 0 < float(raw.grad[0].norm()) < 10
+    torch.optim.SGD(layer.parameters(), lr=0.1).step()
+    assert layer.guarantees(layer.domain)
+
+
+@pytest.mark.parametrize("make", [make_spherical, make_voronoi])
+def test_only_linear_layers_are_made_safe(make: Any) -> None:
+    with pytest.raises(InputError, match="nn.Linear, found Conv2d"):
+        make(nn.Conv2d(1, 1, 1))

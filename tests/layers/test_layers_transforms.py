@@ -230,3 +230,15 @@ def test_a_function_that_does_not_increase_is_refused() -> None:
 def test_bad_sizes_of_a_plif_are_refused(bins: int, bound: float, message: str) -> None:
     with pytest.raises(InputError, match=message):
         PLIF(bins, bound)
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+@pytest.mark.parametrize("dtypes", [(torch.float32, torch.float64), (torch.float64, torch.float32)])
+def test_logits_may_have_another_precision_than_the_parameters(
+    name: str, dtypes: tuple[torch.dtype, torch.dtype]
+) -> None:
+    of_parameters, of_logits = dtypes
+    transform = copy.deepcopy(TRANSFORMS[name]).to(of_parameters)
+    values = transform(LINE.to(of_logits).requires_grad_())
+    values.sum().backward()
+    assert torch.allclose(values.double(), TRANSFORMS[name](LINE), rtol=1e-5, atol=1e-5)

@@ -92,7 +92,7 @@ def test_identical_rows_are_moved_apart(copies: int, bias: bool) -> None:
 
 
 def test_a_class_that_equals_an_argmaxable_one_moves_and_the_other_stays() -> None:
-    head = am.Head(np.vstack([damaged().weight[:4], damaged().weight[:1]]), np.zeros(5, np.float32))
+    head = am.Head(np.vstack([damaged().weight[:4], damaged().weight[:1]]), np.float32([0, 0, 0, 0, -0.5]))
     done = repair_head(head, BOX, only=[4], workers=1)
     assert_kept_its_promises(done)
     assert done.moved.tolist() == [4]

@@ -157,14 +157,23 @@ def test_a_running_run_is_asked_for_news_until_its_end(client: Client, database:
     assert answer.headers["hx-refresh"] == "true"
 
 
-def test_news_of_a_running_run_replace_what_was_remembered(client: Client, database: Path) -> None:
+def test_of_a_running_run_nothing_is_said_that_would_soon_be_old(client: Client, database: Path) -> None:
     head = lossy()
     with open_store(str(database)) as store, store.begin(plan_of(head), centre=centre_of(head)) as run:
-        served = client()
-        for classes, answer in (((0, 1), "1 of 2"), ((4,), "2 of 3")):
-            found = am.verify(head, BOX, only=classes, workers=1)
-            run.record(found.verdicts, found.cost)
-            assert f"<h1>{answer} " in served.get(f"/runs/{run.run_id}").text
+        found = am.verify(head, BOX, only=(0, 1), workers=1)
+        run.record(found.verdicts, found.cost)
+        page = client().get(f"/runs/{run.run_id}").text
+    assert "<h1>Under way</h1>" in page
+    assert "can never be predicted" not in page
+    assert shown_labels(page) == ["a"]
+
+
+def test_new_verdicts_replace_what_was_remembered(client: Client, database: Path) -> None:
+    run = keep_some(database, lossy(), (0, 1))
+    served = client()
+    assert "<h1>1 of 2 " in served.get(f"/runs/{run}").text
+    assert keep_some(database, lossy(), (4,)) == run
+    assert "<h1>2 of 3 " in served.get(f"/runs/{run}").text
 
 
 def test_the_report_is_the_one_that_report_writes(client: Client, database: Path, command: Any) -> None:

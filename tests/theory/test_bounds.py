@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from scipy.special import log_softmax
@@ -92,3 +94,9 @@ def test_more_classes_than_contexts_are_fine() -> None:
 def test_probability_zero_is_refused() -> None:
     with pytest.raises(InputError, match="finite"), np.errstate(divide="ignore"):
         squared_error_bounds(np.log([[0.0, 1.0]]))
+
+
+@pytest.mark.parametrize("nearest", [nearest_of_rank, nearest_logits])
+def test_fewer_features_than_none_are_refused(nearest: Callable[..., np.ndarray], log_p: np.ndarray) -> None:
+    with pytest.raises(InputError, match="found -1"):
+        nearest(log_p, -1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from running import Command, is_one_clear_line
 from tiny_models import CLASSES, FEATURES, TOKENS, Saved
 
 import argmaxable as am
+from argmaxable import language_model
 from argmaxable.layers import SoftmaxHead, replace_head
 
 
@@ -171,3 +173,61 @@ def test_a_text_that_is_missing_or_empty_is_bad_input(command: Command, llama: S
         ran = command("activations", llama.directory, "--text", tmp_path / text)
         assert ran.code == 2
         assert is_one_clear_line(ran)
+
+
+# ---------------------------------------------------------------------- odd input
+
+
+@pytest.mark.parametrize(
+    ("matrix", "said", "code"),
+    [
+        (np.zeros((5, 4)), "rank               0  (all singular values are 0)", 0),
+        (np.ones((1, 4)), "Nothing varies from context to context.", 3),
+    ],
+)
+def test_a_matrix_without_variation_has_a_plain_answer(
+    command: Command, tmp_path: Path, matrix: np.ndarray, said: str, code: int
+) -> None:
+    np.save(tmp_path / "odd.npy", matrix)
+    ran = command("rank", "--logits", tmp_path / "odd.npy")
+    assert ran.code == code
+    assert said in ran.out.splitlines()
+
+
+def test_numbers_whose_squares_overflow_are_refused(command: Command, tmp_path: Path) -> None:
+    np.save(tmp_path / "huge.npy", np.full((5, 4), 1e200))
+    ran = command("rank", "--logits", tmp_path / "huge.npy")
+    assert ran.code == 2
+    assert is_one_clear_line(ran.err)
+
+
+def test_a_bias_is_said_of_features_only(command: Command, logits: Path) -> None:
+    ran = command("rank", "--logits", logits, "--bias")
+    assert ran.code == 2
+    assert is_one_clear_line(ran.err)
+
+
+@pytest.mark.parametrize("device", ["abacus", "cuda:99"])
+def test_a_device_that_is_not_there_is_bad_input(command: Command, llama: Saved, device: str) -> None:
+    ran = command("activations", llama.directory, "--text", llama.text, "--device", device)
+    assert ran.code == 2
+    assert is_one_clear_line(ran.err)
+
+
+def test_a_cut_off_model_file_is_bad_input(command: Command, llama: Saved, tmp_path: Path) -> None:
+    broken = shutil.copytree(llama.directory, tmp_path / "broken")
+    weights = broken / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:500])
+    ran = command("activations", broken, "--text", llama.text)
+    assert ran.code == 2
+    assert is_one_clear_line(ran.err)
+
+
+def test_a_text_in_one_line_is_read_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(language_model, "_PIECE", 10)
+    text = tmp_path / "text.txt"
+    text.write_text("a line\nwords without an end in one line andonewordlongerthanapiece\nlast")
+    pieces = list(language_model._pieces(text))
+    assert "".join(pieces) == text.read_text()
+    assert max(map(len, pieces)) <= 20
+    assert pieces[0] == "a line\n"

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +26,8 @@ from argmaxable.verify import verify
 Ids = NDArray[np.intp]
 Matrix = NDArray[np.float64]
 
-# Each step is two products of the open classes with the head. Almost all that can be found is found
-# after 60: docs/arithmetic.md compares with the optimum.
+# Each step is two products of the open classes with the head. Of 150 classes of ppocrv4 in bf16, 129 reach
+# one unit in 80 steps; the Chebyshev centres of the others' regions have no more than these points.
 _STEPS = 80
 
 
@@ -110,7 +109,10 @@ def _outcome(class_id: int, units: float, lost: frozenset[int]) -> Outcome:
 
 
 def _best_units(machine: Machine, classes: Ids, points: Matrix) -> NDArray[np.float64]:
-    return ascend(partial(machine.climb, classes), points, into(machine.domain), steps=_STEPS)[1]
+    def climb(where: Ids, z: Matrix, length: float) -> tuple[NDArray[np.float64], Matrix]:
+        return machine.climb(classes[where], z, length)
+
+    return ascend(climb, points, into(machine.domain), steps=_STEPS, enough=1.0)[1]
 
 
 def _unargmaxable(machine: Machine, classes: Ids) -> frozenset[int]:

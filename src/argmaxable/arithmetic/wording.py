@@ -22,8 +22,8 @@ def describe(survival: Survival) -> list[str]:
     lines = [f"In {name}: {kept:,} of {total:,} argmaxable classes lead by more than its rounding errors."]
     if thin:
         lines += [
-            f"{len(thin):,} on paper only: no input was found where the class leads by more than the errors, so "
-            "rounding decides whether it wins (in brackets its best lead, in units of the error bound):",
+            f"{len(thin):,} on paper only: no input was found where the class leads by more than the errors, "
+            "so rounding decides whether it wins (in brackets its best lead, in units of the error bound):",
             _listed(thin),
         ]
     if lost:

@@ -30,6 +30,8 @@ Ids = NDArray[np.intp]
 
 # Identical classes named one by one as supports; heads may have thousands of them.
 _MOST_TWINS = 64
+# Certificates that a class takes over from others: thousands may prove it, and packing them would take long.
+_MOST_LENT = 64
 # Parts to deal the rivals into at first where no k is asked about, or one beyond the second number.
 _FIRST_PARTS, _MOST_PARTS = 4, 16
 # Deals in a row that may fail to raise the lower bound.
@@ -52,7 +54,7 @@ class RankSearch:
         self._keep(class_id, certificate)
         uppers = self.checker.bounds(self.classes, certificate)
         for other in self.classes[uppers <= 0].tolist():
-            if other != class_id:
+            if other != class_id and len(self.known.get(other, ())) < _MOST_LENT:
                 self._keep(other, certificate)
 
     def _keep(self, class_id: int, certificate: Certificate) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from argmaxable.best_rank.descent import points_with_few_above
-from argmaxable.best_rank.rank import BestRank
+from argmaxable.best_rank.rank import BestRank, RankProof
 from argmaxable.best_rank.search import RankSearch
 from argmaxable.chart import chart_of
 from argmaxable.check import Checker
@@ -33,7 +33,8 @@ def best_ranks(
     """Bounds on the best rank of each class of the result that is not argmaxable, in order.
 
     With `top_k` the search for a class ends once it is known whether it is ever among the first k. After
-    `time_limit` seconds the remaining classes keep the bounds they have. Raises InputError unless k ≥ 1.
+    `time_limit` seconds or Ctrl-C the classes left have the bounds their verdicts give. Raises InputError
+    unless k ≥ 1.
     """
     if top_k is not None and top_k < 1:
         raise InputError(f"top-k counts places and can't be {top_k}: expected 1 or more.")
@@ -46,17 +47,35 @@ def best_ranks(
     search = RankSearch(checker, find_twins(result.head), classes, seed)
     _learn_verdicts(search, lost)
     points = points_with_few_above(chart_of(checker), classes)
-    found = []
-    for verdict, point in zip(lost, points, strict=True):
-        starts = [point]
-        if verdict.witness is not None:
-            starts.append(checker.point(verdict.class_id, verdict.witness))
-        found.append(
-            search.best_rank(verdict.class_id, starts, stop_at=top_k, rounds=rounds, deadline=deadline)
-        )
-        if progress is not None:
-            progress(len(found), len(lost))
-    return tuple(found)
+    found: list[BestRank] = []
+    try:
+        for verdict, point in zip(lost, points, strict=True):
+            if deadline.has_passed:
+                break
+            starts = [point]
+            if verdict.witness is not None:
+                starts.append(checker.point(verdict.class_id, verdict.witness))
+            found.append(
+                search.best_rank(verdict.class_id, starts, stop_at=top_k, rounds=rounds, deadline=deadline)
+            )
+            if progress is not None:
+                progress(len(found), len(lost))
+    except KeyboardInterrupt:
+        pass  # what was proven stands
+    return (*found, *(_not_searched(verdict, result.head.classes) for verdict in lost[len(found) :]))
+
+
+def _not_searched(verdict: Verdict, classes: int) -> BestRank:
+    """What a verdict alone says about the best rank."""
+    proof = None
+    if verdict.status is Status.UNARGMAXABLE and verdict.certificate is not None:
+        proof = RankProof((verdict.certificate,), (1,))
+    is_above = proof is not None and verdict.upper < 0
+    return BestRank(
+        class_id=verdict.class_id, lower=1 if proof is None else 2, upper=classes,
+        lower_with_ties=2 if is_above else 1, proof=proof, proof_with_ties=proof if is_above else None,
+        point=None, reason="the time was over",
+    )  # fmt: skip
 
 
 def _learn_verdicts(search: RankSearch, lost: list[Verdict]) -> None:

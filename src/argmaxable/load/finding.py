@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from argmaxable.domain import Domain
 from argmaxable.errors import HeadError
 from argmaxable.head import Head
+from argmaxable.stored_rows import StoredRows
 
-Arrays = tuple[NDArray[Any], NDArray[Any] | None]
+Arrays = tuple[NDArray[Any] | StoredRows, NDArray[Any] | None]
 
 
 @dataclass(frozen=True)

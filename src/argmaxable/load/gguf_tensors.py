@@ -1,7 +1,8 @@
 """Reading the tensors of GGUF files. Only this module imports `gguf`, and only for quantised ones.
 
-Floating-point weights stay memory-mapped in their own dtype; quantised ones become float32 a few rows at a
-time, with the reference formulas of the gguf package, so that little more than the result is in memory.
+Floating-point weights stay memory-mapped in their own dtype, and so do large quantised ones; others become
+float32 a few rows at a time, with the reference formulas of the gguf package, so that little more than the
+result is in memory.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from argmaxable.errors import LoadError
 from argmaxable.head import FLOAT_DTYPES
 from argmaxable.load.finding import TensorInfo
 from argmaxable.load.gguf_header import StoredTensor
+from argmaxable.stored_rows import StoredRows
 
 # GGML's types that are no quantisation, by number.
 _FLOATS = {0: "float32", 1: "float16", 28: "float64", 30: "bfloat16"}
 # Values dequantised at a time: 4 MB of float32, and as much again inside the gguf package.
 _BLOCK_VALUES = 2**20
+# Bytes of float32 from which a quantised matrix stays as it is: every pass over it then dequantises it anew.
+_LARGEST_HELD = 2**30
 
 
 def info(tensor: StoredTensor) -> TensorInfo:
@@ -81,33 +85,43 @@ def require_readable(tensor: StoredTensor) -> None:
 
 
 def read_vector(tensor: StoredTensor) -> NDArray[Any]:
-    return read_matrix(tensor, transposed=False).reshape(-1)
+    return np.asarray(read_matrix(tensor, transposed=False)).reshape(-1)
 
 
-def read_matrix(tensor: StoredTensor, *, transposed: bool) -> NDArray[Any]:
+def read_matrix(tensor: StoredTensor, *, transposed: bool) -> NDArray[Any] | StoredRows:
+    """The matrix: mapped, or quantised and made floats at once, or row by row where that would be large."""
     rows, columns = tensor.elements // tensor.shape[0], tensor.shape[0]
     if tensor.type_id in _FLOATS:
         dtype = FLOAT_DTYPES[_FLOATS[tensor.type_id]]
         stored = np.memmap(tensor.path, dtype, "r", offset=tensor.start, shape=(rows, columns))
         return np.ascontiguousarray(stored.T) if transposed else stored
-    return _dequantised(tensor, rows, columns, transposed=transposed)
+    quantised = quantised_rows(tensor)
+    if transposed:
+        return np.ascontiguousarray(quantised.T)
+    return quantised if 4 * tensor.elements > _LARGEST_HELD else np.asarray(quantised)
 
 
-def _dequantised(tensor: StoredTensor, rows: int, columns: int, *, transposed: bool) -> NDArray[np.float32]:
+def quantised_rows(tensor: StoredTensor) -> StoredRows:
+    """The rows of a quantised matrix, which stay in their file until they are asked for."""
     gguf = _gguf()
     quantisation = gguf.GGMLQuantizationType(tensor.type_id)
+    rows, columns = tensor.elements // tensor.shape[0], tensor.shape[0]
     values, size = _block(tensor)
     row_bytes = columns // values * size
     stored = np.memmap(tensor.path, np.uint8, "r", offset=tensor.start, shape=(rows, row_bytes))
-    matrix = np.empty((columns, rows) if transposed else (rows, columns), np.float32)
-    by_row = matrix.T if transposed else matrix
     step = max(1, _BLOCK_VALUES // columns)
-    # Damaged scales overflow; whoever builds the head refuses what is not finite.
-    with np.errstate(all="ignore"):
-        for start in range(0, rows, step):
-            block = np.asarray(stored[start : start + step])
-            by_row[start : start + step] = gguf.quants.dequantize(block, quantisation)
-    return matrix
+
+    def read(ids: slice | NDArray[np.intp]) -> NDArray[np.float32]:
+        chosen = stored[ids]
+        matrix = np.empty((len(chosen), columns), np.float32)
+        # Damaged scales overflow; whoever builds the head refuses what is not finite.
+        with np.errstate(all="ignore"):
+            for start in range(0, len(chosen), step):
+                block = np.asarray(chosen[start : start + step])
+                matrix[start : start + step] = gguf.quants.dequantize(block, quantisation)
+        return matrix
+
+    return StoredRows((rows, columns), np.dtype(np.float32), rows * row_bytes, read)
 
 
 def finite_vector(tensor: StoredTensor, features: int) -> NDArray[np.float64] | None:

@@ -37,10 +37,12 @@ DEFAULT_MARGIN = 1e-3
 DEFAULT_SECONDS = 600.0
 # Room for the rounding of our own sums, in units of the margin.
 _ROOM = 1e-6
+# Raises are mostly below so many margins; where one is not, the room for rounding it is found again.
+_USUAL_RAISE = 100.0
 # Where rows have to move and a first step does not do, these times as far.
 _STRIDES = (1.0, 4.0, 16.0)
 # Passes over rows that grow: each may cover a neighbour, which then grows too.
-_MOST_PASSES = 12
+_MOST_PASSES = 30
 _SHOWN = 8
 
 
@@ -199,10 +201,7 @@ def _task(
 
 
 def _by_bias(task: _Task, *, bias_only: bool, even: bool) -> _Draft:
-    head, bias = task.head, task.head.bias
-    assert bias is not None
-    # Rounding to the bias's dtype may cost a unit in the last place of the largest of them.
-    unit = _unit(bias.dtype, 2 * float(np.abs(head.biases()).max()) + task.margin)
+    head = task.head
     steps = _steps(task)
     found: Raises | None = None
     for stride in (0.0,) if bias_only else _STRIDES:
@@ -211,13 +210,31 @@ def _by_bias(task: _Task, *, bias_only: bool, even: bool) -> _Draft:
         moved = _with_rows(head, stepped_rows(head, near_to, Steps(steps.features, steps.signs, distance)))
         solver = MarginSolver(Checker(moved, task.domain))
         task.say(f"raising biases of {len(task.chosen)} classes, {len(near_to)} rows moved by {distance:.3g}")
-        found = _raises(task, solver, unit)
-        if found.upper is not None:
-            return _raised(moved, solver, found, len(task.chosen), even=even)
+        found, draft = _raise_biases(task, moved, solver, even=even)
+        if draft is not None:
+            return draft
         if task.seconds_left <= 0:
             break
     assert found is not None
     raise InputError(_no_raise(task, found, bias_only))
+
+
+def _raise_biases(
+    task: _Task, moved: Head, solver: MarginSolver, *, even: bool
+) -> tuple[Raises, _Draft | None]:
+    """The least raises and the head that has them; rounding to the bias's dtype may cost each class a unit in
+    the last place of the largest bias, so that much more is asked for."""
+    assert moved.bias is not None
+    size = float(np.abs(moved.biases()).max())
+    unit = _unit(moved.bias.dtype, size + _USUAL_RAISE * task.margin)
+    while True:
+        found = _raises(task, solver, unit)
+        if found.upper is None:
+            return found, None
+        needed = _unit(moved.bias.dtype, size + float(found.upper.max()) / solver.chart.scale)
+        if needed <= unit:
+            return found, _raised(moved, solver, found, len(task.chosen), even=even)
+        unit = needed
 
 
 def _steps(task: _Task) -> Steps:
@@ -247,7 +264,8 @@ def _kept_targets(task: _Task, unit: float) -> Vector:
 
 
 def _raised(moved: Head, solver: MarginSolver, found: Raises, chosen: int, *, even: bool) -> _Draft:
-    assert found.upper is not None and moved.bias is not None
+    assert found.upper is not None
+    assert moved.bias is not None
     raises = np.zeros(moved.classes)
     raises[found.ids] = found.upper / solver.chart.scale
     reached, least = (float(each.max()) / solver.chart.scale / 2 for each in (found.upper, found.lower))

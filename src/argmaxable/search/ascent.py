@@ -7,6 +7,7 @@ point never gets worse.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -16,8 +17,10 @@ from argmaxable.domain import Ball, Box, Domain, LayerNorm, RMSNorm
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
-# The value at each point z, and the direction in which it grows for a step of that length (relative to z's).
-Objective = Callable[[Matrix, float], tuple[Vector, Matrix]]
+Ids = NDArray[np.intp]
+# For some of the points, given by their places in the batch and as they are now: their values, and the
+# directions in which these grow for a step of that length (relative to the point's).
+Objective = Callable[[Ids, Matrix, float], tuple[Vector, Matrix]]
 
 # First and last step, as a share of the point's length. Longer ones jump out of thin regions.
 _STEPS = (0.1, 1e-3)
@@ -26,24 +29,39 @@ _INSIDE = 1 - 1e-12
 
 
 def ascend(
-    objective: Objective, start: Matrix, project: Callable[[Matrix], Matrix], *, steps: int
+    objective: Objective,
+    start: Matrix,
+    project: Callable[[Matrix], Matrix],
+    *,
+    steps: int,
+    enough: float = math.inf,
 ) -> tuple[Matrix, Vector]:
-    """The best points met (n × features) and their values, after so many steps from `start`."""
-    point = best = project(start)
+    """The best points met (n × features) and their values, after so many steps from `start`.
+
+    A point whose value is above `enough` is left alone.
+    """
+    best = project(start)
     top = np.full(len(start), -np.inf)
-    for length in np.geomspace(*_STEPS, steps).tolist():
-        value, direction = objective(point, length)
-        better = value > top
-        top = np.where(better, value, top)
-        best = np.where(better[:, None], point, best)
-        size = np.sqrt((direction * direction).sum(axis=1, keepdims=True))
-        reach = np.sqrt((point * point).sum(axis=1, keepdims=True))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            move = np.where(size > 0, length * reach * direction / size, 0.0)
-        point = project(point + np.nan_to_num(move, posinf=0.0, neginf=0.0))
-    value, _ = objective(point, _STEPS[-1])
-    better = value > top
-    return np.where(better[:, None], point, best), np.where(better, value, top)
+    point, left = best.copy(), np.arange(len(start))
+    for length in [*np.geomspace(*_STEPS, steps).tolist(), _STEPS[-1]]:
+        value, direction = objective(left, point, length)
+        better = value > top[left]
+        top[left[better]], best[left[better]] = value[better], point[better]
+        still = ~(value > enough)
+        left, point, direction = left[still], point[still], direction[still]
+        if not len(left):
+            break
+        point = project(point + _move(point, direction, length))
+    return best, top
+
+
+def _move(point: Matrix, direction: Matrix, length: float) -> Matrix:
+    """A step in the direction, its length relative to the point's; none where there is no direction."""
+    size = np.sqrt((direction * direction).sum(axis=1, keepdims=True))
+    reach = np.sqrt((point * point).sum(axis=1, keepdims=True))
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        move = length * reach * direction / size
+    return np.where(np.isfinite(move).all(axis=1, keepdims=True), move, 0.0)
 
 
 def into(domain: Domain) -> Callable[[Matrix], Matrix]:

@@ -107,11 +107,14 @@ def run_page(site: Site, run_id: int, query: Mapping[str, str], *, is_part: bool
     }
     if is_part:
         return render("classes.html", **values)
+    # What all verdicts say together would be old before it is read.
+    is_running = run.state is State.RUNNING
     return render(
         "run.html",
         **values,
         headline=headline(run),
-        findings=site.findings(run) if site.has_findings_at_hand(run) else None,
+        is_running=is_running,
+        findings=site.findings(run) if not is_running and site.has_findings_at_hand(run) else None,
         methods=[method for method in Method if method is not Method.NONE],
         is_part=False,
     )

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from argmaxable.domain import domain_from_record
 from argmaxable.head import FLOAT_DTYPES, Head
 from argmaxable.run.engines.engine import Job, Report
+from argmaxable.scores import row_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,9 @@ class Assignment:
 def lay_out(job: Job, folder: Path) -> Assignment:
     """Write the head's raw arrays where workers can map them."""
     head = job.head
-    np.ascontiguousarray(head.weight).tofile(folder / "weight")
+    with (folder / "weight").open("wb") as file:
+        for block in row_blocks(head.classes, head.features):
+            np.ascontiguousarray(head.weight[block]).tofile(file)
     if head.bias is not None:
         np.ascontiguousarray(head.bias).tofile(folder / "bias")
     return Assignment(
