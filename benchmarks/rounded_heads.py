@@ -1,7 +1,8 @@
 """Real heads in fewer bits: which classes lose their argmaxability, and which only rounding decides.
 
 For each format a rounded copy of the head is verified and compared with the original, class by class; for
-float formats the argmaxable classes are also looked at in logits computed in that format.
+float formats the argmaxable classes are also looked at in logits computed in that format. Heads that are not
+named keep the numbers they had.
 
     python benchmarks/rounded_heads.py [NAME or MODEL ...]
 """
@@ -9,6 +10,7 @@ float formats the argmaxable classes are also looked at in logits computed in th
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from typing import Any
 
@@ -29,7 +31,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("names", nargs="*", default=NAMES)
-    heads = {}
+    kept = _record.RESULTS / "rounded_heads.json"
+    heads = json.loads(kept.read_text())["heads"] if kept.exists() else {}
     for name in parser.parse_args().names:
         head = _models.head(name) if name in _models.ONNX_HEADS or name == "minilm" else am.load_head(name)
         heads[name if name in NAMES else head.name] = measure(head)

@@ -53,7 +53,11 @@ def test_every_class_that_goes_has_a_proof_that_checks() -> None:
     head = dominated()
     done = pruned(head)
     checker = am.Checker(head, BOX, centre=done.proof.centre)
+    assert done.new_ids.min() == -1
     for verdict in done.proof.verdicts:
+        if done.new_ids[verdict.class_id] >= 0:
+            continue
+        assert verdict.upper < 0
         assert verdict.certificate is not None
         assert checker.proves(verdict.class_id, verdict.certificate, verdict.upper)
 

@@ -1,9 +1,9 @@
 """prune_head(head, domain): the head without the rows that can never be the argmax, with the proof.
 
-A dominated class has a certificate with a bound below 0: at every x of the domain some class scores strictly
-higher. The classes of the certificate may be dominated themselves; that does no harm. At any x take a class
-with the largest score of all: nothing scores higher, so it is not dominated, so it stays. All dominated classes
-can therefore go at once, and the maximum and who attains it are the same at every x of the domain.
+A dominated class has a certificate with a bound below 0: at every x of the domain some class scores
+strictly higher. The classes of the certificate may be dominated themselves; that does no harm. At any x take
+a class with the largest score of all: nothing scores higher, so it is not dominated, so it stays. All
+dominated classes can therefore go at once: the maximum and who attains it are the same at every x of X.
 
 Of classes with equal weights and biases the first stays, unless it is dominated; an argmax returns the first
 of equal scores. Classes that are at best tied for other reasons stay.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ _SAFETENSORS = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16"
 
 @dataclass(frozen=True, eq=False)
 class Pruned:
-    """The smaller head, the old number of each of its classes, and the verdicts that let the others go."""
+    """The smaller head, the old number of each of its classes, and the result that lets the others go."""
 
     before: Head
     head: Head
@@ -51,7 +51,7 @@ class Pruned:
 
 
 def prune_head(result: Result) -> Pruned:
-    """Drop the classes that the result proves can never be the argmax. Raises InputError when there are none."""
+    """Drop the classes that the result proves are never the argmax; raises InputError when there are none."""
     dropped = [verdict for verdict in result.verdicts if may_go(verdict)]
     if not dropped:
         raise InputError(
@@ -68,7 +68,7 @@ def prune_head(result: Result) -> Pruned:
         None if head.labels is None else [head.labels[class_id] for class_id in kept.tolist()],
         name=f"{head.name}, pruned",
     )
-    return Pruned(head, smaller, kept, replace(result, verdicts=tuple(dropped)))
+    return Pruned(head, smaller, kept, result)
 
 
 def may_go(verdict: Verdict) -> bool:
@@ -108,8 +108,8 @@ def require_prunable(target: Path) -> None:
     """Raise InputError for a format in which a head can't stand alone."""
     if target.suffix.lower() not in FORMATS:
         raise InputError(
-            f"{target.name}: a pruned head is written as {' or '.join(FORMATS)}. A whole model has its number of "
-            "classes all over its graph and configuration: put the pruned head in with the tool that made it."
+            f"{target.name}: a pruned head is written as {' or '.join(FORMATS)}. A whole model has its "
+            "number of classes all over its graph and configuration: put the head in by the tool it is from."
         )
 
 

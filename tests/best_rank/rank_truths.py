@@ -1,7 +1,8 @@
 """Best ranks of small heads by brute force, sharing no code with the package.
 
 Every region of the arrangement s_i = s_c is a set of classes not below c: the smallest set without which c is
-the strict argmax somewhere, by one exact linear programme for each set, smallest sets first.
+the strict argmax somewhere, by a linear programme for each set, smallest sets first: HiGHS where its margin is
+far from 0, rationals where it is not.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ import itertools
 from fractions import Fraction
 
 import numpy as np
-from oracles import dot, exact_differences, exact_margin, placed, rationals
+from oracles import dot, exact_differences, exact_margin, margin_by_highs, placed, rationals
 
 import argmaxable as am
+
+# HiGHS's margins are accurate to about 1e-9.
+_CLEAR = 1e-6
 
 
 def best_rank_by_force(head: am.Head, domain: am.Box | am.Everywhere, class_id: int) -> int:
@@ -31,7 +35,8 @@ def _wins_without(
 ) -> bool:
     kept = [number for number in range(head.classes) if number not in gone]
     part = am.Head(head.weight[kept], None if head.bias is None else head.bias[kept])
-    return exact_margin(part, domain, kept.index(class_id)) > 0
+    margin = margin_by_highs(part, domain, kept.index(class_id))
+    return margin > 0 if abs(margin) > _CLEAR else exact_margin(part, domain, kept.index(class_id)) > 0
 
 
 def rank_at(head: am.Head, domain: am.Domain, class_id: int, z: np.ndarray) -> tuple[int, int]:

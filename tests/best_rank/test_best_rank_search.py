@@ -37,7 +37,7 @@ def ranks_of(head: am.Head, domain: am.Domain, **options: int | None) -> tuple[a
     return am.best_ranks(am.verify(head, domain, workers=1), **{"rounds": 400, **options})
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(32))
 def test_the_search_equals_brute_force_on_small_heads(seed: int) -> None:
     head, domain = some_head(seed), DOMAINS[seed // 2 % len(DOMAINS)]
     for rank in ranks_of(head, domain):
@@ -45,13 +45,12 @@ def test_the_search_equals_brute_force_on_small_heads(seed: int) -> None:
         assert (rank.lower, rank.upper) == (truth, truth), rank
 
 
-@pytest.mark.parametrize("seed", range(40, 52))
+@pytest.mark.parametrize("seed", range(32, 40))
 def test_bounds_after_few_rounds_enclose_the_truth(seed: int) -> None:
     head, domain = some_head(seed), DOMAINS[seed % len(DOMAINS)]
-    for rounds in (0, 1, 3):
-        for rank in ranks_of(head, domain, rounds=rounds):
-            truth = best_rank_by_force(head, domain, rank.class_id)
-            assert rank.lower <= truth <= rank.upper, rank
+    for ranks in zip(*(ranks_of(head, domain, rounds=rounds) for rounds in (0, 1, 3)), strict=True):
+        truth = best_rank_by_force(head, domain, ranks[0].class_id)
+        assert all(rank.lower <= truth <= rank.upper for rank in ranks), ranks
 
 
 @pytest.mark.parametrize("domain", [am.Everywhere(), am.Box(-1.0, 1.0)], ids=str)

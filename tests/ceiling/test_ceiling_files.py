@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +209,16 @@ def test_a_forged_entry_into_the_nucleus_is_refused(tmp_path: Path) -> None:
 
     rewrite(tmp_path, swap)
     assert set(failures(tmp_path, head)) == {0, 1}
+
+
+def test_a_no_that_hangs_on_digits_that_are_not_claimed_is_taken_back(tmp_path: Path) -> None:
+    head, upper = random_head(0), 0.05 + 1e-12
+    found = am.ceilings(head, am.Ball(2.0))
+    ceiling = dataclasses.replace(found.classes[0], lower=0.0, upper=upper)
+    member = am.Membership(0, "0", am.Entry.NO, 1.0, None)
+    members = am.Nucleus(top_p=float(1 - 9 * Fraction(upper)) - 1e-16, members=(member,))
+    write_ceilings(dataclasses.replace(found, classes=(ceiling,)), tmp_path, members)
+    assert read_ceilings(tmp_path).claims[0].entry is am.Entry.UNKNOWN
 
 
 def test_an_answer_about_the_nucleus_needs_its_mass(tmp_path: Path) -> None:

@@ -87,6 +87,22 @@ def test_what_is_not_proven_is_unknown() -> None:
     assert members.members[0].point is None
 
 
+def test_the_only_class_is_the_whole_nucleus() -> None:
+    head = am.Head(np.ones((1, 2)))
+    (member,) = am.nucleus(head, am.ceilings(head), 0.5).members
+    assert (member.entry, member.mass) == (am.Entry.YES, 0.0)
+
+
+def test_a_witness_of_the_verdict_helps_where_the_ceiling_point_does_not() -> None:
+    head = random_head(6, classes=40)
+    found = am.ceilings(head)
+    verdicts = am.verify(head, workers=1).verdicts
+    won = {verdict.class_id for verdict in verdicts if verdict.status is am.Status.ARGMAXABLE}
+    alone, helped = am.nucleus(head, found, 1e-9), am.nucleus(head, found, 1e-9, verdicts=verdicts)
+    assert won == {member.class_id for member in helped.having(am.Entry.YES)}
+    assert len(alone.having(am.Entry.YES)) <= len(won)
+
+
 @pytest.mark.parametrize("top_p", [0.0, -0.5, 1.5, np.nan])
 def test_a_share_that_is_none_is_refused(top_p: float) -> None:
     head = random_head(0)

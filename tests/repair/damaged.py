@@ -16,7 +16,7 @@ DTYPES = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bf
 
 
 def damaged(dtype: str = "float32", *, bias: bool = True, name: str = "damaged") -> am.Head:
-    """The corners and the two lost classes; without a bias one of them is at best tied, the other dominated."""
+    """The corners and the two lost classes; without a bias the one in the middle is at best tied."""
     kind = DTYPES[dtype]
     return am.Head(ROWS.astype(kind), BIASES.astype(kind) if bias else None, LABELS, name=name)
 
@@ -26,9 +26,7 @@ def random_damaged(seed: int, *, classes: int = 40, features: int = 3) -> am.Hea
     generator = np.random.default_rng(seed)
     bias = generator.standard_normal(classes) / 4
     bias[:3] -= 3.0
-    return am.Head(
-        generator.standard_normal((classes, features)).astype(np.float32), bias.astype(np.float32)
-    )
+    return am.Head(generator.standard_normal((classes, features)).astype(np.float32), bias.astype(np.float32))
 
 
 def lost(head: am.Head, domain: am.Domain) -> list[int]:

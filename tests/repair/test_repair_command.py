@@ -29,7 +29,9 @@ def model_in(folder: Path, suffix: str = ".npz", *, bias: bool = True) -> Path:
     elif suffix == ".safetensors":
         path.write_bytes(_safetensors(am.Head(WEIGHT, BIAS), ("lm_head.weight", "lm_head.bias")))
     elif suffix == ".pt":
-        torch.save({"fc.weight": torch.from_numpy(WEIGHT.copy()), "fc.bias": torch.from_numpy(BIAS.copy())}, path)
+        torch.save(
+            {"fc.weight": torch.from_numpy(WEIGHT.copy()), "fc.bias": torch.from_numpy(BIAS.copy())}, path
+        )
     else:
         wide = np.zeros((6, 4), np.float32)
         wide[:, :2] = WEIGHT

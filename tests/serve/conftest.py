@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from chromium import open_browser
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 from starlette.testclient import TestClient
 from visits import Open, Visit
 
@@ -17,6 +17,9 @@ import argmaxable as am
 from argmaxable.serve.app import make_app
 from argmaxable.serve.reader import Reader
 from argmaxable.serve.views import Site
+
+# Other work on the machine must not fail a test: what is waited for, comes.
+expect.set_options(timeout=30_000)
 
 
 @pytest.fixture

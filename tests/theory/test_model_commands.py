@@ -198,20 +198,20 @@ def test_numbers_whose_squares_overflow_are_refused(command: Command, tmp_path: 
     np.save(tmp_path / "huge.npy", np.full((5, 4), 1e200))
     ran = command("rank", "--logits", tmp_path / "huge.npy")
     assert ran.code == 2
-    assert is_one_clear_line(ran.err)
+    assert is_one_clear_line(ran)
 
 
 def test_a_bias_is_said_of_features_only(command: Command, logits: Path) -> None:
     ran = command("rank", "--logits", logits, "--bias")
     assert ran.code == 2
-    assert is_one_clear_line(ran.err)
+    assert is_one_clear_line(ran)
 
 
 @pytest.mark.parametrize("device", ["abacus", "cuda:99"])
 def test_a_device_that_is_not_there_is_bad_input(command: Command, llama: Saved, device: str) -> None:
     ran = command("activations", llama.directory, "--text", llama.text, "--device", device)
     assert ran.code == 2
-    assert is_one_clear_line(ran.err)
+    assert is_one_clear_line(ran)
 
 
 def test_a_cut_off_model_file_is_bad_input(command: Command, llama: Saved, tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_a_cut_off_model_file_is_bad_input(command: Command, llama: Saved, tmp_p
     weights.write_bytes(weights.read_bytes()[:500])
     ran = command("activations", broken, "--text", llama.text)
     assert ran.code == 2
-    assert is_one_clear_line(ran.err)
+    assert is_one_clear_line(ran)
 
 
 def test_a_text_in_one_line_is_read_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -211,3 +211,8 @@ def test_a_function_that_falls_is_refused() -> None:
         approximate(lambda x: x - 2 * np.maximum(x, 0), reach=1.0, bins=10)
     with pytest.raises(InputError):
         PiecewiseLinear(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 1.0, 1.0)
+
+
+def test_a_bound_for_no_bins_is_refused() -> None:
+    with pytest.raises(InputError, match="needs a bin"):
+        approximation_bound(2, reach=1, bins=0)

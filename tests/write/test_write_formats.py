@@ -237,9 +237,7 @@ def external(folder: Path) -> Path:
     folder.mkdir()
     path = folder / "model.onnx"
     model = build([node("Gemm", "x W b", "y", transB=1)], {"W": WEIGHT, "b": BIAS})
-    onnx.save_model(
-        model, path, save_as_external_data=True, location="model.data", size_threshold=0
-    )
+    onnx.save_model(model, path, save_as_external_data=True, location="model.data", size_threshold=0)
     return path
 
 
@@ -329,7 +327,9 @@ def test_the_old_format_of_pytorch_is_refused(tmp_path: Path) -> None:
 
 def test_a_tensor_that_is_stored_by_columns_is_refused(tmp_path: Path) -> None:
     weight = torch.from_numpy(np.ascontiguousarray(WEIGHT.T)).T
-    torch.save({"lm_head.weight": weight, "lm_head.bias": torch.from_numpy(BIAS.copy())}, tmp_path / "model.pt")
+    torch.save(
+        {"lm_head.weight": weight, "lm_head.bias": torch.from_numpy(BIAS.copy())}, tmp_path / "model.pt"
+    )
     refused(tmp_path / "model.pt", tmp_path / "out.pt", "not stored row by row")
 
 

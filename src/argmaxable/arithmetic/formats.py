@@ -37,7 +37,7 @@ class Rounding(StrEnum):
 @dataclass(frozen=True)
 class Precision:
     """A float format: relative error of one rounding to nearest, what a rounding near zero can lose at
-    most (flushed to zero or not), and the largest number."""
+    most, and the largest number. Machines may flush bf16 and float32 to zero; fp16 keeps its smallest."""
 
     dtype: np.dtype[Any]
     unit: float
@@ -47,7 +47,7 @@ class Precision:
 
 PRECISIONS: dict[Float, Precision] = {
     Float.BF16: Precision(FLOAT_DTYPES["bfloat16"], 2.0**-8, 2.0**-126, (2 - 2.0**-7) * 2.0**127),
-    Float.FP16: Precision(FLOAT_DTYPES["float16"], 2.0**-11, 2.0**-14, 65504.0),
+    Float.FP16: Precision(FLOAT_DTYPES["float16"], 2.0**-11, 2.0**-24, 65504.0),
     Float.FP32: Precision(FLOAT_DTYPES["float32"], 2.0**-24, 2.0**-126, (2 - 2.0**-23) * 2.0**127),
 }
 # Symmetric: −128 is not used, as in ONNX Runtime, PyTorch and TensorFlow Lite for weights.

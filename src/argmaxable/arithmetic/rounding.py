@@ -1,13 +1,14 @@
 """Margins in units of rounding error: by how much a class leads in logits that a machine computes.
 
 The machine: weights, bias and the feature vector are rounded to the format, to nearest; products are
-summed in float32, in any order, fused or not; the bias is added there, or after the sum was rounded;
-the logit is rounded to the format. So the computed logit of class i lies within r_i of t_i, the exact
-logit of the rounded row at the rounded input, where
+summed in float32, in any order, fused or not, rounded or cut off; the bias is added there, or after the
+sum was rounded; the logit is rounded to the format. So the computed logit of class i lies within r_i of
+t_i, the exact logit of the rounded row at the rounded input, where
 
-    r_i = γ_{d+2} (Σ_j |w_ij x_j| + |b_i|) + u (|w_i·x| + |t_i|)      γ of float32, u of the format
+    r_i = γ_{d+3} (Σ_j |w_ij x_j| + |b_i|) + u (|w_i·x| + |t_i|)      γ of float32, u of the format
 
-A lead t_c − t_i above r_c + r_i survives whatever the order of summation. The unit is that sum.
+with the term |w_i·x| only where there is a bias, and Σ_j |w_ij x_j| bounded by ‖w_i‖ ‖x‖. A lead t_c − t_i
+above r_c + r_i survives whatever the order of summation. The unit is that sum.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ Vector = NDArray[np.float64]
 Ids = NDArray[np.intp]
 
 _SINGLE = 2.0**-24
+# What a term of a float32 sum can lose by underflow.
+_FLUSHED = 2.0**-126
 # More than norms lose where squares underflow.
 _TINY_LENGTH = 2.0**-500
 # Roundings of a sum besides those of its terms: the bias, and room for one more.
@@ -56,9 +59,10 @@ class Machine:
         for block in row_blocks(head.classes, head.features):
             squares = np.square(self.head.rows(block)).sum(axis=1)
             self._norms[block] = np.sqrt(squares) * (1 + gamma(head.features + 8)) + _TINY_LENGTH
+        self._lost = 2 * self.precision.tiny + 2 * head.features * _FLUSHED
         self._spread = _spread(self.head)
         # How far a sum may be off, for each unit of size: the machine's, and ours.
-        self._relative = gamma(head.features + _EXTRA, _SINGLE)
+        self._relative = gamma(head.features + _EXTRA, 2 * _SINGLE)
         self._relative += gamma(head.features + _EXTRA, UNIT if self._wide is np.float64 else _SINGLE)
 
     def units(self, classes: Ids, points: Matrix) -> Vector:
@@ -92,7 +96,7 @@ class Machine:
             logits = products + self._biases if self.head.bias is not None else products
             error = self._relative * (lengths[:, None] * self._norms + np.abs(self._biases))
             size = np.abs(logits) + (np.abs(products) if self.head.bias is not None else 0.0) + error
-            error = error + self.precision.unit * (1 + self.precision.unit) * size + 2 * self.precision.tiny
+            error = error + self.precision.unit * (1 + self.precision.unit) * size + self._lost
             error[~(np.abs(logits) + error < self.precision.largest)] = math.inf
             lead = logits[index, classes][:, None] - logits
             unit = error[index, classes][:, None] + error

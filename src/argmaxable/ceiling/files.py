@@ -27,7 +27,7 @@ from argmaxable.bundle import (
     stored_point,
     whole_number,
 )
-from argmaxable.ceiling.nucleus import Entry, Membership, Nucleus
+from argmaxable.ceiling.nucleus import Entry, Membership, Nucleus, never_enters
 from argmaxable.ceiling.record import Ceiling, Ceilings, Mixture
 from argmaxable.domain import Domain, domain_from_record
 from argmaxable.errors import BundleError, DomainError
@@ -75,6 +75,8 @@ def write_ceilings(found: Ceilings, folder: str | os.PathLike[str], members: Nuc
     folder, evidence = Path(folder), Evidence()
     entries = {} if members is None else {member.class_id: member for member in members.members}
     lines = [_line(ceiling, entries.get(ceiling.class_id), evidence) for ceiling in found.classes]
+    if members is not None:
+        _take_back(lines, found.facts.classes, members.top_p)
     text = "\n".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in lines)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -122,6 +124,13 @@ def _line(ceiling: Ceiling, member: Membership | None, evidence: Evidence) -> di
             name, place = evidence.point(member.point)
             line[f"nucleus_{name}"] = place
     return line
+
+
+def _take_back(lines: list[dict[str, Any]], classes: int, top_p: float) -> None:
+    """A class may be kept out of the nucleus by its ceiling, but not by the digits that are claimed of it."""
+    for line in lines:
+        if line["nucleus"] == Entry.NO and not never_enters(line["upper"], classes, top_p):
+            line["nucleus"] = Entry.UNKNOWN.value
 
 
 def _same(point: NDArray[np.float64], other: NDArray[np.float64] | None) -> bool:

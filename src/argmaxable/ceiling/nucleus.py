@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.ceiling.bounds import CeilingChecker
-from argmaxable.ceiling.descent import Slope
 from argmaxable.ceiling.record import Ceiling, Ceilings
 from argmaxable.check import Checker
 from argmaxable.domain import Box, Domain
@@ -32,8 +31,6 @@ Vector = NDArray[np.float64]
 
 # How far points are pulled towards the middle of the domain.
 _PULLS = (1.0, 0.5, 0.2, 0.05, 0.01)
-# How much colder the softmaxes are whose largest points are tried too, and how well those are solved.
-_SHARPER, _ROUGH_TOLERANCE = (4.0, 32.0), 1e-3
 # Points held at a time.
 _BATCH = 1024
 
@@ -81,12 +78,10 @@ def nucleus(head: Head, found: Ceilings, top_p: float, *, verdicts: Iterable[Ver
         raise InputError(f"these ceilings are about another head than {head.name}.")
     search = _Search(head, found, top_p)
     for first in range(0, len(found.classes), _BATCH):
-        some = [c for c in found.classes[first : first + _BATCH] if c.point is not None]
+        some = found.classes[first : first + _BATCH]
         search.attempt({c.class_id: c.point for c in some if c.point is not None})
-    for verdict in verdicts:
-        if verdict.class_id in search.left and verdict.witness is not None:
-            search.attempt({verdict.class_id: search.checker.point(verdict.class_id, verdict.witness)})
-    search.descend()
+    left = [verdict for verdict in verdicts if verdict.class_id in search.left]
+    search.attempt({v.class_id: search.checker.point(v.class_id, v.witness) for v in left if v.witness})
     return Nucleus(top_p=top_p, members=tuple(search.membership(ceiling) for ceiling in found.classes))
 
 
@@ -108,7 +103,8 @@ class _Search:
         self.checker = Checker(head, found.domain)
         self.bounds = CeilingChecker(self.checker, temperature=found.temperature)
         self.top_p = top_p
-        self.left = {ceiling.class_id for ceiling in found.classes}
+        # A single class is the whole nucleus, at every point.
+        self.left = {c.class_id for c in found.classes} if head.classes > 1 else set()
         self.sealed = {c.class_id for c in found.classes if never_enters(c.upper, head.classes, top_p)}
         self.best: dict[int, tuple[float, Vector]] = {}
 
@@ -128,21 +124,10 @@ class _Search:
                 if mass < self.top_p:
                     self.left.discard(class_id)
 
-    def descend(self) -> None:
-        """Where colder softmaxes are largest few classes are above, wherever their own mass is."""
-        for sharper in _SHARPER:
-            left = sorted(self.left - self.sealed)
-            if not left:
-                return
-            slope = Slope(
-                self.checker, temperature=self.bounds.temperature / sharper, tolerance=_ROUGH_TOLERANCE
-            )
-            for class_id in left:
-                self.attempt({class_id: slope.place(slope.descend(class_id).x[None])[0]})
-
     def membership(self, ceiling: Ceiling) -> Membership:
-        mass, point = self.best.get(ceiling.class_id, (1.0, None))
-        if ceiling.class_id not in self.left:
+        is_left = ceiling.class_id in self.left
+        mass, point = self.best.get(ceiling.class_id, (1.0 if is_left else 0.0, None))
+        if not is_left:
             return Membership(ceiling.class_id, ceiling.label, Entry.YES, mass, point)
         entry = Entry.NO if ceiling.class_id in self.sealed else Entry.UNKNOWN
         return Membership(ceiling.class_id, ceiling.label, entry, mass, None)

@@ -114,7 +114,8 @@ class Walls:
         self._solve(factor, gradient)
 
     def _solve(self, factor: Matrix, gradient: Vector) -> None:
-        self._dx = dpotrs(factor, self._pull(self._mu / self.slack) - gradient, lower=1)[0]
+        pull = self._pull(self._mu / self.slack) - gradient
+        self._dx: Vector = np.asarray(dpotrs(factor, pull, lower=1)[0], np.float64)
         self._dy = self._mu / self.slack - self.y - self.y / self.slack * self._push(self._dx)
 
     def limit(self, dx: Vector) -> float:
@@ -164,7 +165,8 @@ class Sphere:
             w = dtrtrs(factor, p, lower=1)[0]
             # Newton's step for 1/radius = 1/‖p(ν)‖, which approaches the root from below.
             nu += float(p @ p) / float(w @ w) * (length - self.radius) / self.radius
-        self._dx: Vector = p * min(1.0, self.radius / length if length > 0 else 1.0) - self.x
+        inward = min(1.0, self.radius / length) if length > 0 else 1.0
+        self._dx = np.asarray(inward * p - self.x, np.float64)
         return self._dx
 
     def longest(self) -> float:

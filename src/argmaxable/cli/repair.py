@@ -50,8 +50,8 @@ def repair(
         bool,
         typer.Option(
             "--even",
-            help="Change all biases, up and down, so that the largest change is least; the default raises few "
-            "and lowers none.",
+            help="Change all biases, up and down, so that the largest change is least; the default raises "
+            "few and lowers none.",
         ),
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the repair and write nothing.")] = False,
@@ -135,7 +135,7 @@ def _lines(done: Repair, finding: Finding, written: Path | None) -> list[str]:
     lines.append(f"logits      move by at most {done.movement:.4g} anywhere in the domain")
     lost, open_ = len(done.result.unargmaxable), len(done.result.undecided)
     lines.append(
-        f"verified    {len(done.result.argmaxable):,} of {done.before.classes:,} classes argmaxable, none lost"
+        f"verified    {len(done.result.argmaxable):,} of {done.before.classes:,} argmaxable, none lost"
         + (f"; {lost:,} others still unargmaxable" if lost else "")
         + (f"; {open_:,} undecided" if open_ else "")
         + (f"; {len(done.gained):,} more freed on the way" if len(done.gained) else "")

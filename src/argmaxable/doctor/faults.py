@@ -15,7 +15,8 @@ from argmaxable.load.finding import Finding
 def faults_of(finding: Finding) -> tuple[Diagnosis, ...]:
     """Why the arrays are no head; nothing where that has other reasons than these."""
     weight, bias = finding.read()
-    return (*_bias_length(finding, bias), *_label_count(finding), *_not_finite(finding, weight, bias))
+    not_finite = _not_finite(finding, np.asarray(weight), bias)
+    return (*_bias_length(finding, bias), *_label_count(finding), *not_finite)
 
 
 def _bias_length(finding: Finding, bias: NDArray[Any] | None) -> Iterator[Diagnosis]:

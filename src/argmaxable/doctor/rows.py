@@ -15,6 +15,7 @@ from argmaxable.scores import row_blocks
 
 Ids = NDArray[np.intp]
 Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
 
 # transformers draws new rows (resize_token_embeddings, mean_resizing) with the mean of the old ones and 1e-9
 # of their covariance. A million normal numbers stay within 5 deviations, 1e11 within 7.
@@ -22,6 +23,9 @@ _NOISE = 1e-9**0.5
 _DEVIATIONS = 7.0
 # It sums in float32: what the mean may be off by, relative to the mean of |w|.
 _MEAN_ERROR = 1e-6
+# Where a few rows are so large, or the mean so far away, that the allowance reaches this share of the usual
+# distance between rows, it tells nothing.
+_CLOSE = 0.1
 # A row that many robust deviations away stands out, if it is also so many times larger or smaller than
 # the median: tight distributions are no reason for alarm. Trained heads have tails of 6 to 8 deviations.
 _ROBUST_DEVIATIONS = 10.0
@@ -48,67 +52,91 @@ class OddRows:
 
 def odd_rows(head: Head) -> OddRows:
     """Which rows stand out."""
-    norms, mean, spread, size = _moments(head)
-    zero = norms == 0
+    rows = _measure(head)
     twins = find_twins(head)
-    at_mean = _at_mean(head, mean, spread, size) & ~zero
-    rest = ~zero & ~at_mean
-    away = _distances(head, mean)
+    at_mean = _at_mean(head, rows) & ~rows.is_zero
+    rest = ~rows.is_zero & ~at_mean
     with np.errstate(divide="ignore"):
-        near_mean = _outlying(np.log(away), rest & (away > 0)) & (away < np.median(away))
-        odd_norm = _outlying(np.log(norms), rest) & ~near_mean
+        near_mean = _outlying(np.log(rows.away), rest & (rows.away > 0))
+        near_mean &= rows.away < np.median(rows.away)
+        odd_norm = _outlying(np.log(rows.norms), rest & (rows.norms > 0)) & ~near_mean
     return OddRows(
-        zero=np.flatnonzero(zero),
+        zero=np.flatnonzero(rows.is_zero),
         at_mean=np.flatnonzero(at_mean),
-        shadowed=np.flatnonzero((twins.beaten_by >= 0) | (twins.tied_to >= 0)),
         near_mean=np.flatnonzero(near_mean),
+        shadowed=np.flatnonzero((twins.beaten_by >= 0) | (twins.tied_to >= 0)),
         norm=np.flatnonzero(odd_norm),
         bias=np.flatnonzero(_odd_bias(head)),
         twins=twins,
     )
 
 
-def _moments(head: Head) -> tuple[Vector, Vector, Vector, Vector]:
-    """Norms of rows; mean, standard deviation and mean absolute value of each feature."""
-    norms = np.empty(head.classes)
-    total, size, squares = (np.zeros(head.features) for _ in range(3))
+@dataclass(frozen=True, eq=False)
+class _Measures:
+    """Of rows, scaled by 2^−exponent so that squares neither overflow nor vanish: which are zero, norms,
+    distances from the mean; the features' mean, standard deviation and mean absolute value; and how far
+    apart rows usually are, whatever a few of them do."""
+
+    exponent: int
+    is_zero: NDArray[np.bool_]
+    norms: Vector
+    away: Vector
+    mean: Vector
+    deviation: Vector
+    size: Vector
+    usual: float
+
+
+def _scaled(head: Head, block: slice, exponent: int) -> Matrix:
+    with np.errstate(under="ignore"):
+        return np.asarray(np.ldexp(head.rows(block), -exponent))
+
+
+def _measure(head: Head) -> _Measures:
     blocks = row_blocks(head.classes, head.features)
+    exponent = max(math.frexp(float(np.abs(head.rows(block)).max()))[1] for block in blocks)
+    is_zero = np.empty(head.classes, bool)
+    norms, away, apart = (np.zeros(head.classes) for _ in range(3))
+    total, size, squares = (np.zeros(head.features) for _ in range(3))
     for block in blocks:
-        rows = head.rows(block)
-        norms[block] = np.sqrt((rows * rows).sum(axis=1))
+        is_zero[block] = ~head.rows(block).any(axis=1)
+        rows = _scaled(head, block, exponent)
+        norms[block] = _lengths(rows)
+        apart[block.start : block.stop - 1] = _lengths(np.diff(rows, axis=0))
         total += rows.sum(axis=0)
         size += np.abs(rows).sum(axis=0)
     mean = total / head.classes
     for block in blocks:
-        squares += np.square(head.rows(block) - mean).sum(axis=0)
-    return norms, mean, np.sqrt(squares / head.classes), size / head.classes
+        off = _scaled(head, block, exponent) - mean
+        away[block] = _lengths(off)
+        squares += np.square(off).sum(axis=0)
+    deviation, usual = np.sqrt(squares / head.classes), float(np.median(apart)) / math.sqrt(2)
+    return _Measures(exponent, is_zero, norms, away, mean, deviation, size / head.classes, usual)
 
 
-def _distances(head: Head, mean: Vector) -> Vector:
-    away = np.empty(head.classes)
-    for block in row_blocks(head.classes, head.features):
-        away[block] = np.sqrt(np.square(head.rows(block) - mean).sum(axis=1))
-    return away
+def _lengths(rows: Matrix) -> Vector:
+    return np.asarray(np.sqrt(np.square(rows).sum(axis=1)))
 
 
-def _at_mean(head: Head, mean: Vector, spread: Vector, size: Vector) -> NDArray[np.bool_]:
+def _at_mean(head: Head, of: _Measures) -> NDArray[np.bool_]:
     """Rows where every feature is at the mean of all rows, or of all rows before: new rows come last, and
     others behind them may be of any kind."""
     unit = next((each.unit for each in PRECISIONS.values() if each.dtype == head.weight.dtype), 0.0)
-    allowed = _DEVIATIONS * _NOISE * spread + _MEAN_ERROR * size
+    allowed = _DEVIATIONS * _NOISE * of.deviation + _MEAN_ERROR * of.size
     near = np.zeros(head.classes, bool)
     before = np.zeros(head.features)
     for block in row_blocks(head.classes, head.features):
-        rows = head.rows(block)
+        rows = _scaled(head, block, of.exponent)
         sums = before + np.cumsum(rows, axis=0)
         places = np.arange(block.start, block.stop)
         late = places * 2 >= head.classes
-        for centre, where in ((mean[None], slice(None)), ((sums - rows)[late] / places[late, None], late)):
+        means = (sums - rows)[late] / np.maximum(places[late, None], 1)
+        for centre, where in ((of.mean[None], slice(None)), (means, late)):
             off = np.abs(rows[where] - centre)
-            near[places[where]] |= (off <= allowed + unit * np.abs(centre)).all(axis=1)
+            is_there = (off <= allowed + unit * np.abs(centre)).all(axis=1)
+            near[places[where]] |= is_there & (_lengths(off) < _CLOSE * of.usual)
         before = sums[-1]
-    # Where every row is there, the allowance tells nothing.
-    return near if near.sum() * 2 < head.classes else np.zeros(head.classes, bool)
+    return near
 
 
 def _odd_bias(head: Head) -> NDArray[np.bool_]:

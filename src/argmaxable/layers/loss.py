@@ -260,8 +260,8 @@ class _Pass:
         """Of the inputs and the tables, in the computing precision; the buffers go first."""
         self.work.clear()
         self.kernel.work.clear()
-        tables = [total.to(self.dtype) for total in self.kernel.sums] or [None] * len(self.kernel.tables)
-        return *self.sums, *tables
+        learned = tuple(total.to(self.dtype) for total in self.kernel.sums)
+        return *self.sums, *(learned or (None,) * len(self.kernel.tables))
 
 
 def _affine(x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor | None = None) -> Tensor:

@@ -1,4 +1,7 @@
-"""How far a repair can move any logit, over the whole domain: v·x + Δb lies between −h_X(−v) + Δb and h_X(v) + Δb."""
+"""How far a repair can move any logit, over the whole domain.
+
+With a row moved by v and a bias by Δb, v·x + Δb lies between −h_X(−v) + Δb and h_X(v) + Δb.
+"""
 
 from __future__ import annotations
 

@@ -30,8 +30,9 @@ _MU_FLOOR = 1e-18
 _SINGLE_STEPS = 12
 # Rows known at the start and kept for the next solve of the class, in units of the features.
 _FIRST_ROWS, _KEPT_ROWS = 3, 3
-# Weights below this share of the largest are the interior point's dust.
-_DUST = 1e-6
+# Weights below this share of the largest are the interior point's dust. More must not be dropped: in a wide
+# domain each adds its share of a row, times the width, to the bound.
+_DUST = 1e-11
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """repair_head(head, domain): a head in which the chosen classes win by a margin, and no other class is lost.
 
 Biases alone where they can do it, moved rows where they can't. What is planned in floats is rounded to the
-head's own dtypes first; then the rounded head is verified like any other, so that a repair is never a promise.
+head's own dtypes first; then the rounded head is verified like any other: a repair is no promise but a fact.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ _USUAL_RAISE = 100.0
 _STRIDES = (1.0, 4.0, 16.0)
 # Passes over rows that grow: each may cover a neighbour, which then grows too.
 _MOST_PASSES = 30
+_GENEROUS = 2.0
 _SHOWN = 8
 
 
@@ -52,8 +53,8 @@ class Repair:
 
     `largest` is the largest |Δb| as written. A constant added to all biases changes nothing; up to one,
     `reached` is the largest |Δb| that this repair needs and `least` the least that any needs which keeps the
-    repaired head's rows, proven (both None for a head without bias). `movement` bounds how far any logit moves
-    over the domain.
+    repaired head's rows, proven (both None for a head without bias). `movement` bounds how far any logit
+    moves over the domain.
     """
 
     before: Head
@@ -100,7 +101,7 @@ class _Task:
 
 @dataclass(frozen=True, eq=False)
 class _Draft:
-    """A head that should do, points z at which the chosen classes should win, and the bounds on the raises."""
+    """A head that should do, points z at which the chosen classes should win, and bounds on the raises."""
 
     head: Head
     points: Matrix
@@ -123,9 +124,9 @@ def repair_head(
     """Make the chosen classes (default: all that are unargmaxable) argmaxable by the margin.
 
     Every class that is argmaxable stays so, with at least half of the margin it has or of the one asked for.
-    Biases are raised, none lowered, unless `even` moves all of them so that the largest |Δb| is as small as it
-    can be. Rows move only where biases can't do it, and never with `bias_only`. Raises InputError when there
-    is nothing to repair, a chosen class is argmaxable already, or no repair was found.
+    Biases are raised, none lowered, unless `even` moves all of them so that the largest |Δb| is as small as
+    it can be. Rows move only where biases can't do it, and never with `bias_only`. Raises InputError when
+    there is nothing to repair, a chosen class is argmaxable already, or no repair was found.
     """
     started = time.perf_counter()
     if not (np.isfinite(margin) and margin > 0):
@@ -181,8 +182,8 @@ def _task(
         verdict = argmaxable[already[0]]
         raise InputError(
             f"class {already[0]} ({verdict.label!r}) is argmaxable already, by a margin of at least "
-            f"{verdict.lower:.3g}{f', and so are {len(already) - 1} more' if len(already) > 1 else ''}. Leave "
-            "out classes that need no repair."
+            f"{verdict.lower:.3g}{f', and so are {len(already) - 1} more' if len(already) > 1 else ''}. "
+            "Leave out classes that need no repair."
         )
     kept = [verdict for verdict in before.argmaxable if verdict.witness is not None]
     checker = Checker(head, domain, centre=before.centre)
@@ -192,8 +193,8 @@ def _task(
         points[place] = checker.point(verdict.class_id, verdict.witness)
     return _Task(
         head, domain, margin, np.array(chosen, np.intp),
-        np.array([verdict.class_id for verdict in kept], np.intp), np.array([verdict.lower for verdict in kept]),
-        points, deadline, say,
+        np.array([verdict.class_id for verdict in kept], np.intp),
+        np.array([verdict.lower for verdict in kept]), points, deadline, say,
     )  # fmt: skip
 
 
@@ -318,20 +319,23 @@ def _by_rows(task: _Task) -> _Draft:
     solver = MarginSolver(Checker(head, task.domain))
     points = dict(zip(task.kept.tolist(), solver.from_domain(task.kept_points), strict=True))
     weight = np.array(head.weight)
+    # Each class keeps its direction; the order of the chosen gives equal rows different ones.
+    ways = ways_out(head, np.concatenate([task.chosen, task.kept]), near_to, steps)
     todo = task.chosen
     for number in range(_MOST_PASSES):
         task.say(f"pass {number + 1}: {len(todo)} rows to grow")
-        ways = ways_out(head, todo, near_to, steps)
         for class_id in todo.tolist():
             target = targets.setdefault(class_id, kept_targets.get(class_id, 0.0)) * solver.chart.scale
-            grown = grown_row(solver, class_id, target, weight[class_id], ways[class_id])
+            # Neighbours that take from each other's margins again and again would never end: more than asked.
+            aim = target if number == 0 else _GENEROUS * target
+            grown = grown_row(solver, class_id, aim, weight[class_id], ways[class_id])
             if grown is None:
                 raise InputError(
-                    f"class {class_id} ({head.label(class_id)!r}) gets no margin of {targets[class_id]:g} over "
-                    f"{task.domain} however far its row is moved. Ask for a smaller --margin."
+                    f"class {class_id} ({head.label(class_id)!r}) gets no margin of {targets[class_id]:g} "
+                    f"over {task.domain} however far its row is moved. Ask for a smaller --margin."
                 )
             weight[class_id], points[class_id] = grown
-        todo = _without_margin(solver, points, targets | kept_targets | targets)
+        todo = _without_margin(solver, points, kept_targets | targets)
         if not len(todo):
             after = Head(weight, None, head.labels, name=head.name)
             return _Draft(after, solver.to_domain(np.array([points[each] for each in task.chosen.tolist()])))
@@ -375,8 +379,8 @@ def _proven_margins(task: _Task, draft: _Draft) -> Vector:
     if len(short):
         raise InputError(
             f"after rounding to {draft.head.weight.dtype} class {task.chosen[short[0]]} wins by "
-            f"{gaps.lower[short[0]]:.3g} instead of {task.margin:g} ({len(short)} classes fall short). Ask for "
-            "a larger --margin, which rounding leaves alone, or repair the model in a wider dtype."
+            f"{gaps.lower[short[0]]:.3g} instead of {task.margin:g} ({len(short)} classes fall short). Ask "
+            "for a larger --margin, which rounding leaves alone, or repair the model in a wider dtype."
         )
     return gaps.lower
 
@@ -391,6 +395,6 @@ def _require_kept(task: _Task, after: Result) -> None:
     if lost:
         shown = ", ".join(map(str, lost[:_SHOWN]))
         raise InputError(
-            f"the repair found would leave {len(lost)} classes without proof that they can win ({shown}), so it "
-            "was not taken. Ask for a smaller --margin."
+            f"the repair found would leave {len(lost)} classes without proof that they can win ({shown}), so "
+            "it was not taken. Ask for a smaller --margin."
         )

@@ -3,11 +3,12 @@
 A constant added to all biases changes nothing, so a change Δ of the biases is a raise δ = Δ − min Δ ≥ 0. Each
 class c with a target τ needs t*(c; b + δ) ≥ τ, and t* rises with δ_c one for one and falls with the others':
 δ_c ≥ T_c(δ) = τ − t*(c; b + δ − δ_c e_c), T monotone. If two raises suffice, so does their smaller in each
-entry; hence there is one least raise, the least in *every* entry, and the least largest |Δ| is half its largest.
+entry; hence there is one least raise, the least in *every* entry, and the least largest |Δ| is half of its
+largest entry.
 
-Both sides are approached. Weights λ of a certificate give δ_c ≥ r + Σ λ_i δ_i for every sufficient δ: the least
-solution of all of these known, by policy iteration, is a proven lower bound. A point x_c for each class gives
-δ_c = max over i of τ − gap_i(x_c) + δ_i: the least solution of those, if there is one, suffices.
+Both sides are approached. Weights λ of a certificate give δ_c ≥ r + Σ λ_i δ_i for every sufficient δ: the
+least solution of all of these known, by policy iteration, is a proven lower bound. A point x_c for each class
+gives δ_c = max over i of τ − gap_i(x_c) + δ_i: the least solution of those, if there is one, suffices.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ class _Search:
     limit: float
     ids: Ids = field(init=False)
     targets: Vector = field(init=False)
-    points: Matrix = field(init=False)
+    points: Matrix = field(init=False)  # at which `upper` suffices
+    latest: Matrix = field(init=False)  # found last
     lower: Vector = field(init=False)
     upper: Vector | None = None
     cuts: list[_Cut] = field(default_factory=list)
@@ -88,6 +90,7 @@ class _Search:
 
     def __post_init__(self) -> None:
         self.ids, self.targets, self.points = self.wanted.ids, self.wanted.targets, self.wanted.points.copy()
+        self.latest = self.points
         self.lower = np.zeros(len(self.ids))
         self.room = _FIRST_ROOM * float(self.targets.max())
         self.cuts = self._pair_cuts()
@@ -120,24 +123,22 @@ class _Search:
         test = self.test()
         spread = self.everywhere(test)
         tolerance = self.room / 2  # so that a class without its target has less than target and room
-        found = [
-            self.solver.solve(int(class_id), spread, target=target, tolerance=tolerance)
-            for class_id, target in zip(self.ids, self.targets, strict=True)
-        ]
-        self.cuts += [
-            self._cut(int(class_id), target, estimate)
-            for class_id, target, estimate in zip(self.ids, self.targets, found, strict=True)
-            if estimate.lower < target
-        ]
+        fresh, cuts = self.latest.copy(), len(self.cuts)
+        for place in np.flatnonzero(self._costs(self.latest, test) > test).tolist():
+            class_id, target = int(self.ids[place]), float(self.targets[place])
+            found = self.solver.solve(class_id, spread, target=target, tolerance=tolerance)
+            fresh[place] = found.x
+            if found.lower < target:
+                self.cuts.append(self._cut(class_id, target, found))
+        self.latest = fresh
         lower = _least_solution(self.cuts, self.solver.classes, self.limit)
         if lower is None:
             return False
         self.lower = np.maximum(self.lower, lower[self.ids])
-        fresh = np.array([estimate.x for estimate in found])
         known = self.upper
-        for points in (fresh, self._better_points(fresh, test)):
+        for points in (fresh, self._better_points(fresh, test)):  # the second is dropped if classes join
             self._find_sufficient(points, tolerance)
-        if self.upper is not known:
+        if self.upper is not known or len(self.cuts) == cuts:
             self.room /= _NARROWING
         return True
 
@@ -178,11 +179,13 @@ class _Search:
 
     def _better_points(self, fresh: Matrix, test: Vector) -> Matrix:
         """For each class that of its two points which costs less beside the others' test raises."""
-        costs = []
-        for points in (self.points, fresh):
-            alone, among = self._needs(points)
-            costs.append(np.maximum(alone, (among + test).max(axis=1)))
-        return np.where((costs[1] < costs[0])[:, None], fresh, self.points)
+        is_better = self._costs(fresh, test) < self._costs(self.points, test)
+        return np.where(is_better[:, None], fresh, self.points)
+
+    def _costs(self, points: Matrix, raises: Vector) -> Vector:
+        """What raise each active class needs at its point, beside these of the others."""
+        alone, among = self._needs(points)
+        return np.asarray(np.maximum(alone, (among + raises).max(axis=1)))
 
     def _find_sufficient(self, points: Matrix, tolerance: float) -> None:
         """The least raise that suffices at the points; kept classes that would lose become active."""
@@ -224,6 +227,7 @@ class _Search:
         self.ids = np.concatenate([self.ids, self.kept.ids[places]])
         self.targets = np.concatenate([self.targets, self.kept.targets[places]])
         self.points = np.concatenate([self.points, self.kept.points[places]])
+        self.latest = np.concatenate([self.latest, self.kept.points[places]])
         self.lower = np.concatenate([self.lower, np.zeros(len(places))])
         self.upper = None if self.upper is None else np.concatenate([self.upper, np.zeros(len(places))])
 
@@ -254,7 +258,7 @@ def least_raises(
 
 
 def _least_at_points(alone: Vector, among: Matrix, limit: float) -> Vector | None:
-    """Least δ with δ ≥ alone and δ_c ≥ among_ci + δ_i: longest paths, so as many rounds as classes suffice."""
+    """Least δ with δ ≥ alone and δ_c ≥ among_ci + δ_i: longest paths, found in as many rounds as classes."""
     raises = alone
     for _ in range(len(alone) + 1):
         more = np.maximum(alone, (among + raises).max(axis=1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from threading import Lock
 from typing import TypeVar
 
 from argmaxable.head import Head
@@ -47,13 +48,15 @@ class Site:
     def __init__(self, reader: Reader, heads: Mapping[str, Head]) -> None:
         self.reader = reader
         self.heads = heads
-        # By run and what changes with its verdicts.
+        # By run and what changes with its verdicts; one is made at a time, since people reload what is slow.
+        self._lock = Lock()
         self._findings: dict[tuple[int, State, Counts], Findings] = {}
         self._comparisons: dict[tuple[int, Counts, int, Counts], Comparison] = {}
 
     def findings(self, run: RunSummary) -> Findings:
         key = run.run_id, run.state, run.counts
-        return _remembered(self._findings, key, lambda: findings_of(self.reader, run))
+        with self._lock:
+            return _remembered(self._findings, key, lambda: findings_of(self.reader, run))
 
     def has_findings_at_hand(self, run: RunSummary) -> bool:
         """Whether they cost no wait."""
@@ -63,7 +66,8 @@ class Site:
     def comparison(self, before: RunSummary, after: RunSummary) -> Comparison:
         key = before.run_id, before.counts, after.run_id, after.counts
         verdicts = [partial(self.reader.verdicts, run.run_id, with_evidence=False) for run in (before, after)]
-        return _remembered(self._comparisons, key, lambda: compare(*verdicts))
+        with self._lock:
+            return _remembered(self._comparisons, key, lambda: compare(*verdicts))
 
 
 def _remembered(memory: dict[Key, Value], key: Key, make: Callable[[], Value]) -> Value:
@@ -72,7 +76,7 @@ def _remembered(memory: dict[Key, Value], key: Key, make: Callable[[], Value]) -
     if found is None:
         found = memory[key] = make()
         for oldest in list(memory)[:-_REMEMBERED]:
-            memory.pop(oldest, None)  # several threads may do so
+            del memory[oldest]
     return found
 
 

@@ -178,8 +178,7 @@ def approximate(function: Function, *, reach: float, bins: int) -> PiecewiseLine
     """Theorem 7: the PLIF that meets an increasing function at K + 1 evenly spaced knots on [−T, T];
     beyond them its end slopes go on. Raises InputError when the function does not increase from knot to
     knot."""
-    if bins < 1 or not reach > 0:
-        raise InputError(f"a PLIF needs a bin and T above 0, found {bins} and {reach}.")
+    _require_bins(bins, reach)
     knots = np.linspace(-reach, reach, bins + 1)
     values = np.asarray(function(knots), dtype=np.float64)
     slopes = np.diff(values) / np.diff(knots)
@@ -194,4 +193,10 @@ def approximation_bound(steepest: float, *, reach: float, bins: int) -> float:
 
     Both increase by at most 2RT/K over a bin, and meet at its ends. (The paper's proof gives twice this.)
     """
+    _require_bins(bins, reach)
     return 2 * steepest * reach / bins
+
+
+def _require_bins(bins: int, reach: float) -> None:
+    if bins < 1 or not reach > 0:
+        raise InputError(f"a PLIF needs a bin and T above 0, found {bins} and {reach}.")

@@ -39,7 +39,7 @@ class Rows:
     count: int | None = None  # None: not known before everything is read
 
     def blocks(self) -> Iterator[Matrix]:
-        """The rows as float64. Raises InputError when one isn't finite or is beyond use, or there are none."""
+        """The rows as float64. Raises InputError when one can't be used, or there are none."""
         seen = 0
         for block in self.read():
             values = np.asarray(block, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Writing a changed head back into its model, in the same format and with everything else bit for bit the same.
+"""Writing a changed head back into its model: in the same format, all else bit for bit the same.
 
 The copy is read again before it takes its place: it must hold the head that was meant.
 """
@@ -38,8 +38,8 @@ def require_writable(model: str, finding: Finding, target: Path, *, overwrite: b
         )
     if finding.format not in FORMATS:
         raise InputError(
-            f"{finding.format} files can't be written back; expected one of {', '.join(FORMATS)}. Convert the "
-            "model first."
+            f"{finding.format} files can't be written back; expected one of {', '.join(FORMATS)}. Convert "
+            "the model first."
         )
     if target.exists() and os.path.samefile(source, target):
         raise InputError(f"{target} is the model itself, which is never overwritten. Choose another name.")
@@ -87,8 +87,8 @@ def write_head(
                     os.replace(named, draft)
                     return
             raise InputError(
-                f"the copy of {source.name} does not read as the repaired head, so it was not kept. Is a tensor "
-                "of the head used in a way not known here? Save the head as .npz and repair that."
+                f"the copy of {source.name} does not read as the repaired head, so it was not kept. Is a "
+                "tensor of the head used in a way not known here? Save the head as .npz and repair that."
             )
         except BaseException:
             for companion in companions:

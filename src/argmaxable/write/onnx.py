@@ -72,8 +72,8 @@ def _require_free(source: Path, beside: Path, locations: set[str]) -> None:
             raise InputError(f"the model's data file {location} is not beside it. Fetch it too.")
         if (beside.parent / location).exists():
             raise InputError(
-                f"{beside.parent / location} exists already, and the model keeps its weights in a file of that "
-                "name. Write the repaired model into another folder."
+                f"{beside.parent / location} exists already, and the model keeps its weights in a file of "
+                "that name. Write the repaired model into another folder."
             )
 
 
@@ -81,8 +81,8 @@ def _named(tensors: list[_Tensor], edit: Edit) -> _Tensor:
     found = [tensor for tensor in tensors if tensor.name == edit.tensor.name]
     if len(found) != 1:
         raise InputError(
-            f"{len(found)} constants of the model are called {edit.tensor.name!r}, expected one: it is not clear "
-            "what to change. Export the model again."
+            f"{len(found)} constants of the model are called {edit.tensor.name!r}, expected one: it is not "
+            "clear what to change. Export the model again."
         )
     return found[0]
 

@@ -22,8 +22,8 @@ def writings(source: Path, edits: Sequence[Edit], target: Path) -> Iterator[None
     """Writes the copy, once for each way in which the tensors can be found in the file."""
     if not zipfile.is_zipfile(source):
         raise InputError(
-            "the file has PyTorch's format from before 2020, which can't be changed in place. Load it and save "
-            "it again with torch.save."
+            "the file has PyTorch's format from before 2020, which can't be changed in place. Load it and "
+            "save it again with torch.save."
         )
     for places in itertools.product(*(_places(source, edit) for edit in edits)):
         patches: list[Patch] = []
@@ -48,7 +48,7 @@ def _places(source: Path, edit: Edit) -> list[tuple[str, int]]:
                 found += [(info.filename, place - start) for place in places]
     if not found or len(found) > _MOST_PLACES:
         raise InputError(
-            f"tensor {edit.tensor} is {'not stored row by row' if not found else 'stored many times over'}, so "
-            "it can't be changed in place. Save its contiguous() copy, or as .safetensors."
+            f"tensor {edit.tensor} is {'not stored row by row' if not found else 'stored many times over'}, "
+            "so it can't be changed in place. Save its contiguous() copy, or as .safetensors."
         )
     return found
