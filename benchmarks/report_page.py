@@ -29,7 +29,6 @@ from argmaxable.report.page.weights import weights_of
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "report"))
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "serve"))
 from chromium import open_browser  # the tests' own browser
 from subjects import vocabulary  # the tests' own vocabulary
 

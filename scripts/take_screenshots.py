@@ -21,7 +21,7 @@ from typing import Any
 from fetch_demo_model import fetch, is_demo_model
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "serve"))
+sys.path.insert(0, str(ROOT / "tests"))
 from chromium import open_browser  # type: ignore[import-not-found]  # noqa: E402  # the tests' own browser
 
 TARGET = ROOT / "docs" / "screenshots"

@@ -99,15 +99,15 @@ def test_runs_without_a_common_class_have_nothing_matched() -> None:
     assert (comparison.matched, comparison.only_before, comparison.only_after) == (0, 1, 1)
 
 
-def test_an_undecided_class_that_gets_decided_has_changed_but_contradicts_nothing() -> None:
+def test_an_undecided_class_that_gets_decided_has_changed_but_is_no_opposite() -> None:
     comparison = compared([verdict(0, bounds=OPEN)], [verdict(0, bounds=LOST)])
     assert len(comparison.changed) == 1
-    assert comparison.contradictions == ()
+    assert comparison.opposites == ()
 
 
-def test_opposite_verdicts_are_contradictions() -> None:
+def test_classes_decided_both_ways_are_opposites() -> None:
     comparison = compared([verdict(0, bounds=WON)], [verdict(0, bounds=LOST)])
-    assert comparison.contradictions == comparison.changed
+    assert comparison.opposites == comparison.changed
 
 
 @pytest.mark.parametrize(

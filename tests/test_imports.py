@@ -109,7 +109,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "pyarrow": {"report/parquet.py"},
     "ray": {"run/engines/ray.py"},
     "rich": under("cli"),
-    "sqlalchemy": under("store") | {"serve/reader.py", "serve/postgresql_reader.py"},
+    "sqlalchemy": under("store"),
     "starlette": {"serve/app.py"},
     "threadpoolctl": {"ceiling/compute.py", "run/engines/ray.py", "run/phases.py"},
     "torch": {"compute/torch_backend.py", "language_model.py", "load/pytorch.py"} | under("layers"),

@@ -16,6 +16,7 @@ from argmaxable.errors import (
     HeadError,
     InputError,
     LoadError,
+    NotFoundError,
     StoreError,
 )
 from argmaxable.explain.explain import explain
@@ -57,6 +58,7 @@ __all__ = [
     "Membership",
     "Method",
     "Mixture",
+    "NotFoundError",
     "Nucleus",
     "OwnDirection",
     "Point",

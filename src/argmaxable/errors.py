@@ -6,7 +6,8 @@ ArgmaxableError
 │   ├── DomainError       a feature domain that is empty or does not fit the head
 │   ├── LoadError         a model file in which no head could be read
 │   ├── BundleError       a proof bundle that can't be read or belongs to another head
-│   └── StoreError        a database that can't be opened, read or written, or has no such run
+│   └── StoreError        a database that can't be opened, read or written
+│       └── NotFoundError a run that is not there, or a class that a run says nothing about
 └── EvidenceError         evidence of our own making failed its check: a bug, please report it
 """
 
@@ -36,7 +37,11 @@ class BundleError(InputError):
 
 
 class StoreError(InputError):
-    """A database that can't be opened, read or written, or has no such run."""
+    """A database that can't be opened, read or written."""
+
+
+class NotFoundError(StoreError):
+    """A run that is not there, or a class that a run says nothing about."""
 
 
 class EvidenceError(ArgmaxableError):

@@ -81,6 +81,12 @@ def test_weights_beyond_the_format_are_an_error_that_names_it() -> None:
         rounded(Head([[1e6, 0.0], [0.0, 1.0]]), Rounding.FP16)
 
 
+@pytest.mark.parametrize("to", ["int8", "int8-tensor"])
+def test_weights_beyond_any_scale_of_int8_are_such_an_error_too(to: str) -> None:
+    with pytest.raises(HeadError, match=f"does not fit into {to}"):
+        rounded(Head([[1e300, 0.0], [0.0, 1.0]]), to)
+
+
 def test_a_rounded_head_is_named_after_its_format() -> None:
     assert rounded(Head([[1.0]], name="m.onnx"), "int8").name == "m.onnx in int8"
 

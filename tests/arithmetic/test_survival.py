@@ -200,6 +200,7 @@ def test_verdicts_of_a_rounded_copy_can_be_compared_with_the_original(command: C
     command("verify", thin, "--round-to", "bf16")
     ran = command("compare", "thin.npz", "thin.npz in bf16")
     assert ran.code == 0
+    assert "The runs are about different weights." in ran.out
     assert "argmaxable → unargmaxable: " in ran.out
     assert "peak" in ran.out
 

@@ -147,6 +147,26 @@ def test_larger_heads_meet_the_tolerance_too(size: tuple[int, int]) -> None:
         assert_reached(head, found)
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
+def test_few_classes_meet_the_tolerance_too(domain: am.Domain, classes: int) -> None:
+    head = random_head(20, classes)
+    found = am.ceilings(head, domain)
+    assert found.open == ()
+    for ceiling in found.classes:
+        truth = largest_probability(head, domain, ceiling.class_id)
+        assert ceiling.lower - 1e-5 <= truth <= ceiling.upper + 1e-5
+
+
+@pytest.mark.parametrize("temperature", [1e-3, 1e-2, 1e2])
+@pytest.mark.parametrize("domain", BOUNDED.values(), ids=BOUNDED)
+def test_cold_and_hot_softmaxes_meet_the_tolerance_too(domain: am.Domain, temperature: float) -> None:
+    head = random_head(21)
+    found = am.ceilings(head, domain, temperature=temperature)
+    assert found.open == ()
+    assert_reached(head, found)
+
+
 # ---------------------------------------------------------------------- theorems
 
 

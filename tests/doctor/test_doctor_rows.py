@@ -105,3 +105,19 @@ def test_a_head_of_equal_rows_has_none_at_the_mean() -> None:
 def test_one_class_and_one_feature_have_nothing_odd() -> None:
     odd = odd_rows(Head([[2.0]]))
     assert odd.at_mean.tolist() == odd.norm.tolist() == odd.near_mean.tolist() == []
+
+
+def test_huge_rows_do_not_put_the_others_at_the_mean() -> None:
+    odd = odd_rows(Head(np.concatenate([trained(), 1e30 * trained(2, seed=5)])))
+    assert odd.at_mean.tolist() == []
+    assert odd.norm.tolist() == [500, 501]
+
+
+@pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e200, 1e306])
+def test_the_scale_of_a_head_does_not_matter(scale: float) -> None:
+    rows = trained()
+    rows = np.concatenate([rows, like_transformers(rows, 2), np.zeros((1, 24))])
+    odd = odd_rows(Head(rows * scale))
+    assert odd.at_mean.tolist() == [500, 501]
+    assert odd.zero.tolist() == [502]
+    assert odd.norm.tolist() == odd.near_mean.tolist() == []

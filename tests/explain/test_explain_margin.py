@@ -123,3 +123,12 @@ def test_a_head_of_one_class_is_explained() -> None:
     explanation = am.explain(am.Head([[1.0, 2.0]]), 0)
     assert explanation.verdict.status is am.Status.ARGMAXABLE
     assert explanation.width is None
+
+
+@pytest.mark.parametrize("domain", [am.Everywhere(), am.LayerNorm(1.0)], ids=str)
+def test_a_head_of_identical_rows_is_explained_without_a_factor_that_frees(domain: am.Domain) -> None:
+    explanation = am.explain(am.Head(np.zeros((4, 3))), 0, domain)
+    assert explanation.rank is not None
+    assert (explanation.rank.lower, explanation.rank.upper) == (4, 4)
+    assert explanation.growth is not None
+    assert explanation.growth.upper == math.inf

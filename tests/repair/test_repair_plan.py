@@ -7,7 +7,7 @@ import pytest
 from damaged import BOX, LABELS, damaged, lost, random_damaged
 
 import argmaxable as am
-from argmaxable.repair.plan import Repair, repair_head
+from argmaxable.repair import Repair, repair_head
 
 DOMAINS: dict[str, am.Domain] = {
     "box": BOX,
@@ -139,6 +139,24 @@ def test_no_logit_moves_farther_than_the_bound(name: str) -> None:
     assert np.abs(moved).max() <= done.movement
     if isinstance(domain, am.Box):
         assert np.abs(moved).max() >= 0.9 * done.movement  # its corners are where logits move most
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+@pytest.mark.parametrize("bias", [True, False])
+def test_equal_biases_or_none_make_no_difference_to_the_promise(name: str, bias: bool) -> None:
+    generator = np.random.default_rng(7)
+    rows = generator.standard_normal((24, 3)).astype(np.float32)
+    rows[:2] /= 16  # well inside
+    head = am.Head(rows, np.full(24, 0.5, np.float32) if bias else None)
+    assert_kept_its_promises(repair_head(head, DOMAINS[name], workers=1))
+
+
+@pytest.mark.parametrize("power", [-60, 40])
+def test_heads_of_any_size_are_repaired(power: int) -> None:
+    small = damaged("float64")
+    head = am.Head(np.ldexp(small.weight, power), np.ldexp(small.bias, power))
+    done = repair_head(head, BOX, margin=float(np.ldexp(0.01, power)), workers=1)
+    assert_kept_its_promises(done)
 
 
 def test_labels_and_shapes_stay() -> None:

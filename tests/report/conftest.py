@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chromium import open_browser
 from opened_pages import Heard, Opener
-from playwright.sync_api import Browser, Page, sync_playwright
-
-# No sandbox, since tests may run as root; the others keep the browser itself from talking to anyone.
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
+from playwright.sync_api import Browser, Page
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """For the tests of one file: as long as it is open, no other event loop can run in this thread."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None:
-        pytest.fail("no chromium on the PATH: apt-get install chromium", pytrace=False)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+    with open_browser() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture

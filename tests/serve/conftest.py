@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ from visits import Open, Visit
 
 import argmaxable as am
 from argmaxable.serve.app import make_app
-from argmaxable.serve.reader import Reader
 from argmaxable.serve.views import Site
+from argmaxable.store import open_store
 
 # Other work on the machine must not fail a test: what is waited for, comes.
 expect.set_options(timeout=30_000)
@@ -28,8 +28,8 @@ def client(database: Path) -> Iterator[Callable[..., TestClient]]:
     with ExitStack() as opened:
 
         def made(*heads: am.Head) -> TestClient:
-            reader = opened.enter_context(closing(Reader(str(database))))
-            app = make_app(Site(reader, {head.sha256(): head for head in heads}))
+            store = opened.enter_context(open_store(str(database), read_only=True))
+            app = make_app(Site(store, {head.sha256(): head for head in heads}))
             return TestClient(app, base_url="http://127.0.0.1:8642")
 
         yield made

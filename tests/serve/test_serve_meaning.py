@@ -10,8 +10,8 @@ import pytest
 
 import argmaxable as am
 from argmaxable.serve.meaning import distance, witness_in_words
-from argmaxable.serve.reader import Named
 from argmaxable.serve.rows import ClassRow, class_rows
+from argmaxable.store import Named
 
 MIXTURE = am.Certificate(np.array([5, 6, 7, 8]), np.array([0.00001, 0.5, 0.3, 0.2]))
 

@@ -61,27 +61,30 @@ def rounded(head: Head, to: Rounding | str) -> Head:
     the format's range.
     """
     rounding = Rounding(to)
-    name = f"{head.name} in {rounding.value}"
-    if rounding in (Rounding.INT8, Rounding.INT8_TENSOR):
-        weight = _by_int8(head.weight, per_row=rounding is Rounding.INT8)
-        return Head(weight, head.bias, head.labels, name=name)
-    dtype = PRECISIONS[Float(rounding.value)].dtype
-    with np.errstate(over="ignore", under="ignore"):
-        weight = head.weight.astype(dtype, copy=False)
-        bias = None if head.bias is None else head.bias.astype(dtype, copy=False)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        weight, bias = _stored(head, rounding)
     try:
-        return Head(weight, bias, head.labels, name=name)
+        return Head(weight, bias, head.labels, name=f"{head.name} in {rounding.value}")
     except HeadError as error:
         raise HeadError(
             f"{head.name} does not fit into {rounding.value}: {error} Choose a format with a wider range."
         ) from error
 
 
+def _stored(head: Head, rounding: Rounding) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Weights and biases in a format; infinite or NaN beyond its range."""
+    if rounding in (Rounding.INT8, Rounding.INT8_TENSOR):
+        return _by_int8(head.weight, per_row=rounding is Rounding.INT8), head.bias
+    dtype = PRECISIONS[Float(rounding.value)].dtype
+    # Rows that stay in their file should do so where nothing is to be rounded.
+    weight = head.weight if head.weight.dtype == dtype else head.weight.astype(dtype)
+    return weight, None if head.bias is None else head.bias.astype(dtype)
+
+
 def _by_int8(weight: NDArray[Any], *, per_row: bool) -> NDArray[np.float64]:
     """Integers −127…127 times a float32 scale: products of 8 and 24 bits, exact in float64."""
     values = weight.astype(np.float64)
     largest = np.abs(values).max(axis=1, keepdims=True) if per_row else np.abs(values).max()
-    with np.errstate(under="ignore", over="ignore"):
-        scale = np.asarray(largest / _LARGEST_INT8, np.float32).astype(np.float64)
+    scale = np.asarray(largest / _LARGEST_INT8, np.float32).astype(np.float64)
     scale = np.where(scale > 0, scale, 1.0)
     return np.asarray(np.clip(np.rint(values / scale), -_LARGEST_INT8, _LARGEST_INT8) * scale)

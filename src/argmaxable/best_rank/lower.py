@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from argmaxable.best_rank.hitting import best_shares, can_be_met, smallest_meeting_set
+from argmaxable.best_rank.hitting import MOST_NODES, best_shares, can_be_met, smallest_meeting_set
 from argmaxable.best_rank.rank import RankProof, support_of
 from argmaxable.verdict import Certificate
+
+# With so many ways to choose, however many of them a search can skip, it would not end.
+_HOPELESS = 10 * MOST_NODES
 
 
 def prove_lower(certificates: Sequence[Certificate]) -> tuple[int, RankProof | None]:
@@ -22,6 +25,9 @@ def prove_lower(certificates: Sequence[Certificate]) -> tuple[int, RankProof | N
     )
     # Whole classes can be needed where shares of them would do: nine points around a centre need four, in
     # shares three.
+    shortest = min(map(len, sets))
+    if shortest**shares.needed > _HOPELESS:
+        return lower, proof
     for size in range(shares.needed, len(smallest_meeting_set(sets))):
         if can_be_met(sets, size) is not False:
             break

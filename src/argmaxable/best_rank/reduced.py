@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from argmaxable.chart import chart_of
 from argmaxable.check import Checker, rival_certificate
 from argmaxable.geometry import place
 from argmaxable.head import Head
@@ -51,13 +52,25 @@ class Found:
     reason: str = ""
 
 
+def peers(checker: Checker, twins: Twins, class_id: int) -> Ids:
+    """The other classes with the same row and no smaller bias: not below the class at any x."""
+    beaten_by = twins.beaten_by
+    best = beaten_by[class_id] if beaten_by[class_id] >= 0 else class_id
+    group = np.append(np.flatnonzero(beaten_by == best), best)
+    biases = checker.head.biases(np.append(group, class_id))
+    return np.setdiff1d(group[biases[:-1] >= biases[-1]], [class_id])
+
+
 def settle_without(whole: Checker, twins: Twins, class_id: int, excluded: Ids, *, seed: int) -> Found:
     """Decide whether the class is argmaxable once the excluded classes are gone, with checked evidence."""
     excluded = np.setdiff1d(excluded, [class_id])
-    stands = twins.beaten_by[class_id]
-    if stands >= 0 and stands not in excluded:
-        return Found(certificate=rival_certificate(int(stands)))
+    left = np.setdiff1d(peers(whole, twins, class_id), excluded)
+    if len(left):
+        return Found(certificate=rival_certificate(int(left[0])))
     reduced = Reduced.of(whole, excluded)
+    if len(reduced.kept) == 1:  # every point of the domain will do
+        chart = chart_of(reduced.checker)
+        return Found(point=chart.to_point(np.zeros((1, chart.size)))[0])
     # A twin stands for others only while it is there itself.
     beaten_by = twins.beaten_by[reduced.kept]
     ignored = np.flatnonzero((beaten_by >= 0) & ~np.isin(beaten_by, excluded) & (reduced.kept != class_id))
@@ -72,21 +85,24 @@ def settle_without(whole: Checker, twins: Twins, class_id: int, excluded: Ids, *
 
 
 def not_below(checker: Checker, class_id: int, point: Vector) -> Ids | None:
-    """Classes that at the point z are not below the class, most of them above; all others are, proven.
+    """Classes that at the point z are not below the class, most of them surely; all others are, proven.
 
     Floats propose, and the checker of the head without them decides. None for a point outside the domain.
     """
     scores = scores_at(checker, point)
-    proposed = set(np.flatnonzero(scores >= scores[class_id]).tolist()) - {class_id}
-    while len(proposed) < checker.head.classes:
-        reduced = Reduced.of(checker, np.array(sorted(proposed), np.intp))
+    proposed = scores >= scores[class_id]
+    proposed[class_id] = False
+    while True:
+        reduced = Reduced.of(checker, np.flatnonzero(proposed))
         gaps = reduced.checker.gaps(np.array([reduced.number(class_id)]), point[None])
         if gaps.lower[0] > 0:
-            return np.array(sorted(proposed), np.intp)
+            return np.flatnonzero(proposed)
         if gaps.rival[0] < 0 or gaps.lower[0] == -np.inf:
             return None
-        proposed.add(int(reduced.kept[gaps.rival[0]]))
-    return None
+        # A rival that floats can't tell from the class: it and all that score no less.
+        rival = reduced.kept[gaps.rival[0]]
+        proposed |= scores >= scores[rival]
+        proposed[rival], proposed[class_id] = True, False
 
 
 def scores_at(checker: Checker, point: Vector) -> Vector:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from argmaxable.best_rank.hitting import best_shares, few_that_meet, smallest_meeting_set
 from argmaxable.best_rank.lower import prove_lower
 from argmaxable.best_rank.rank import BestRank, support_of
-from argmaxable.best_rank.reduced import not_below, scores_at, settle_without
+from argmaxable.best_rank.reduced import not_below, peers, scores_at, settle_without
 from argmaxable.best_rank.vertex import with_few_classes
 from argmaxable.check import Checker, rival_certificate
 from argmaxable.prove.twins import Twins
@@ -73,14 +73,6 @@ class RankSearch:
         `stop_at` = k the search ends once it is known whether the class is ever among the first k."""
         return _ClassSearch(self, class_id, starts, stop_at, rounds, deadline).run()
 
-    def peers(self, class_id: int) -> Ids:
-        """The other classes with the same row and no smaller bias: not below the class at any x."""
-        beaten_by = self.twins.beaten_by
-        best = beaten_by[class_id] if beaten_by[class_id] >= 0 else class_id
-        group = np.append(np.flatnonzero(beaten_by == best), best)
-        biases = self.checker.head.biases(np.append(group, class_id))
-        return np.setdiff1d(group[biases[:-1] >= biases[-1]], [class_id])
-
 
 class _ClassSearch:
     """The search for one class: supports from below, the best point so far from above."""
@@ -99,7 +91,7 @@ class _ClassSearch:
         self.reserve = rounds // 3  # for the second part of the search
         self.rivals = search.checker.head.classes - 1
         self.rng = np.random.default_rng((search.seed, class_id))
-        self.peers = search.peers(class_id)
+        self.peers = peers(search.checker, search.twins, class_id)
         self.certificates = [rival_certificate(peer) for peer in self.peers[:_MOST_TWINS].tolist()]
         self.certificates += search.known.get(class_id, [])
         self.upper = search.checker.head.classes

@@ -127,11 +127,18 @@ def _done(work: _Work) -> int:
 
 
 def _try_first_points(work: _Work, classes: Ids) -> None:
-    points = work.slope.first_points(classes).astype(np.float32).astype(np.float64)
+    points = _shortened(work.slope.first_points(classes))
     lower = work.bounds.reached(classes, points)
     for class_id, reached, point in zip(classes.tolist(), lower.tolist(), points, strict=True):
         label = work.checker.head.label(class_id)
         work.found[class_id] = Ceiling(class_id, label, reached, 1.0, point)
+
+
+def _shortened(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Points in float32 precision, which make smaller bundles, where that has them."""
+    with np.errstate(over="ignore", under="ignore"):
+        short = points.astype(np.float32).astype(np.float64)
+    return np.where(np.isfinite(short).all(axis=1, keepdims=True), short, points)
 
 
 def _descend_all(work: _Work, wanted: Ids, progress: Counts) -> bool:

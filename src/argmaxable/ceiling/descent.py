@@ -8,6 +8,7 @@ methods crawl along the domain's boundary. Nothing here has to be trusted: bound
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,8 +31,11 @@ _FARTHEST = 1e6
 _ARMIJO, _HALVINGS = 1e-4, 30
 # Beyond the gap in probability, the odds should be known this well: small ceilings deserve digits too.
 _ODDS_GAP = 1e-3
-# Where the domain has no end the gradient must vanish; in units of the rows this is as good as zero.
-_ENDLESS = 1e-14
+# Where the domain has no end the gradient must vanish; in units of the rows this is as good as zero, and
+# this good enough to cool down.
+_ENDLESS, _STILL = 1e-14, 1e-2
+# How a hot softmax is cooled: by this factor after so many steps at most.
+_COOLING, _MOST_HEATS, _STEPS_A_HEAT = 5.0, 40, 12
 # Where first points are tried: so many times as far as the nearest edge, or where the class's own score has
 # risen by so much. Whitening the direction by the covariance of the rows settled no more classes.
 _BEYOND, _LARGE_RISE = 2.0, 1e4
@@ -46,6 +50,7 @@ class Landing:
     lower: float
     upper: float
     steps: int
+    is_close: bool = False
 
 
 class Slope:
@@ -88,8 +93,27 @@ class Slope:
 
     @np.errstate(all="ignore")  # extreme heads overflow here and there; bounds.py has the last word
     def descend(self, class_id: int) -> Landing:
-        """Newton steps until both ends of the ceiling meet, or floats can do no more."""
-        return _Descent(self, class_id).run()
+        """Newton steps until both ends of the ceiling meet, or floats can do no more.
+
+        Scores that are large in units of the temperature make F a polyhedron with hardly rounded edges, on
+        which Newton may lose its way: then once more, from a hot softmax cooled down by and by.
+        """
+        landing = _Descent(self, class_id).run()
+        heats = self._heats()
+        if landing.is_close or not heats:
+            return landing
+        cooled = _Descent(self, class_id).run(heats)
+        narrower = cooled.upper - cooled.lower < landing.upper - landing.lower
+        return cooled if cooled.is_close or narrower else landing
+
+    def _heats(self) -> list[float]:
+        """Factors on the temperature, from where the softmax is smooth over the whole domain down to 1."""
+        width = np.where(np.isfinite(self.chart.hi - self.chart.lo), self.chart.hi - self.chart.lo, 1.0)
+        reach = self.chart.radius or float(width.max(initial=0.0))
+        heats = [reach * self.size / _COOLING]
+        while heats[-1] > _COOLING and len(heats) < _MOST_HEATS:
+            heats.append(heats[-1] / _COOLING)
+        return heats if 1 < heats[0] < math.inf else []
 
 
 class _Descent:
@@ -104,9 +128,25 @@ class _Descent:
         self.odds[class_id] = -np.inf
         self.region = slope.region()
         self.size = slope.size
-        self.steps = 0
+        self.steps, self.heat = 0, 1.0
 
-    def run(self) -> Landing:
+    def run(self, heats: Sequence[float] = ()) -> Landing:
+        for heat in heats:
+            self._cool_to(heat)
+            for _ in range(_STEPS_A_HEAT):
+                self._landing()
+                is_rough = self.escape.finite <= 1 and self.escape.endless <= _STILL * self.size
+                if is_rough or not self._step():
+                    break
+        if heats:
+            self._cool_to(1.0)
+        return self._settle()
+
+    def _cool_to(self, heat: float) -> None:
+        self.region.rescale(self.heat / heat)
+        self.heat = heat
+
+    def _settle(self) -> Landing:
         best = landing = self._landing()
         while self.steps < _MAX_STEPS and not self._is_close(landing) and self._step():
             self.steps += 1
@@ -116,11 +156,11 @@ class _Descent:
             # In an endless domain what counts is that the gradient vanishes: the later, the better.
             if self.escape.endless > 0 or landing.upper - landing.lower <= best.upper - best.lower:
                 best = landing
-        return replace(best, steps=self.steps)
+        return replace(best, steps=self.steps, is_close=self._is_close(landing))
 
     def _landing(self) -> Landing:
-        self.weights, self.level = _softmax(self.odds)
-        self.gradient = self.weights @ self.rows - self.own
+        self.weights, self.level = _softmax(self.odds / self.heat)
+        self.gradient = (self.weights @ self.rows - self.own) / self.heat
         self.escape = self.region.escape(-self.gradient)
         lower, upper = _probability(self.level), _probability(self.level - self.escape.finite)
         return Landing(self.x, self.weights, lower, upper, self.steps)
@@ -135,7 +175,8 @@ class _Descent:
     def _step(self) -> bool:
         """One Newton step; False when there is none that helps."""
         heavy = np.flatnonzero(self.weights > _LIGHT)
-        matrix = _covariance(self.rows[heavy], self.weights[heavy], self.gradient + self.own)
+        mean = self.heat * self.gradient + self.own
+        matrix = _covariance(self.rows[heavy], self.weights[heavy], mean) / self.heat / self.heat
         dx = self.region.propose(self.gradient, matrix)
         if dx is None:
             return False
@@ -155,7 +196,7 @@ class _Descent:
         region = self.region
 
         def merit(step: float) -> float:
-            return _softmax(self.odds + step * change)[1] + region.barrier(step)
+            return _softmax((self.odds + step * change) / self.heat)[1] + region.barrier(step)
 
         slope += region.barrier_slope()
         start = merit(0.0)

@@ -58,6 +58,9 @@ class Region(Protocol):
     def limit(self, dx: Vector) -> float:
         """How many times dx reaches from x to the boundary."""
 
+    def rescale(self, factor: float) -> None:
+        """Get ready for the function times this factor."""
+
 
 class Walls:
     """lo ≤ x ≤ hi with slacks and multipliers y; sides at infinity have no wall. Slacks are kept apart from
@@ -92,8 +95,9 @@ class Walls:
         np.add.at(matrix, (self.above, self.above), stiffness[len(self.below) :])
 
     def propose(self, gradient: Vector, matrix: Matrix) -> Vector | None:
+        ridge = _ridge(matrix)  # of the function alone: walls are stiff, and would hide what is soft
         self._stiffen(matrix)
-        factor = _cholesky(matrix)
+        factor = _cholesky(matrix, ridge)
         if factor is None:
             return None
         self._aim(factor, gradient)
@@ -120,6 +124,9 @@ class Walls:
 
     def limit(self, dx: Vector) -> float:
         return _steps_to_zero(self.slack, self._push(dx))
+
+    def rescale(self, factor: float) -> None:
+        self.y = self.y * factor
 
     def _dual_limit(self) -> float:
         return _steps_to_zero(self.y, self._dy)
@@ -151,9 +158,10 @@ class Sphere:
     def propose(self, gradient: Vector, matrix: Matrix) -> Vector | None:
         """p − x for the p that minimises the model: (matrix + ν) p = matrix·x − gradient, ‖p‖ ≤ radius."""
         target = matrix @ self.x - gradient
-        nu = 0.0
+        # Above zero where the matrix is zero, as with a single rival, and negligible otherwise.
+        nu = _RIDGE * float(np.sqrt(target @ target)) / self.radius
         for _ in range(_SECULAR_STEPS):
-            factor = _cholesky(matrix, nu)
+            factor = _cholesky(matrix, nu + _ridge(matrix))
             if factor is None:
                 return None
             p = dpotrs(factor, target, lower=1)[0]
@@ -181,6 +189,9 @@ class Sphere:
     def accept(self, step: float) -> None:
         self.x = self.x + step * self._dx
 
+    def rescale(self, factor: float) -> None:
+        pass  # no multiplier to keep
+
     def limit(self, dx: Vector) -> float:
         a, b = float(dx @ dx), float(self.x @ dx)
         c = self.radius * self.radius - float(self.x @ self.x)
@@ -193,12 +204,16 @@ def _steps_to_zero(values: Vector, change: Vector) -> float:
     return 1 / closing if closing > 0 else np.inf
 
 
-def _cholesky(matrix: Matrix, shift: float = 0.0) -> Matrix | None:
-    """The Cholesky factor of a matrix, shifted and kept definite; None when it is not."""
+def _ridge(matrix: Matrix) -> float:
+    return _RIDGE * float(np.trace(matrix)) / max(len(matrix), 1) + 1e-300
+
+
+def _cholesky(matrix: Matrix, shift: float) -> Matrix | None:
+    """The Cholesky factor of a matrix whose diagonal is shifted; None when there is none."""
     size = len(matrix)
     if not size or not np.isfinite(matrix).all():
         return None
     shifted = np.array(matrix, order="F")
-    shifted.flat[:: size + 1] += shift + _RIDGE * float(np.trace(matrix)) / size + 1e-300
+    shifted.flat[:: size + 1] += shift
     factor, failed = dpotrf(shifted, lower=1, overwrite_a=1)
     return None if failed else np.asarray(factor)

@@ -11,11 +11,11 @@ import typer
 from argmaxable.cli import options
 from argmaxable.cli.kept import find_run, opened
 from argmaxable.errors import EvidenceError, InputError
-from argmaxable.report.changes import as_record, changes_grid, describe
+from argmaxable.report.changes import as_record, changes_grid, contradictions, describe
 from argmaxable.report.comparison import Comparison
 from argmaxable.report.comparison import compare as compare_verdicts
 from argmaxable.report.grid import GridFormat, render
-from argmaxable.store import RunSummary, State
+from argmaxable.store import RunSummary
 
 
 def compare(
@@ -58,12 +58,10 @@ def compare(
 
 
 def _require_consistent(first: RunSummary, second: RunSummary, comparison: Comparison) -> None:
-    """Both statuses are proven, so over one domain of one head they can't be opposites."""
-    is_one_question = first.facts.sha256 == second.facts.sha256 and first.domain == second.domain
-    if State.IMPORTED in (first.state, second.state) or not is_one_question or not comparison.contradictions:
-        return
-    pair = comparison.contradictions[0]
-    raise EvidenceError(
-        f"the runs contradict each other: class {pair.before.class_id} can't be {pair.before.status.value} "
-        f"and {pair.after.status.value} over the same domain. Please report this with both bundles."
-    )
+    found = contradictions(first, second, comparison)
+    if found:
+        before, after = found[0].before, found[0].after
+        raise EvidenceError(
+            f"the runs contradict each other: class {before.class_id} can't be {before.status.value} and "
+            f"{after.status.value} over the same domain. Please report this with both bundles."
+        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import Annotated
 
 import typer
@@ -42,10 +41,10 @@ def serve(
         from argmaxable.serve.server import serve as serve_app
     except ImportError as error:
         raise InputError("serving needs starlette and uvicorn: pip install 'argmaxable[serve]'.") from error
-    from argmaxable.serve.reader import Reader
     from argmaxable.serve.views import Site
+    from argmaxable.store import open_store
 
     heads = [load_head(model) for model in models or ()]
-    with closing(Reader(db)) as reader:
-        site = Site(reader, {head.sha256(): head for head in heads})
-        serve_app(make_app(site), port, lambda address: typer.echo(f"Serving {reader.where} at {address}"))
+    with open_store(db, read_only=True) as store:
+        site = Site(store, {head.sha256(): head for head in heads})
+        serve_app(make_app(site), port, lambda address: typer.echo(f"Serving {store.where} at {address}"))

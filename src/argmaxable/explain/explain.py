@@ -152,13 +152,13 @@ class Explainer:
         """The nearest of the classes not below the class at the point z; where it is ahead of all, of all."""
         if point is None or self.head.classes == 1:
             return ()
-        ahead = scores_at(self.checker, point)
-        ahead -= ahead[class_id]
-        lengths = np.empty(self.head.classes)
-        own = self.head.rows(np.array([class_id]))[0]
-        for block in row_blocks(self.head.classes, self.head.features):
-            lengths[block] = np.sqrt(((self.head.rows(block) - own) ** 2).sum(axis=1))
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):  # extreme heads overflow here and there
+            ahead = scores_at(self.checker, point)
+            ahead -= ahead[class_id]
+            lengths = np.empty(self.head.classes)
+            own = self.head.rows(np.array([class_id]))[0]
+            for block in row_blocks(self.head.classes, self.head.features):
+                lengths[block] = np.sqrt(((self.head.rows(block) - own) ** 2).sum(axis=1))
             distance = np.where(ahead == 0, 0.0, np.abs(ahead) / lengths)
         rivals = np.delete(np.arange(self.head.classes), class_id)
         above = rivals[ahead[rivals] >= 0]

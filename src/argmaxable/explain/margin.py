@@ -34,6 +34,10 @@ _MAX_STEPS = 200
 _CLOSE = 1e-7
 # How close they are before rows left out are looked for: earlier, x has not settled.
 _NEARLY = 1e-2
+# Rows are looked for again once the bounds are so many times closer; that costs as much as several steps.
+_LOOK_AGAIN = 100.0
+# Steps that may fail to halve the distance between the bounds: floats can't bring them closer.
+_PATIENCE = 10
 # A lower bound is claimed this share of the score's size below what float64 says, so that it can be proven.
 _ROUNDING = 1e-12
 
@@ -113,6 +117,7 @@ def _best_state(checker: Checker, chart: Chart, class_id: int) -> tuple[Vector, 
     best = None
     try:
         point = _start(chart, class_id, own, rows)
+        look_below, closest, idle = _NEARLY, math.inf, 0
         for _ in range(_MAX_STEPS):
             point.step()
             weights, upper = point.dual_bound()
@@ -120,12 +125,19 @@ def _best_state(checker: Checker, chart: Chart, class_id: int) -> tuple[Vector, 
                 break
             best = point.x, rows, weights
             gap = (upper - point.t) / max(abs(upper), abs(point.t), 1e-300)
-            missing = _missing(chart, class_id, rows, point) if gap < _NEARLY else rows[:0]
+            closest, idle = (gap, 0) if gap < closest / 2 else (closest, idle + 1)
+            is_last = gap < _CLOSE or idle > _PATIENCE
+            if gap >= look_below and not is_last:
+                continue
+            missing = _missing(chart, class_id, rows, point)
             if len(missing):
                 rows = np.concatenate([rows, missing])
                 point = _start(chart, class_id, own, rows)
-            elif gap < _CLOSE:
+                look_below, closest, idle = _NEARLY, math.inf, 0
+            elif is_last:
                 break
+            else:
+                look_below = gap / _LOOK_AGAIN
     except (Stalled, ZeroDivisionError):
         pass  # what was reached before is as valid as any
     return best

@@ -141,7 +141,12 @@ def as_record(explanation: Explanation) -> dict[str, Any]:
         "best_rank": None if explanation.rank is None else rank_record(explanation.rank, None),
         "widest": None if width is None else {"margin": width.margin, "radius": _finite(width.radius)},
         "nearest": [
-            {"class": one.class_id, "label": one.label, "ahead": one.ahead, "distance": _finite(one.distance)}
+            {
+                "class": one.class_id,
+                "label": one.label,
+                "ahead": _finite(one.ahead),
+                "distance": _finite(one.distance),
+            }
             for one in explanation.competitors
         ],
         "tied_with": list(verdict.tied_with),

@@ -64,6 +64,9 @@ class MarginSolver:
             )
         self.rows = chart.rows(np.arange(chart.head.classes))
         self.lo, self.hi = (np.array(bound) for bound in chart.domain_bounds())
+        self.radius = _radius(checker)  # the chart's own is None for a cone, whose scale it leaves open
+        self.biases = chart.biases.copy()
+        self._fixed = _fixed_part(checker)
         self.score = 1e-9 * chart.lengths()
         self._known: dict[int, Ids] = {}
 
@@ -73,12 +76,15 @@ class MarginSolver:
 
     def scores(self, points: Matrix, ids: Ids | slice = slice(None)) -> Matrix:
         """Scores of classes, without raises, at points in chart coordinates (points × ids)."""
-        return np.asarray(points @ self.rows[ids].T + self.chart.biases[ids])
+        return np.asarray(points @ self.rows[ids].T + self.biases[ids])
 
-    def row_of(self, row: NDArray[Any]) -> Vector:
-        """A row of the head in the coordinates of the chart."""
+    def place_row(self, class_id: int, row: NDArray[Any]) -> None:
+        """Give a class another row, of the head's features; what the domain fixes of x adds to its bias."""
         chart = self.chart
-        return np.asarray(chart.coordinates(row.astype(np.float64)[None] - chart.centre)[0] * chart.scale)
+        exact = row.astype(np.float64)
+        self.rows[class_id] = chart.coordinates(exact[None] - chart.centre)[0] * chart.scale
+        moved = exact - chart.head.rows(np.array([class_id]))[0]
+        self.biases[class_id] = chart.biases[class_id] + float(moved @ self._fixed) * chart.scale
 
     def to_domain(self, points: Matrix) -> Matrix:
         """Points z of the domain (n × all features) from chart coordinates."""
@@ -96,17 +102,17 @@ class MarginSolver:
 
     def farthest_gap(self) -> float:
         """More than any two scores can differ at any point of the domain."""
-        if self.chart.radius is not None:
-            reach = self.chart.radius * np.sqrt((self.rows * self.rows).sum(axis=1))
+        if self.radius is not None:
+            reach = self.radius * np.sqrt((self.rows * self.rows).sum(axis=1))
         else:
             reach = np.abs(self.rows) @ np.maximum(np.abs(self.lo), np.abs(self.hi))
-        biases = self.chart.biases
+        biases = self.biases
         return 2 * float(reach.max()) + float(biases.max() - biases.min())
 
     def solve(self, class_id: int, raises: Vector, *, target: float, tolerance: float) -> Estimate:
         """The margin with these raises: until the target is reached, or known within the tolerance."""
         with np.errstate(all="ignore"):
-            return _Solve(self, class_id, self.chart.biases + raises, target, tolerance).run()
+            return _Solve(self, class_id, self.biases + raises, target, tolerance).run()
 
     def first_rows(self, class_id: int) -> Ids:
         size = self.chart.size
@@ -125,10 +131,9 @@ class MarginSolver:
 
     def space(self) -> tuple[FeatureSet, Vector]:
         """The domain as the interior point wants it, and a point inside."""
-        chart = self.chart
-        if chart.radius is not None:
-            x = np.zeros(chart.size)
-            return BallSet(chart.radius, x), x
+        if self.radius is not None:
+            x = np.zeros(self.chart.size)
+            return BallSet(self.radius, x), x
         inset = np.minimum(1.0, (self.hi - self.lo) / 4)
         x = np.clip(0.0, self.lo + inset, self.hi - inset)
         return BoxSet(self.lo, self.hi, x), x
@@ -205,7 +210,7 @@ class _Solve:
 
     def _look(self, x: Vector) -> Ids:
         """Keep the point if it is the best so far; the rows it did not know that beat it worst."""
-        if self.solver.chart.radius is None:
+        if self.solver.radius is None:
             x = np.clip(x, self.solver.lo, self.solver.hi)
         gaps = self._gaps(x)
         if gaps.min() > self.best[0]:
@@ -222,6 +227,25 @@ class _Solve:
         return InteriorPoint(
             self.solver.rows[self.rows] - self.own, limits, space, x, single=self.solver.chart.size >= 64
         )
+
+
+def _radius(checker: Checker) -> float | None:
+    """The radius of the ball that z ranges over, None for a box."""
+    domain = checker.domain
+    if isinstance(domain, Ball):
+        return domain.radius
+    return math.sqrt(checker.head.features) if isinstance(domain, RMSNorm | LayerNorm) else None
+
+
+def _fixed_part(checker: Checker) -> Vector:
+    """The part of x that is the same at every point of the domain: a norm's shift, features without width."""
+    domain, features = checker.domain, checker.head.features
+    if isinstance(domain, RMSNorm | LayerNorm):
+        return np.array(domain.shifts(features))
+    if not isinstance(domain, Box):
+        return np.zeros(features)
+    lo, hi = domain.bounds(features)
+    return np.where(lo == hi, lo, 0.0)
 
 
 def require_bounded(checker: Checker) -> None:

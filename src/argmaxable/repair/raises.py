@@ -167,7 +167,7 @@ class _Search:
 
     def _needs(self, points: Matrix) -> tuple[Vector, Matrix]:
         """What each active class needs at its point: against all unraised, and against each active one."""
-        own = np.einsum("ij,ij->i", points, self.solver.rows[self.ids]) + self.solver.chart.biases[self.ids]
+        own = np.einsum("ij,ij->i", points, self.solver.rows[self.ids]) + self.solver.biases[self.ids]
         among = self.targets[:, None] - own[:, None] + self.solver.scores(points, self.ids)
         np.fill_diagonal(among, -np.inf)
         strongest = np.full(len(self.ids), -np.inf)
@@ -210,7 +210,7 @@ class _Search:
         if not len(rest):
             return rest
         own = np.einsum("ij,ij->i", kept.points[rest], self.solver.rows[kept.ids[rest]])
-        own += self.solver.chart.biases[kept.ids[rest]]
+        own += self.solver.biases[kept.ids[rest]]
         rivals = (self.solver.scores(kept.points[rest], self.ids) + raises).max(axis=1)
         doubtful = rest[own - rivals < kept.targets[rest]]
         spread = self.everywhere(raises)
@@ -239,11 +239,13 @@ def least_raises(
     *,
     limit: float,
     seconds: float,
+    extra: float = 0.0,
     progress: Callable[[float, float], None] = lambda lower, upper: None,
 ) -> Raises:
     """Raises for the wanted classes, and for kept ones that would lose their target, as small as can be.
 
-    All in chart units. Raises above the limit count as none; the time given is heeded between rounds.
+    All in chart units. Raises above the limit count as none; the time given is heeded between rounds. What is
+    proven to be needed is so for targets that are smaller by `extra`.
     """
     search = _Search(solver, wanted, kept, limit)
     started, is_hopeless, rounds = time.perf_counter(), False, 0
@@ -254,7 +256,9 @@ def least_raises(
         if time.perf_counter() - started > seconds:
             break
     upper = None if is_hopeless else search.upper
-    return Raises(search.ids, search.lower, upper, search.points, rounds, is_hopeless)
+    least = _least_solution(search.cuts, solver.classes, limit, -extra)
+    lower = search.lower if least is None or extra == 0.0 else least[search.ids]
+    return Raises(search.ids, lower, upper, search.points, rounds, is_hopeless)
 
 
 def _least_at_points(alone: Vector, among: Matrix, limit: float) -> Vector | None:

@@ -8,6 +8,7 @@ Without a bias a row grows away from the mean of all rows until it has its margi
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ _LEAST_UNITS = 4
 _FIRST_GROWTH, _LARGEST_GROWTH = 1 / 256, 64.0
 # A row this near to the mean, in units of the usual distance, has no direction of its own.
 _AT_THE_MEAN = 1e-3
+# Single features tried where a row's own direction leads nowhere.
+_OTHER_WAYS = 16
 # Growth is found to within this share.
 _GROWTH_ACCURACY = 0.01
 # What a change of logits in the corners of the domain, which few inputs reach, counts beside one of the bias.
@@ -122,7 +125,8 @@ def stepped_rows(head: Head, near_to: dict[int, int], steps: Steps) -> dict[int,
 
 
 def _directions(features: int, steps: Steps) -> Iterator[Vector]:
-    """Unit vectors that differ: features up and down, then random ones."""
+    """Vectors that differ, of length one: features up and down; then random ones, longer, as in few features
+    there are few directions."""
     for feature, sign in zip(steps.features, steps.signs, strict=True):
         unit = np.zeros(features)
         unit[feature] = sign
@@ -131,8 +135,10 @@ def _directions(features: int, steps: Steps) -> Iterator[Vector]:
     varying = np.unique(steps.features)
     while True:
         unit = np.zeros(features)
-        unit[varying] = generator.standard_normal(len(varying))
-        yield unit / np.sqrt(unit @ unit)
+        # Of two features only: the more, the farther a logit can move in the corners of a box.
+        some = generator.choice(varying, min(2, len(varying)), replace=False)
+        unit[some] = generator.standard_normal(len(some))
+        yield unit * ((1 + generator.random()) / np.sqrt(unit @ unit))
 
 
 def grown_row(
@@ -141,11 +147,10 @@ def grown_row(
     """The row, moved by the least multiple of `away` that gives the class its target (chart units), and a
     point that shows it; None where none up to the largest does. The solver keeps the new row."""
     still = np.zeros(solver.classes)
-    original = solver.rows[class_id].copy()
 
     def attempt(multiple: float) -> tuple[NDArray[Any], Vector] | None:
         moved = (row.astype(np.float64) + multiple * away).astype(row.dtype)
-        solver.rows[class_id] = solver.row_of(moved)
+        solver.place_row(class_id, moved)
         found = solver.solve(class_id, still, target=target, tolerance=target / 8)
         return (moved, found.x) if found.lower >= target else None
 
@@ -154,29 +159,42 @@ def grown_row(
         low, high = high, max(2 * high, _FIRST_GROWTH)
         best = attempt(high)
     if best is None:
-        solver.rows[class_id] = original
+        solver.place_row(class_id, row)
         return None
     while high - low > _GROWTH_ACCURACY * high:
         middle = (low + high) / 2
         found = attempt(middle)
         low, high, best = (low, middle, found) if found is not None else (middle, high, best)
-    solver.rows[class_id] = solver.row_of(best[0])
+    solver.place_row(class_id, best[0])
     return best
 
 
-def ways_out(head: Head, classes: Ids, near_to: dict[int, int], steps: Steps) -> dict[int, Vector]:
-    """For each class the direction in which its row is to grow: away from the mean of all rows, or along a
-    feature of its own where another row lies in the same place; as long as rows mostly are."""
-    rows = head.rows(slice(None))
-    mean = rows.mean(axis=0)
-    usual = float(np.median(np.sqrt(((rows - mean) ** 2).sum(axis=1))))
-    used: dict[int, Iterator[Vector]] = {}
-    ways = {}
-    for class_id in classes.tolist():
-        away = rows[class_id] - mean
-        length = float(np.sqrt(away @ away))
-        if class_id in near_to or length < _AT_THE_MEAN * usual:
-            unit = next(used.setdefault(near_to.get(class_id, -1), _directions(head.features, steps)))
-            away = unit * usual
-        ways[class_id] = away
-    return ways
+class Ways:
+    """The directions in which rows may grow, as long as rows mostly are: away from the mean of all rows, or
+    along a feature of its own where another row lies in the same place.
+
+    Single features are the last resort: where x can't be negative, growing downwards helps nobody.
+    """
+
+    def __init__(self, head: Head, chosen: Ids, near_to: dict[int, int], steps: Steps) -> None:
+        self.head, self.steps = head, steps
+        rows = head.rows(slice(None))
+        self.mean = rows.mean(axis=0)
+        lengths = np.sqrt(((rows - self.mean) ** 2).sum(axis=1))
+        self.usual = float(np.median(lengths))
+        used: dict[int, Iterator[Vector]] = {}
+        self._apart: dict[int, Vector] = {}
+        for class_id in chosen.tolist():
+            if class_id in near_to or lengths[class_id] < _AT_THE_MEAN * self.usual:
+                units = used.setdefault(near_to.get(class_id, -1), _directions(head.features, steps))
+                self._apart[class_id] = next(units) * self.usual
+
+    def of(self, class_id: int) -> Iterator[Vector]:
+        """Directions for one class, best first."""
+        if class_id in self._apart:
+            yield self._apart[class_id]
+        else:
+            yield self.head.rows(np.array([class_id]))[0] - self.mean
+        turn = class_id % len(self.steps.features)  # not all by the same feature
+        units = itertools.islice(_directions(self.head.features, self.steps), turn, turn + _OTHER_WAYS)
+        yield from (unit * self.usual for unit in units)

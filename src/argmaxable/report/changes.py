@@ -9,16 +9,30 @@ from argmaxable.labels import visible
 from argmaxable.report.comparison import Comparison, Matching, Pair
 from argmaxable.report.grid import Column, Grid
 from argmaxable.report.rows import finite, known_class
-from argmaxable.store import RunSummary
+from argmaxable.store import RunSummary, State
 from argmaxable.verdict import Status, Verdict
 
 # Classes listed for each kind of change; --json and --format have all of them.
 _MOST_LISTED = 40
 
 
+def contradictions(before: RunSummary, after: RunSummary, comparison: Comparison) -> tuple[Pair, ...]:
+    """Classes on which the runs proved opposites of one and the same statement: a bug of ours.
+
+    Over one domain of one head that can't be; what others published proves nothing.
+    """
+    is_one_question = before.facts.sha256 == after.facts.sha256 and before.domain == after.domain
+    is_proven = State.IMPORTED not in (before.state, after.state)
+    return comparison.opposites if is_one_question and is_proven else ()
+
+
 def describe(before: RunSummary, after: RunSummary, comparison: Comparison) -> list[str]:
     """What was compared, the answer, the classes it is about, and the margins that moved."""
-    lines = [_run("before", before), _run("after", after), "", *_matched(comparison), ""]
+    lines = [_run("before", before), _run("after", after), "", *_matched(comparison)]
+    # Not known of every published model.
+    if before.facts.sha256 and after.facts.sha256 and before.facts.sha256 != after.facts.sha256:
+        lines.append("The runs are about different weights.")
+    lines.append("")
     changes = len(comparison.changed)
     if not comparison.matched:
         return [*lines, "The runs have no class in common."]

@@ -75,8 +75,8 @@ class Comparison:
     shifted: tuple[Pair, ...]
 
     @property
-    def contradictions(self) -> tuple[Pair, ...]:
-        """Classes proven to be one thing in one run and its opposite in the other."""
+    def opposites(self) -> tuple[Pair, ...]:
+        """Classes decided one way in one run and the other way in the other."""
         return tuple(
             pair for pair in self.changed if Status.UNDECIDED not in (pair.before.status, pair.after.status)
         )

@@ -21,10 +21,9 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from argmaxable.errors import ArgmaxableError
+from argmaxable.errors import ArgmaxableError, NotFoundError
 from argmaxable.labels import visible_text
 from argmaxable.serve import views
-from argmaxable.serve.reader import NotFoundError
 from argmaxable.serve.views import Site
 
 _HOSTS = ["127.0.0.1", "localhost"]

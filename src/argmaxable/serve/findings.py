@@ -7,6 +7,7 @@ the next time as long as the run has no new ones.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from argmaxable.report.page.charts import Chart
 from argmaxable.report.page.columns import shown_label
@@ -14,8 +15,10 @@ from argmaxable.report.page.content import Way, content_of
 from argmaxable.report.page.pictures import margin_charts, steps_chart
 from argmaxable.report.page.subject import subject_of_run
 from argmaxable.report.page.wording import CHARACTERS, Noun
-from argmaxable.serve.reader import Reader
 from argmaxable.store import RunSummary
+
+if TYPE_CHECKING:
+    from argmaxable.store import Store
 
 # Labels shown on top; the table has all.
 _MOST_LABELS = 120
@@ -40,9 +43,9 @@ class Findings:
     recheck: tuple[str, ...]
 
 
-def findings_of(reader: Reader, run: RunSummary) -> Findings:
+def findings_of(store: Store, run: RunSummary) -> Findings:
     """Read all verdicts of the run and sum them up."""
-    subject = subject_of_run(reader, run)
+    subject = subject_of_run(store, run)
     content = content_of(subject)
     return Findings(
         answer=content.answer,

@@ -8,6 +8,7 @@ from typing import Any
 from argmaxable.labels import visible
 from argmaxable.report.kept import local_time
 from argmaxable.report.page.wording import STATUSES
+from argmaxable.serve.addresses import sorted_by, turned
 from argmaxable.serve.rows import ROLES
 from argmaxable.verdict import Status
 from argmaxable.version import VERSION
@@ -28,6 +29,7 @@ def _environment() -> Any:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters |= {"visible": visible, "local_time": local_time, "count": _count}
+    environment.filters |= {"turned": turned, "sorted_by": sorted_by}
     environment.globals |= {"version": VERSION, "statuses": STATUSES, "roles": ROLES, "Status": Status}
     return environment
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from argmaxable.report.page.columns import blockers, columns, shown_label
+from argmaxable.report.page.columns import blockers, character_name, short_lower, short_upper, shown_label
+from argmaxable.report.page.victims import Kind, kinds_of
 from argmaxable.report.page.wording import STATUSES
 from argmaxable.report.rows import known_class
-from argmaxable.serve.reader import Named
+from argmaxable.store import Named
 from argmaxable.verdict import Status, Verdict
 
 # Blockers in a row; a class's own page has more.
@@ -64,33 +65,29 @@ class ClassRow:
 
 def class_rows(verdicts: Sequence[Verdict], names: Mapping[int, Named]) -> list[ClassRow]:
     """A row for each verdict; `names` has the classes that they refer to."""
-    # The report leaves out the upper bounds and names of classes that can be predicted: here all have them.
-    table = columns([replace(verdict, status=Status.UNDECIDED) for verdict in verdicts])
-    more = table["lost"]
     return [
         ClassRow(
             class_id=verdict.class_id,
             number=known_class(verdict),
-            label=label,
-            name=_code_point(name),
+            label=shown_label(verdict.label),
+            name=_code_point(verdict.label) if kind is Kind.CHARACTER else "",
             status=STATUSES[verdict.status],
             role=ROLES[verdict.status],
-            lower=_number(lower),
-            upper=_number(upper),
+            lower=_number(short_lower(verdict.lower)),
+            upper=_number(short_upper(verdict.upper)),
             steps=verdict.steps,
             method=verdict.method.value,
             is_tied=verdict.is_tied,
             references=references_of(verdict, names, most=_IN_A_ROW),
             others=max(0, _referred_to(verdict) - _IN_A_ROW),
         )
-        for verdict, label, name, lower, upper in zip(
-            verdicts, table["labels"], more["name"], table["lower"], more["upper"], strict=True
-        )
+        for verdict, kind in zip(verdicts, kinds_of(verdicts), strict=True)
     ]
 
 
-def _code_point(name: str) -> str:
-    """Without the name of an ideograph, which only repeats its number."""
+def _code_point(character: str) -> str:
+    """Its number and name, without that of an ideograph, which only repeats the number."""
+    name = character_name(character)
     return name.partition(" ")[0] if "IDEOGRAPH-" in name else name
 
 

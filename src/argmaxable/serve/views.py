@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from argmaxable.head import Head
-from argmaxable.report.changes import changes_grid, describe
+from argmaxable.report.changes import changes_grid, contradictions, describe
 from argmaxable.report.comparison import Comparison, compare
 from argmaxable.report.kept import headline
 from argmaxable.report.page.content import content_of
@@ -17,15 +17,17 @@ from argmaxable.report.page.html import page as report_html
 from argmaxable.report.page.subject import subject_of_run
 from argmaxable.report.page.weights import weights_of
 from argmaxable.report.page.wording import METHODS, STRENGTHS, noun_for
-from argmaxable.serve.choice import Order, choice_from
+from argmaxable.serve.addresses import choice_from
 from argmaxable.serve.findings import Findings, findings_of
 from argmaxable.serve.html import render
 from argmaxable.serve.meaning import distance, meaning, witness_in_words
 from argmaxable.serve.neighbours import nearest
-from argmaxable.serve.reader import Reader
 from argmaxable.serve.rows import class_rows, reference, references_of, referred_to
-from argmaxable.store import Counts, RunSummary, State
+from argmaxable.store import Counts, Order, RunSummary, State
 from argmaxable.verdict import Method, Point, Status, Verdict
+
+if TYPE_CHECKING:
+    from argmaxable.store import Store
 
 # Runs in the list, unless more are asked for; in the choices of a comparison.
 _RUNS, _CHOICES = 100, 300
@@ -45,8 +47,8 @@ Value = TypeVar("Value")
 class Site:
     """What pages are made from: the runs, and the heads whose files were named, by fingerprint."""
 
-    def __init__(self, reader: Reader, heads: Mapping[str, Head]) -> None:
-        self.reader = reader
+    def __init__(self, store: Store, heads: Mapping[str, Head]) -> None:
+        self.store = store
         self.heads = heads
         # By run and what changes with its verdicts; one is made at a time, since people reload what is slow.
         self._lock = Lock()
@@ -56,7 +58,7 @@ class Site:
     def findings(self, run: RunSummary) -> Findings:
         key = run.run_id, run.state, run.counts
         with self._lock:
-            return _remembered(self._findings, key, lambda: findings_of(self.reader, run))
+            return _remembered(self._findings, key, lambda: findings_of(self.store, run))
 
     def has_findings_at_hand(self, run: RunSummary) -> bool:
         """Whether they cost no wait."""
@@ -65,7 +67,7 @@ class Site:
 
     def comparison(self, before: RunSummary, after: RunSummary) -> Comparison:
         key = before.run_id, before.counts, after.run_id, after.counts
-        verdicts = [partial(self.reader.verdicts, run.run_id, with_evidence=False) for run in (before, after)]
+        verdicts = [partial(self.store.verdicts, run.run_id, with_evidence=False) for run in (before, after)]
         with self._lock:
             return _remembered(self._comparisons, key, lambda: compare(*verdicts))
 
@@ -86,22 +88,22 @@ def _remembered(memory: dict[Key, Value], key: Key, make: Callable[[], Value]) -
 def runs_page(site: Site, query: Mapping[str, str], *, is_part: bool) -> str:
     """The runs, newest first; or only their table."""
     name, limit = query.get("name", ""), _number(query.get("limit", "")) or _RUNS
-    found = site.reader.runs(name=name.strip() or None, limit=limit + 1)
+    found = site.store.runs(name=name.strip() or None, limit=limit + 1)
     return render(
         "runs_table.html" if is_part else "runs.html",
-        runs=found[:limit], name=name, limit=limit, has_more=len(found) > limit, where=site.reader.where,
+        runs=found[:limit], name=name, limit=limit, has_more=len(found) > limit, where=site.store.where,
     )  # fmt: skip
 
 
 def run_page(site: Site, run_id: int, query: Mapping[str, str], *, is_part: bool) -> str:
     """One run; or only its table of classes."""
-    run = site.reader.run(run_id)
+    run = site.store.run(run_id)
     choice = choice_from(query, status=Status.UNARGMAXABLE if run.counts.unargmaxable else None)
-    page = site.reader.page(run_id, choice)
+    page = site.store.page(run_id, choice)
     if choice.first >= page.total > 0:  # the address is of a page that is no more
         choice = choice_from({**query, "page": "1"}, status=choice.status)
-        page = site.reader.page(run_id, choice)
-    names = site.reader.named(run_id, referred_to(page.verdicts))
+        page = site.store.page(run_id, choice)
+    names = site.store.named(run_id, referred_to(page.verdicts))
     values = {
         "run": run,
         "choice": choice,
@@ -126,21 +128,21 @@ def run_page(site: Site, run_id: int, query: Mapping[str, str], *, is_part: bool
 
 def findings_part(site: Site, run_id: int) -> str:
     """What takes longer than a page may: the answer, and what goes below the table."""
-    run = site.reader.run(run_id)
+    run = site.store.run(run_id)
     return render("findings.html", run=run, findings=site.findings(run), is_part=True)
 
 
 def progress_part(site: Site, run_id: int) -> tuple[str, bool]:
     """How far the run is, and whether it still works."""
-    run = site.reader.run(run_id)
+    run = site.store.run(run_id)
     return render("progress.html", run=run, headline=headline(run)), run.state is State.RUNNING
 
 
 def report_page(site: Site, run_id: int) -> str:
     """The report that `argmaxable report` writes."""
-    run = site.reader.run(run_id)
+    run = site.store.run(run_id)
     head = site.heads.get(run.facts.sha256)
-    content = content_of(subject_of_run(site.reader, run))
+    content = content_of(subject_of_run(site.store, run))
     return report_html(content, None if head is None else weights_of(head))
 
 
@@ -157,13 +159,13 @@ class _Numbers:
 
 def class_page(site: Site, run_id: int, class_id: int) -> str:
     """One class: its verdict, what it means, its evidence, and its neighbours."""
-    run = site.reader.run(run_id)
-    entry = site.reader.entry(run_id, class_id, most_fellows=_FELLOWS)
+    run = site.store.run(run_id)
+    entry = site.store.entry(run_id, class_id, most_fellows=_FELLOWS)
     verdict, head = entry.verdict, site.heads.get(run.facts.sha256)
     near = nearest(head, class_id, _NEIGHBOURS) if head is not None and class_id < head.classes else None
     rival = _rival(verdict)
     wanted = referred_to([verdict], most=_BLOCKERS) | {each.class_id for each in near or ()}
-    names = site.reader.named(run_id, wanted if rival is None else wanted | {rival})
+    names = site.store.named(run_id, wanted if rival is None else wanted | {rival})
     (row,) = class_rows([verdict], names)
     noun = noun_for([verdict.label])
     mixture = references_of(verdict, names, most=_BLOCKERS)
@@ -207,27 +209,20 @@ def _numbers(point: Point) -> _Numbers:
 def compare_page(site: Site, query: Mapping[str, str]) -> str:
     """What changed from one run to another; without two numbers, the choice of them."""
     before, after = _number(query.get("before", "")), _number(query.get("after", ""))
-    values = {"choices": site.reader.runs(limit=_CHOICES), "before": before, "after": after}
+    values = {"choices": site.store.runs(limit=_CHOICES), "before": before, "after": after}
     if before is None or after is None:
         return render("compare.html", **values, comparison=None)
-    runs = site.reader.run(before), site.reader.run(after)
+    runs = site.store.run(before), site.store.run(after)
     comparison = site.comparison(*runs)
     return render(
         "compare.html",
         **values,
         comparison=comparison,
-        is_contradiction=_is_contradiction(*runs, comparison),
+        is_contradiction=bool(contradictions(*runs, comparison)),
         text="\n".join(describe(*runs, comparison)),
         grid=changes_grid(comparison.changed[:_CHANGES]),
         pairs=comparison.changed[:_CHANGES],
     )
-
-
-def _is_contradiction(before: RunSummary, after: RunSummary, comparison: Comparison) -> bool:
-    """Whether both proved the opposite of one and the same statement, which would be a bug of ours."""
-    is_one_question = before.facts.sha256 == after.facts.sha256 and before.domain == after.domain
-    is_proven = State.IMPORTED not in (before.state, after.state)
-    return bool(is_one_question and is_proven and comparison.contradictions)
 
 
 def _number(text: str) -> int | None:

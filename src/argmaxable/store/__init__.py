@@ -4,22 +4,37 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from argmaxable.store.browsing import Choice, Entry, Named, Order, Page
 from argmaxable.store.plan import Counts, Plan, PublishedVerdict, RunSummary, State
 
 if TYPE_CHECKING:
     from argmaxable.store.store import Store
 
-__all__ = ["Counts", "Plan", "PublishedVerdict", "RunSummary", "State", "Store", "open_store"]
+__all__ = [
+    "Choice",
+    "Counts",
+    "Entry",
+    "Named",
+    "Order",
+    "Page",
+    "Plan",
+    "PublishedVerdict",
+    "RunSummary",
+    "State",
+    "Store",
+    "open_store",
+]
 
 
-def open_store(where: str | None = None) -> Store:
+def open_store(where: str | None = None, *, read_only: bool = False) -> Store:
     """Open the store at a path or SQLAlchemy URL (None: the default file), made or brought up to date.
 
-    Raises StoreError when there is no database to be had there.
+    Of one for reading only nothing is made, brought up to date or written. Raises StoreError when there is
+    no database to be had there.
     """
     from argmaxable.store.store import Store
 
-    return Store(where)
+    return Store(where, read_only=read_only)
 
 
 def __getattr__(name: str) -> Any:

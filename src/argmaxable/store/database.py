@@ -37,7 +37,7 @@ class Claim(ABC):
 
 
 class Database(ABC):
-    """An open database with up-to-date tables."""
+    """An open database with up-to-date tables, perhaps for reading only."""
 
     name: str
     engine: Engine

@@ -130,6 +130,17 @@ def _require_room(connection: Connection, tables: set[str], where: str) -> None:
         )
 
 
+def require_current(version: int, where: str) -> None:
+    """Raise StoreError unless all steps were applied: a database that is only read stays as it is."""
+    if version == 0:
+        raise StoreError(f"{where}: the database is empty. `argmaxable verify MODEL --db …` fills it.")
+    if version < len(STEPS):
+        raise StoreError(
+            f"{where}: written by an older argmaxable (the tables are version {version}, this one has "
+            f"{len(STEPS)}). `argmaxable runs --db …` brings it up to date."
+        )
+
+
 def migrate(connection: Connection, where: str) -> None:
     """Apply the steps that are missing; the caller's transaction makes it all or nothing."""
     version = version_of(connection, where)

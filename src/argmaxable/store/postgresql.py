@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError
 
 from argmaxable.errors import StoreError
 from argmaxable.store.database import DELETED, Claim, Database, uninterrupted
-from argmaxable.store.migrations import STEPS, migrate, version_of
+from argmaxable.store.migrations import STEPS, migrate, require_current, version_of
 from argmaxable.store.place import ServerPlace
 from argmaxable.store.rows import Batch, EvidenceRow, Kind, VerdictRow
 from argmaxable.store.schema import EVIDENCE, VERDICTS
@@ -46,12 +46,15 @@ _ADVICE = {
 
 
 class PostgreSQL(Database):
-    """An open PostgreSQL database."""
+    """An open PostgreSQL database; where it is only read, the server itself refuses to write."""
 
-    def __init__(self, place: ServerPlace) -> None:
+    def __init__(self, place: ServerPlace, *, read_only: bool = False) -> None:
+        self._read_only = read_only
         self._driver_error, self._secrets = _driver_error(), place.secrets
         self.name = place.name
         self.engine = _engine(place)
+        if read_only:
+            event.listen(self.engine, "connect", _refuse_writing)
         try:
             self._prepare()
         except BaseException:
@@ -60,8 +63,11 @@ class PostgreSQL(Database):
 
     def _prepare(self) -> None:
         with self.reading() as connection:
-            if version_of(connection, self.name) == len(STEPS):
-                return
+            version = version_of(connection, self.name)
+        if self._read_only:
+            require_current(version, self.name)
+        if version == len(STEPS):
+            return
         with self.writing() as connection:
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _TABLES_LOCK})
             migrate(connection, self.name)
@@ -192,6 +198,10 @@ class _ConnectionClaim(Claim):
 def _engine(place: ServerPlace) -> Engine:
     given = {} if "connect_timeout" in place.url.query else {"connect_timeout": _CONNECT_SECONDS}
     return create_engine(place.url, connect_args=given, isolation_level="READ COMMITTED", pool_pre_ping=True)
+
+
+def _refuse_writing(connection: Any, _: object) -> None:
+    connection.read_only = True
 
 
 def _driver_error() -> type[Exception]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Row, Select, null, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, null, select
 
-from argmaxable.errors import StoreError
+from argmaxable.errors import NotFoundError
 from argmaxable.store.evidence import Part, Parts, Shelf
 from argmaxable.store.legible import legible
 from argmaxable.store.plan import State
@@ -20,19 +20,19 @@ from argmaxable.verdict import Status, Verdict
 
 # Verdicts in one page: with a point of 8,192 features each, evidence of 64 MB at most is held.
 _PAGE = 1000
-# Digests asked for in one query: SQLite before 3.32 takes 999 parameters.
-_PARAMETERS = 900
+# Digests or class numbers asked for in one query: SQLite before 3.32 takes 999 parameters.
+PARAMETERS = 900
 # Numbers from here on fit no column, and no database is asked for them.
 _BEYOND = 2**31
 _NOT_DONE = (State.RUNNING.value, State.INTERRUPTED.value)
 
 
 def run_row(connection: Connection, run_id: int) -> Row[Any]:
-    """A run with its model; raises StoreError when there is none."""
+    """A run with its model; raises NotFoundError when there is none."""
     query = _runs().where(RUNS.c.id == run_id)
     row = connection.execute(query).one_or_none() if 0 < run_id < _BEYOND else None
     if row is None:
-        raise StoreError(f"there is no run {run_id}: `argmaxable runs` lists those there are.")
+        raise NotFoundError(f"there is no run {run_id}: `argmaxable runs` lists those there are.")
     return row
 
 
@@ -77,23 +77,28 @@ def verdicts(
     # before a large run is in its statistics, PostgreSQL sorts all that is left for every page.
     with connection.execute(query, execution_options={"yield_per": _PAGE}) as result:
         for partition in result.partitions():
-            rows = [VerdictRow._make(row) for row in partition]
-            mine = Shelf() if shelf is None else shelf
-            _fill(mine, connection, run_id, _digests(rows))
-            with legible(run_id):
-                page = [verdict_of(row, mine) for row in rows]
-            yield from page
+            yield from verdicts_of(connection, run_id, partition, Shelf() if shelf is None else shelf)
+
+
+def verdicts_of(connection: Connection, run_id: int, rows: Iterable[Row[Any]], shelf: Shelf) -> list[Verdict]:
+    """The verdicts of rows that have the columns of `verdict_columns`; their evidence is put on the shelf."""
+    found = [VerdictRow._make(row) for row in rows]
+    _fill(shelf, connection, run_id, _digests(found))
+    with legible(run_id):
+        return [verdict_of(row, shelf) for row in found]
 
 
 def _digests(rows: list[VerdictRow]) -> set[bytes | None]:
     return {digest for row in rows for digest in (row.point, row.certificate, row.tie_group)}
 
 
+def verdict_columns(*, without: Sequence[str] = ()) -> list[ColumnElement[Any]]:
+    """The columns of a `VerdictRow`, some of them empty."""
+    return [null().label(name) if name in without else VERDICTS.c[name] for name in VerdictRow._fields]
+
+
 def _verdicts(run_id: int, status: Status | None, *, with_evidence: bool) -> Select[Any]:
-    columns = [
-        column if with_evidence or column.name not in ("point", "certificate") else null().label(column.name)
-        for column in (VERDICTS.c[name] for name in VerdictRow._fields)
-    ]
+    columns = verdict_columns(without=() if with_evidence else ("point", "certificate"))
     query = select(*columns).where(VERDICTS.c.run_id == run_id).order_by(VERDICTS.c.class_id)
     return query if status is None else query.where(VERDICTS.c.status == status.value)
 
@@ -109,9 +114,9 @@ def vector(connection: Connection, run_id: int, digest: bytes) -> NDArray[np.flo
 def _fill(shelf: Shelf, connection: Connection, run_id: int, wanted: Iterable[bytes | None]) -> None:
     """Put on the shelf what is wanted and not there yet."""
     missing = [digest for digest in wanted if digest is not None and digest not in shelf]
-    for first in range(0, len(missing), _PARAMETERS):
+    for first in range(0, len(missing), PARAMETERS):
         query = select(EVIDENCE).where(
-            EVIDENCE.c.run_id == run_id, EVIDENCE.c.digest.in_(missing[first : first + _PARAMETERS])
+            EVIDENCE.c.run_id == run_id, EVIDENCE.c.digest.in_(missing[first : first + PARAMETERS])
         )
         pieces: dict[bytes, Parts] = {}
         for row in connection.execute(query):

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import cast
 
 from filelock import BaseFileLock, FileLock, Timeout
-from sqlalchemy import URL, Connection, create_engine, event
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from argmaxable.errors import StoreError
 from argmaxable.store.database import DELETED, Claim, Database, uninterrupted
-from argmaxable.store.migrations import STEPS, migrate, version_of
+from argmaxable.store.migrations import STEPS, migrate, require_current, version_of
 from argmaxable.store.place import FilePlace
 from argmaxable.store.rows import Batch, EvidenceRow, Kind, VerdictRow
 from argmaxable.store.schema import EVIDENCE, VERDICTS
@@ -47,16 +47,22 @@ _GONE = "the file was deleted or replaced while it was in use. The same command 
 
 
 class SQLite(Database):
-    """An open SQLite file."""
+    """An open SQLite file.
 
-    def __init__(self, place: FilePlace) -> None:
+    Of one that is only read, SQLite may still put its own files (-wal, -shm) beside it.
+    """
+
+    def __init__(self, place: FilePlace, *, read_only: bool = False) -> None:
+        self._read_only = read_only
         # Links resolved: two names of one file must lead to the same locks.
         self._path = place.path.resolve()
         self._identity: tuple[int, int] | None = None
         self.name = place.name
-        self._make_folder()
-        url = URL.create("sqlite", database=str(self._path))
-        self.engine = create_engine(url, connect_args={"timeout": _BUSY_SECONDS})
+        if read_only:
+            self._require_file()
+        else:
+            self._make_folder()
+        self.engine = _engine_for_reading(self._path) if read_only else _engine(self._path)
         event.listen(self.engine, "connect", _set_up)
         event.listen(self.engine, "begin", _begin)
         try:
@@ -66,6 +72,13 @@ class SQLite(Database):
         except BaseException:
             self.close()
             raise
+
+    def _require_file(self) -> None:
+        if not self._path.is_file():
+            raise StoreError(
+                f"{self.name}: there is no database. `argmaxable verify MODEL` makes one; or name another "
+                "with --db."
+            )
 
     def _make_folder(self) -> None:
         try:
@@ -78,8 +91,11 @@ class SQLite(Database):
     def _prepare(self) -> None:
         """Bring the tables up to date; one process at a time, because switching the log needs it."""
         with self.reading() as connection:
-            if version_of(connection, self.name) == len(STEPS):
-                return
+            version = version_of(connection, self.name)
+        if self._read_only:
+            require_current(version, self.name)
+        if version == len(STEPS):
+            return
         lock = FileLock(self._beside("tables"), timeout=_BUSY_SECONDS)
         lock.acquire()
         try:
@@ -126,7 +142,12 @@ class SQLite(Database):
         return _FileClaim(self, lock)
 
     def claimed(self, keys: list[bytes]) -> set[bytes]:
-        return {key for key in keys if self._is_claimed(key)}
+        try:
+            return {key for key in keys if self._is_claimed(key)}
+        except StoreError:
+            if not self._read_only:
+                raise
+            return set(keys)  # somebody else's locks, which we may not touch: the rows are believed
 
     def _is_claimed(self, key: bytes) -> bool:
         if not self._beside(key.hex()[:16]).exists():
@@ -174,6 +195,17 @@ class _FileClaim(Claim):
 
     def release(self) -> None:
         _let_go(self._lock)
+
+
+def _engine(path: Path) -> Engine:
+    url = URL.create("sqlite", database=str(path))
+    return create_engine(url, connect_args={"timeout": _BUSY_SECONDS})
+
+
+def _engine_for_reading(path: Path) -> Engine:
+    url = URL.create("sqlite", database=path.as_uri(), query={"uri": "true", "mode": "ro"})
+    # No pool: each transaction opens the file that is there then, which may have taken another's place.
+    return create_engine(url, connect_args={"timeout": _BUSY_SECONDS}, poolclass=NullPool)
 
 
 def _let_go(lock: BaseFileLock) -> None:

@@ -15,7 +15,8 @@ from argmaxable.domain import Domain
 from argmaxable.errors import StoreError
 from argmaxable.result import Facts, Record
 from argmaxable.run.session import Algorithm
-from argmaxable.store import identity, reading, writing
+from argmaxable.store import identity, pages, reading, writing
+from argmaxable.store.browsing import Choice, Entry, Named, Page
 from argmaxable.store.database import Claim, Database
 from argmaxable.store.evidence import Shelf
 from argmaxable.store.place import FilePlace, find_place
@@ -28,10 +29,11 @@ from argmaxable.verdict import Status, Verdict
 
 
 class Store:
-    """A database of runs; a context manager that closes it. All methods raise StoreError."""
+    """A database of runs; a context manager that closes it. All methods raise StoreError, those that
+    write always do so in a store that was opened for reading only."""
 
-    def __init__(self, where: str | None = None) -> None:
-        self._database = _open(where)
+    def __init__(self, where: str | None = None, *, read_only: bool = False) -> None:
+        self._database = _open(where, read_only=read_only)
 
     @property
     def where(self) -> str:
@@ -151,7 +153,7 @@ class Store:
     # ------------------------------------------------------------------ reading
 
     def run(self, run_id: int) -> RunSummary:
-        """The summary of a run."""
+        """The summary of a run; raises NotFoundError when there is none."""
         return self._summaries(lambda connection: [reading.run_row(connection, run_id)])[0]
 
     def runs(
@@ -211,6 +213,23 @@ class Store:
                 connection, run_id, status=status, with_evidence=with_evidence, shelf=shelf
             )
 
+    # ------------------------------------------------------------------ looking around
+
+    def page(self, run_id: int, choice: Choice) -> Page:
+        """The verdicts that fit, in the order asked for, from the choice's place on."""
+        with self._database.reading() as connection:
+            return pages.page(connection, run_id, choice)
+
+    def entry(self, run_id: int, class_id: int, *, most_fellows: int) -> Entry:
+        """All that is kept about one class; raises NotFoundError when that is nothing."""
+        with self._database.reading() as connection:
+            return pages.entry(connection, run_id, class_id, most_fellows=most_fellows)
+
+    def named(self, run_id: int, classes: Iterable[int]) -> dict[int, Named]:
+        """Those of the classes that have a verdict."""
+        with self._database.reading() as connection:
+            return pages.named(connection, run_id, classes)
+
     # ------------------------------------------------------------------ closing
 
     def close(self) -> None:
@@ -236,10 +255,10 @@ def _in_use(row: Row[Any] | None) -> StoreError:
     )
 
 
-def _open(where: str | None) -> Database:
+def _open(where: str | None, *, read_only: bool) -> Database:
     place = find_place(where)
     if isinstance(place, FilePlace):
-        return SQLite(place)
+        return SQLite(place, read_only=read_only)
     from argmaxable.store.postgresql import PostgreSQL
 
-    return PostgreSQL(place)
+    return PostgreSQL(place, read_only=read_only)

@@ -49,11 +49,11 @@ def columns(verdicts: Sequence[Verdict]) -> dict[str, Any]:
         "character": Kind.CHARACTER.value,
         "kind": _coded([kind.value for kind in kinds]),
         "script": _coded(scripts(verdicts, kinds)),
-        "lower": [_short(verdict.lower, _DOWN) for verdict in verdicts],
+        "lower": [short_lower(verdict.lower) for verdict in verdicts],
         "steps": {"at": stepped, "value": [verdicts[place].steps for place in stepped]},
         "lost": {
             "at": more,
-            "upper": [_short(verdicts[place].upper, _UP) for place in more],
+            "upper": [short_upper(verdicts[place].upper) for place in more],
             "name": [
                 character_name(verdicts[place].label) if kinds[place] is Kind.CHARACTER else ""
                 for place in more
@@ -98,8 +98,17 @@ def _coded(values: Sequence[str], known: Sequence[str] = ()) -> dict[str, Any]:
     }
 
 
+def short_lower(bound: float) -> float | int | None:
+    """A lower bound with three digits, rounded down so that it stays true; None where it says nothing."""
+    return _short(bound, _DOWN)
+
+
+def short_upper(bound: float) -> float | int | None:
+    """An upper bound with three digits, rounded up so that it stays true; None where it says nothing."""
+    return _short(bound, _UP)
+
+
 def _short(number: float, context: Context) -> float | int | None:
-    """The number with few digits, None where it says nothing."""
     if not math.isfinite(number):
         return None
     rounded = float(context.create_decimal_from_float(number))

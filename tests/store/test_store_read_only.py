@@ -7,19 +7,20 @@ import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from urllib.parse import unquote_plus
 
 import pytest
 from keeping import LABELS, keep, lossy, plan_of
 
 import argmaxable as am
 from argmaxable.check import centre_of
-from argmaxable.serve.choice import Choice, Order, choice_from
-from argmaxable.serve.reader import NotFoundError, Reader
-from argmaxable.store import State, open_store
+from argmaxable.store import Choice, Order, State, Store, open_store
 
 
-def labels(reader: Reader, run: int, **choice: object) -> list[str]:
+def read(place: str) -> Store:
+    return open_store(place, read_only=True)
+
+
+def labels(reader: Store, run: int, **choice: object) -> list[str]:
     return [verdict.label for verdict in reader.page(run, Choice(**choice)).verdicts]  # type: ignore[arg-type]
 
 
@@ -37,7 +38,7 @@ def kept_at(place: str) -> int:
 def test_a_missing_database_is_an_error_and_stays_missing(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "runs.db"
     with pytest.raises(am.StoreError, match="there is no database"):
-        Reader(str(path))
+        read(str(path))
     assert not path.parent.exists()
 
 
@@ -45,7 +46,7 @@ def test_an_empty_file_is_an_error_and_stays_empty(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     path.touch()
     with pytest.raises(am.StoreError, match="the database is empty"):
-        Reader(str(path))
+        read(str(path))
     assert path.read_bytes() == b""
 
 
@@ -55,17 +56,17 @@ def test_a_newer_database_is_an_error(database: Path) -> None:
         connection.execute("UPDATE argmaxable_schema SET version = 99")
         connection.commit()
     with pytest.raises(am.StoreError, match="newer argmaxable"):
-        Reader(str(database))
+        read(str(database))
 
 
 def test_an_older_database_is_an_error_and_is_not_migrated(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_store(str(database)).close()
-    monkeypatch.setattr("argmaxable.serve.reader.STEPS", ((), ()))
+    monkeypatch.setattr("argmaxable.store.migrations.STEPS", ((), ()))
     before = database.read_bytes()
     with pytest.raises(am.StoreError, match="older argmaxable"):
-        Reader(str(database))
+        read(str(database))
     assert database.read_bytes() == before
 
 
@@ -73,13 +74,13 @@ def test_another_programs_file_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     path.write_bytes(b"not a database at all, but long enough to have a header of its own" * 20)
     with pytest.raises(am.StoreError, match="not a SQLite database"):
-        Reader(str(path))
+        read(str(path))
 
 
 def test_a_name_with_odd_characters_is_the_file_of_that_name(tmp_path: Path) -> None:
     path = tmp_path / "a b?mode=rwc#%41.db"
     run = keep(path, lossy())
-    with closing(Reader(str(path))) as reader:
+    with read(str(path)) as reader:
         assert reader.run(run).facts.name == "lossy.npz"
     assert [each.name for each in tmp_path.iterdir() if each.suffix == ".db"] == [path.name]
 
@@ -91,7 +92,7 @@ def test_reading_leaves_the_file_as_it_is(database: Path) -> None:
     run = keep(database, lossy())
     os.utime(database, ns=(1, 1))
     before = hashlib.sha256(database.read_bytes()).hexdigest()
-    with closing(Reader(str(database))) as reader:
+    with read(str(database)) as reader:
         reader.runs()
         reader.page(run, Choice(search="a"))
         reader.entry(run, 4, most_fellows=3)
@@ -102,7 +103,7 @@ def test_reading_leaves_the_file_as_it_is(database: Path) -> None:
 def test_writing_is_refused_by_the_database_itself(place: str) -> None:
     head = lossy()
     open_store(place).close()
-    with closing(Reader(place)) as reader, pytest.raises(am.StoreError):
+    with read(place) as reader, pytest.raises(am.StoreError):
         reader.begin(plan_of(head), centre=centre_of(head))
     with open_store(place) as store:
         assert store.runs() == []
@@ -113,7 +114,7 @@ def test_runs_are_read_while_another_writes(database: Path) -> None:
     with closing(sqlite3.connect(database, isolation_level=None)) as writer:
         writer.execute("BEGIN IMMEDIATE")
         writer.execute("UPDATE runs SET wanted = 7")
-        with closing(Reader(str(database))) as reader:
+        with read(str(database)) as reader:
             assert reader.run(run).counts.wanted == 6
         writer.execute("ROLLBACK")
 
@@ -123,17 +124,17 @@ def test_a_run_that_is_being_worked_on_is_running(place: str) -> None:
     with (
         open_store(place) as store,
         store.begin(plan_of(head), centre=centre_of(head)) as run,
-        closing(Reader(place)) as reader,
+        read(place) as reader,
     ):
         assert reader.run(run.run_id).state is State.RUNNING
-    with closing(Reader(place)) as reader:
+    with read(place) as reader:
         assert reader.run(run.run_id).state is State.INTERRUPTED
 
 
 def test_a_file_put_in_the_place_of_another_is_read(database: Path, tmp_path: Path) -> None:
     keep(database, lossy(name="first"))
     keep(tmp_path / "other.db", lossy(name="second"))
-    with closing(Reader(str(database))) as reader:
+    with read(str(database)) as reader:
         assert [run.facts.name for run in reader.runs()] == ["first"]
         os.replace(tmp_path / "other.db", database)
         assert [run.facts.name for run in reader.runs()] == ["second"]
@@ -156,20 +157,20 @@ def test_a_file_put_in_the_place_of_another_is_read(database: Path, tmp_path: Pa
 )
 def test_the_search_finds_labels_numbers_and_code_points(place: str, search: str, found: list[str]) -> None:
     run = kept_at(place)
-    with closing(Reader(place)) as reader:
+    with read(place) as reader:
         assert labels(reader, run, search=search) == found
 
 
 def test_statuses_and_methods_filter(place: str) -> None:
     run = kept_at(place)
-    with closing(Reader(place)) as reader:
+    with read(place) as reader:
         assert labels(reader, run, status=am.Status.UNARGMAXABLE) == ["a", "middle", "😀"]
         assert labels(reader, run, method=am.Method.TWIN) == ["a", "😀"]
 
 
 def test_margins_sort_both_ways(place: str) -> None:
     run = kept_at(place)
-    with closing(Reader(place)) as reader:
+    with read(place) as reader:
         up = labels(reader, run, order=Order.MARGIN)
         down = labels(reader, run, order=Order.MARGIN, is_down=True)
     assert set(up[:3]) == {"a", "middle", "😀"} == set(down[3:])
@@ -177,7 +178,7 @@ def test_margins_sort_both_ways(place: str) -> None:
 
 def test_a_page_has_its_part_and_counts_all(place: str) -> None:
     run = kept_at(place)
-    with closing(Reader(place)) as reader:
+    with read(place) as reader:
         page = reader.page(run, Choice(page=1, size=4))
     assert [verdict.label for verdict in page.verdicts] == ["middle", "😀"]
     assert page.total == 6
@@ -185,7 +186,7 @@ def test_a_page_has_its_part_and_counts_all(place: str) -> None:
 
 def test_an_entry_has_the_evidence_that_was_kept(place: str) -> None:
     run = kept_at(place)
-    with open_store(place) as store, closing(Reader(place)) as reader:
+    with open_store(place) as store, read(place) as reader:
         for verdict in store.verdicts(run):
             entry = reader.entry(run, verdict.class_id, most_fellows=5)
             assert (entry.verdict.witness is None) == (verdict.witness is None)
@@ -198,24 +199,10 @@ def test_an_entry_has_the_evidence_that_was_kept(place: str) -> None:
 
 def test_what_is_not_there_is_said_to_be_so(place: str) -> None:
     run = kept_at(place)
-    with closing(Reader(place)) as reader:
+    with read(place) as reader:
         for missing in (6, 2**70):
-            with pytest.raises(NotFoundError, match=f"class {missing}"):
+            with pytest.raises(am.NotFoundError, match=f"class {missing}"):
                 reader.entry(run, missing, most_fellows=1)
         for missing in (run + 1, 2**70):
-            with pytest.raises(NotFoundError, match=f"no run {missing}"):
+            with pytest.raises(am.NotFoundError, match=f"no run {missing}"):
                 reader.run(missing)
-
-
-# ---------------------------------------------------------------------- addresses
-
-
-def test_an_address_and_its_choice_are_inverse() -> None:
-    choice = Choice("a&b=%", am.Status.UNDECIDED, am.Method.TWIN, Order.STEPS, is_down=True, page=3)
-    pairs = dict(part.split("=") for part in choice.address.split("&"))
-    assert choice_from({name: unquote_plus(value) for name, value in pairs.items()}, status=None) == choice
-
-
-@pytest.mark.parametrize("page", ["-1", "0", "x", "9" * 30, "²", ""])
-def test_a_page_that_is_no_number_is_the_first(page: str) -> None:
-    assert choice_from({"page": page}, status=None).page == 0

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from playwright.sync_api import Browser, sync_playwright
 
 # No sandbox, since tests may run as root; the others keep the browser itself from talking to anyone.
-FLAGS = [
+_FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
     "--disable-background-networking",
@@ -26,7 +26,7 @@ def open_browser() -> Iterator[Browser]:
     if program is None:
         raise FileNotFoundError("no chromium on the PATH: apt-get install chromium")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=program, args=_FLAGS)
         try:
             yield browser
         finally:

@@ -1,0 +1,126 @@
+"""Pages of a large run, cut out by the database: it searches, sorts and counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, case, func, or_, select
+
+from argmaxable.errors import NotFoundError
+from argmaxable.store.browsing import Choice, Entry, Named, Order, Page
+from argmaxable.store.evidence import Shelf
+from argmaxable.store.legible import legible
+from argmaxable.store.reading import PARAMETERS, verdict_columns, verdicts_of
+from argmaxable.store.schema import VERDICTS
+from argmaxable.store.texts import from_column, to_column
+from argmaxable.verdict import Status
+
+# Beyond this no database has a class, and some can't be asked for one.
+_BEYOND = 2**62
+_CODE_POINT = re.compile(r"[Uu]\+([0-9A-Fa-f]{2,6})")
+
+
+def page(connection: Connection, run_id: int, choice: Choice) -> Page:
+    """The verdicts that fit, in the order asked for, from the choice's place on."""
+    fitting = _fitting(run_id, choice)
+    query = select(*verdict_columns(without=("point",))).where(*fitting).order_by(*_order(choice))
+    total = connection.scalars(select(func.count()).select_from(VERDICTS).where(*fitting)).one()
+    rows = connection.execute(query.limit(choice.size).offset(choice.first)).all()
+    return Page(tuple(verdicts_of(connection, run_id, rows, Shelf())), total)
+
+
+def entry(connection: Connection, run_id: int, class_id: int, *, most_fellows: int) -> Entry:
+    """All that is kept about one class; raises NotFoundError when that is nothing."""
+    row = _row(connection, run_id, class_id)
+    if row is None:
+        raise NotFoundError(f"run {run_id} has no verdict about a class {class_id}.")
+    (verdict,) = verdicts_of(connection, run_id, [row], Shelf())
+    before, after = _places(connection, run_id, class_id)
+    fellows, count = _fellows(connection, run_id, row, most_fellows)
+    return Entry(verdict, before, after, fellows, count)
+
+
+def named(connection: Connection, run_id: int, classes: Iterable[int]) -> dict[int, Named]:
+    """Those of the classes that have a verdict."""
+    wanted = sorted({class_id for class_id in classes if 0 <= class_id < _BEYOND})
+    found = []
+    for first in range(0, len(wanted), PARAMETERS):
+        part = VERDICTS.c.class_id.in_(wanted[first : first + PARAMETERS])
+        found += _names(connection, run_id, part)
+    return {each.class_id: each for each in found}
+
+
+# ---------------------------------------------------------------------- a page
+
+
+def _fitting(run_id: int, choice: Choice) -> list[ColumnElement[bool]]:
+    tests = [VERDICTS.c.run_id == run_id]
+    if choice.status is not None:
+        tests.append(VERDICTS.c.status == choice.status.value)
+    if choice.method is not None:
+        tests.append(VERDICTS.c.method == choice.method.value)
+    if choice.search.strip():
+        tests.append(_found(choice.search.strip()))
+    return tests
+
+
+def _found(text: str) -> ColumnElement[bool]:
+    ways = [VERDICTS.c.label.icontains(to_column(text), autoescape=True)]
+    if text.isascii() and text.isdecimal() and int(text) < _BEYOND:
+        ways.append(VERDICTS.c.class_id == int(text))
+    code = _CODE_POINT.fullmatch(text)
+    if code is not None and int(code[1], 16) < 0x110000:
+        ways.append(VERDICTS.c.label == to_column(chr(int(code[1], 16))))
+    return or_(*ways)
+
+
+def _order(choice: Choice) -> tuple[ColumnElement[Any], ...]:
+    is_lost = VERDICTS.c.status == Status.UNARGMAXABLE.value
+    column: ColumnElement[Any] = {
+        Order.CLASS: VERDICTS.c.class_id,
+        Order.LABEL: VERDICTS.c.label,
+        # What was proven closest to zero: the lead of a class that can win, the lag of one that can't.
+        Order.MARGIN: case((is_lost, VERDICTS.c.upper), else_=VERDICTS.c.lower),
+        Order.STEPS: VERDICTS.c.steps,
+    }[choice.order]
+    return (column.desc() if choice.is_down else column.asc()).nulls_last(), VERDICTS.c.class_id
+
+
+# ---------------------------------------------------------------------- a class
+
+
+def _row(connection: Connection, run_id: int, class_id: int) -> Row[Any] | None:
+    if not 0 <= class_id < _BEYOND:
+        return None
+    query = select(*verdict_columns()).where(VERDICTS.c.run_id == run_id, VERDICTS.c.class_id == class_id)
+    return connection.execute(query).one_or_none()
+
+
+def _places(connection: Connection, run_id: int, class_id: int) -> tuple[int | None, int | None]:
+    """The classes before and after this one."""
+    number, mine = VERDICTS.c.class_id, VERDICTS.c.run_id == run_id
+    before = select(func.max(number)).where(mine, number < class_id)
+    after = select(func.min(number)).where(mine, number > class_id)
+    return connection.scalars(before).one(), connection.scalars(after).one()
+
+
+def _fellows(connection: Connection, run_id: int, row: Row[Any], most: int) -> tuple[tuple[Named, ...], int]:
+    if row.certificate is None or row.status != Status.UNARGMAXABLE.value:
+        return (), 0
+    is_fellow = (VERDICTS.c.certificate == row.certificate) & (VERDICTS.c.class_id != row.class_id)
+    same = select(func.count()).select_from(VERDICTS).where(VERDICTS.c.run_id == run_id, is_fellow)
+    return tuple(_names(connection, run_id, is_fellow, most)), connection.scalars(same).one()
+
+
+def _names(
+    connection: Connection, run_id: int, test: ColumnElement[bool], most: int | None = None
+) -> list[Named]:
+    columns = (VERDICTS.c.class_id, VERDICTS.c.label, VERDICTS.c.status)
+    query = select(*columns).where(VERDICTS.c.run_id == run_id, test).order_by(VERDICTS.c.class_id)
+    with legible(run_id):
+        return [
+            Named(row.class_id, from_column(row.label), Status(row.status))
+            for row in connection.execute(query.limit(most))
+        ]
