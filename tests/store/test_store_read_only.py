@@ -131,6 +131,19 @@ def test_a_run_that_is_being_worked_on_is_running(place: str) -> None:
         assert reader.run(run.run_id).state is State.INTERRUPTED
 
 
+def test_a_run_whose_lock_may_not_be_touched_is_what_its_row_says(database: Path) -> None:
+    run = keep(database, lossy())
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("UPDATE runs SET state = 'running'")
+        ((key,),) = connection.execute("SELECT key FROM runs").fetchall()
+        connection.commit()
+    database.with_name(f"{database.name}.{key.hex()[:16]}.lock").mkdir()
+    with read(str(database)) as reader:
+        assert reader.run(run).state is State.RUNNING
+    with open_store(str(database)) as store, pytest.raises(am.StoreError, match="no file can be locked"):
+        store.run(run)
+
+
 def test_a_file_put_in_the_place_of_another_is_read(database: Path, tmp_path: Path) -> None:
     keep(database, lossy(name="first"))
     keep(tmp_path / "other.db", lossy(name="second"))

@@ -36,7 +36,7 @@ _CLOSE = 1e-7
 _NEARLY = 1e-2
 # Rows are looked for again once the bounds are so many times closer; that costs as much as several steps.
 _LOOK_AGAIN = 100.0
-# Steps that may fail to halve the distance between the bounds: floats can't bring them closer.
+# Steps that may fail to halve the distance between close bounds: floats can't bring them closer.
 _PATIENCE = 10
 # A lower bound is claimed this share of the score's size below what float64 says, so that it can be proven.
 _ROUNDING = 1e-12
@@ -125,7 +125,7 @@ def _best_state(checker: Checker, chart: Chart, class_id: int) -> tuple[Vector, 
                 break
             best = point.x, rows, weights
             gap = (upper - point.t) / max(abs(upper), abs(point.t), 1e-300)
-            closest, idle = (gap, 0) if gap < closest / 2 else (closest, idle + 1)
+            closest, idle = (gap, 0) if gap < closest / 2 or gap >= _NEARLY else (closest, idle + 1)
             is_last = gap < _CLOSE or idle > _PATIENCE
             if gap >= look_below and not is_last:
                 continue

@@ -135,9 +135,7 @@ def _directions(features: int, steps: Steps) -> Iterator[Vector]:
     varying = np.unique(steps.features)
     while True:
         unit = np.zeros(features)
-        # Of two features only: the more, the farther a logit can move in the corners of a box.
-        some = generator.choice(varying, min(2, len(varying)), replace=False)
-        unit[some] = generator.standard_normal(len(some))
+        unit[varying] = generator.standard_normal(len(varying))
         yield unit * ((1 + generator.random()) / np.sqrt(unit @ unit))
 
 
