@@ -43,11 +43,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "verify": CHECKED | {"chart", "search", "prove", "ledger", "result", "run"},
     "bundle": CORE | {"result", "version"},
     "recheck": CHECKED | {"bundle"},
+    "supplement": CORE | {"bundle", "result"},
     "ceiling": CHECKED
     | {"bundle", "chart", "exact", "geometry", "labels", "prove", "recheck", "result", "run"}
-    | {"solve_exactly", "verify"},
+    | {"solve_exactly", "supplement", "verify"},
     "best_rank": CHECKED
-    | {"bundle", "chart", "compute", "geometry", "labels", "prove", "recheck", "result", "run"},
+    | {"bundle", "chart", "geometry", "labels", "prove", "recheck", "result", "run", "supplement"},
     "explain": CHECKED | {"best_rank", "chart", "geometry", "labels", "prove", "run", "select", "verify"},
     "arithmetic": CHECKED | {"geometry", "labels", "prove", "result", "search", "verify"},
     "surface": CHECKED | {"arithmetic", "geometry", "result", "search"},

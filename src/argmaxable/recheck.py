@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from argmaxable.bundle import Bundle, Claim
 from argmaxable.check import Checker
+from argmaxable.domain import Domain
 from argmaxable.errors import BundleError, DomainError
 from argmaxable.head import Head
 from argmaxable.verdict import OwnDirection, Point, Status, status_of
@@ -41,18 +42,10 @@ class Recheck:
 
 def recheck(bundle: Bundle, head: Head) -> Recheck:
     """Check every claim; raises BundleError when the bundle is about another head."""
-    claimed = bundle.manifest["head"].get("sha256")
-    if claimed != head.sha256():
-        raise BundleError(
-            f"the bundle is about another head: its SHA-256 is {claimed}, "
-            f"that of {head.name} is {head.sha256()}."
-        )
     if len(bundle.centre) != head.features or not np.isfinite(bundle.centre).all():
         raise BundleError("the bundle's centre does not fit the head.")
-    try:
-        checker = Checker(head, bundle.domain, centre=bundle.centre)
-    except DomainError as error:
-        raise BundleError(f"the bundle's domain does not fit the head: {error}") from error
+    claimed = bundle.manifest["head"].get("sha256")
+    checker = checker_about(head, claimed, bundle.domain, "the bundle is", centre=bundle.centre)
     failures = {failure.class_id: failure for failure in _failures(checker, bundle.claims)}
     undecided = sum(1 for claim in bundle.claims if claim.status is Status.UNDECIDED)
     decided = {claim.class_id for claim in bundle.claims if claim.status is not Status.UNDECIDED}
@@ -62,6 +55,20 @@ def recheck(bundle: Bundle, head: Head) -> Recheck:
         missing=head.classes - len({c.class_id for c in bundle.claims if c.class_id < head.classes}),
         failures=tuple(failures.values()),
     )
+
+
+def checker_about(
+    head: Head, claimed: object, domain: Domain, subject: str, *, centre: NDArray[np.float64] | None = None
+) -> Checker:
+    """A checker for claims that are said to be about this head; raises BundleError when they are not."""
+    if claimed != head.sha256():
+        raise BundleError(
+            f"{subject} about another head: its SHA-256 is {claimed}, that of {head.name} is {head.sha256()}."
+        )
+    try:
+        return Checker(head, domain, centre=centre)
+    except DomainError as error:
+        raise BundleError(f"{subject} about a domain that does not fit the head: {error}") from error
 
 
 def _failures(checker: Checker, claims: tuple[Claim, ...]) -> Iterable[Failure]:

@@ -14,7 +14,7 @@ import pytest
 from convex_truth import DOMAINS, random_head
 
 import argmaxable as am
-from argmaxable.ceiling.files import read_ceilings, remove_ceilings, write_ceilings
+from argmaxable.ceiling.files import CEILINGS, read_ceilings, write_ceilings
 from argmaxable.ceiling.recheck import recheck_ceilings
 
 FILES = ("ceilings.json", "ceilings.jsonl", "ceilings.npz")
@@ -89,8 +89,8 @@ def test_a_part_of_the_classes_is_proven_and_the_rest_missing(tmp_path: Path) ->
 
 def test_removed_ceilings_are_gone(tmp_path: Path) -> None:
     written(tmp_path, am.Ball(2.0))
-    remove_ceilings(tmp_path)
-    remove_ceilings(tmp_path)
+    CEILINGS.remove(tmp_path)
+    CEILINGS.remove(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

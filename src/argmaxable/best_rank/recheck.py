@@ -14,9 +14,8 @@ from argmaxable.best_rank.hitting import Shares, are_packed, can_be_met
 from argmaxable.best_rank.rank import BestRank, RankProof, support_of
 from argmaxable.best_rank.reduced import not_below
 from argmaxable.check import Checker
-from argmaxable.errors import BundleError, DomainError
 from argmaxable.head import Head
-from argmaxable.recheck import Failure, Recheck
+from argmaxable.recheck import Failure, Recheck, checker_about
 from argmaxable.verdict import Certificate
 
 
@@ -25,15 +24,7 @@ def recheck_ranks(bundle: RankBundle, head: Head) -> Recheck:
 
     `undecided` counts the classes of which nothing but the bounds is claimed, where a k was asked about.
     """
-    if bundle.sha256 != head.sha256():
-        raise BundleError(
-            f"the best ranks are about another head: its SHA-256 is {bundle.sha256}, "
-            f"that of {head.name} is {head.sha256()}."
-        )
-    try:
-        checker = Checker(head, bundle.domain)
-    except DomainError as error:
-        raise BundleError(f"the domain of the best ranks does not fit the head: {error}") from error
+    checker = checker_about(head, bundle.sha256, bundle.domain, "the best ranks are")
     failures = {failure.class_id: failure for failure in _failures(checker, bundle.claims)}
     known = {claim.class_id for claim in bundle.claims}
     return Recheck(

@@ -1,45 +1,26 @@
-"""Ceilings in a bundle's folder (docs/proofs.md): ceilings.json says what they are about, ceilings.jsonl
-has a line for each class, ceilings.npz the arrays they refer to. Like the bundle, untrusted when read.
-"""
+"""Ceilings in a bundle's folder (docs/proofs.md): a line for each class. Untrusted when read."""
 
 from __future__ import annotations
 
-import json
 import math
-import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.bundle import (
-    EVIDENCE_ARRAYS,
-    MALFORMED,
-    Evidence,
-    certificates_of,
-    evidence_arrays,
-    finite_number,
-    read_arrays,
-    stored_point,
-    whole_number,
-)
+from argmaxable.bundle import Evidence, finite_number, stored_point, whole_number
 from argmaxable.ceiling.nucleus import Entry, Membership, Nucleus, never_enters
 from argmaxable.ceiling.record import Ceiling, Ceilings, Mixture
-from argmaxable.domain import Domain, domain_from_record
-from argmaxable.errors import BundleError, DomainError
-from argmaxable.verdict import Certificate
+from argmaxable.domain import Domain
+from argmaxable.errors import BundleError
+from argmaxable.supplement import Arrays, Contents, Folder, Supplement
 
-FORMAT = "argmaxable-ceilings-1"
-_ABOUT, _LINES, _ARRAYS = "ceilings.json", "ceilings.jsonl", "ceilings.npz"
+CEILINGS = Supplement("ceilings", "ceilings", "argmaxable-ceilings-1")
 # Claims keep nine digits, rounded to the weaker side: far finer than the tolerance, and weak enough to be
 # proven again on a machine that sums in another order.
 _DOWN, _UP = Context(prec=9, rounding=ROUND_FLOOR), Context(prec=9, rounding=ROUND_CEILING)
-
-Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,47 +43,19 @@ class CeilingBundle:
     claims: tuple[CeilingClaim, ...]
 
 
-def has_ceilings(folder: str | os.PathLike[str]) -> bool:
-    """Whether a bundle's folder has ceilings too."""
-    return (Path(folder) / _ABOUT).exists()
-
-
-# ---------------------------------------------------------------------- writing
-
-
-def write_ceilings(found: Ceilings, folder: str | os.PathLike[str], members: Nucleus | None = None) -> None:
+def write_ceilings(found: Ceilings, folder: Folder, members: Nucleus | None = None) -> None:
     """Write the ceilings, and what they say about a nucleus, into a bundle's folder."""
-    folder, evidence = Path(folder), Evidence()
+    evidence = Evidence()
     entries = {} if members is None else {member.class_id: member for member in members.members}
     lines = [_line(ceiling, entries.get(ceiling.class_id), evidence) for ceiling in found.classes]
     if members is not None:
         _take_back(lines, found.facts.classes, members.top_p)
-    text = "\n".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in lines)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / _LINES).write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
-        np.savez_compressed(folder / _ARRAYS, allow_pickle=False, **evidence_arrays(evidence, found.facts))
-        about = json.dumps(_about(found, members), indent=2)
-        (folder / _ABOUT).write_text(about + "\n", encoding="utf-8")
-    except OSError as error:
-        raise BundleError(f"can't write the ceilings to {folder}: {error.strerror or error}.") from error
-
-
-def remove_ceilings(folder: str | os.PathLike[str]) -> None:
-    """Remove ceilings that an earlier run left in a folder: they need not be about the same head."""
-    for name in (_ABOUT, _LINES, _ARRAYS):
-        (Path(folder) / name).unlink(missing_ok=True)
-
-
-def _about(found: Ceilings, members: Nucleus | None) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "head": {"sha256": found.facts.sha256},
-        "domain": found.domain.as_record(),
+    settings = {
         "temperature": found.temperature.hex(),
         "top_p": None if members is None else members.top_p.hex(),
         "complete": found.is_complete,
     }
+    CEILINGS.write(folder, found.facts, found.domain, settings, lines, evidence)
 
 
 def _line(ceiling: Ceiling, member: Membership | None, evidence: Evidence) -> dict[str, Any]:
@@ -137,27 +90,20 @@ def _same(point: NDArray[np.float64], other: NDArray[np.float64] | None) -> bool
     return other is not None and bool((point == other).all())
 
 
-# ---------------------------------------------------------------------- reading
-
-
-def read_ceilings(folder: str | os.PathLike[str]) -> CeilingBundle:
+def read_ceilings(folder: Folder) -> CeilingBundle:
     """Read the ceilings of a bundle; raises BundleError for anything that is none."""
-    path = Path(folder) / _ABOUT
+    contents, claims = CEILINGS.read(folder, _claim)
     try:
-        about = json.loads(path.read_text(encoding="utf-8"))
-        if about["format"] != FORMAT:
-            raise BundleError(f"{path} is not of the format {FORMAT}.")
-        top_p = about["top_p"]
-        arrays = read_arrays(Path(folder) / _ARRAYS, EVIDENCE_ARRAYS)
+        temperature, top_p = (contents.about[name] for name in ("temperature", "top_p"))
         return CeilingBundle(
-            sha256=about["head"]["sha256"],
-            domain=domain_from_record(about["domain"]),
-            temperature=_positive(float.fromhex(about["temperature"])),
+            sha256=contents.sha256,
+            domain=contents.domain,
+            temperature=_positive(float.fromhex(temperature)),
             top_p=None if top_p is None else _positive(float.fromhex(top_p)),
-            claims=tuple(_claims(Path(folder) / _LINES, arrays)),
+            claims=claims,
         )
-    except (OSError, DomainError, *MALFORMED) as error:
-        raise BundleError(f"{path} can't be read: {error!r}.") from error
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise BundleError(f"the ceilings in {folder} can't be read: {error!r}.") from error
 
 
 def _positive(value: float) -> float:
@@ -166,17 +112,8 @@ def _positive(value: float) -> float:
     return value
 
 
-def _claims(path: Path, arrays: Arrays) -> Iterator[CeilingClaim]:
-    certificates = list(certificates_of(arrays, arrays["points32"].shape[1]))
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                yield _claim(json.loads(line), arrays, certificates)
-            except MALFORMED as error:
-                raise BundleError(f"{path}, line {number}: {error!r}.") from error
-
-
-def _claim(line: dict[str, Any], arrays: Arrays, certificates: list[Certificate]) -> CeilingClaim:
+def _claim(line: dict[str, Any], contents: Contents) -> CeilingClaim:
+    arrays, certificates = contents.arrays, contents.certificates
     mixture = None
     if "certificate" in line:
         chosen = certificates[whole_number(line["certificate"], 0, len(certificates))]

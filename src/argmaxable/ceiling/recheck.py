@@ -13,10 +13,8 @@ from argmaxable.ceiling.bounds import CeilingChecker
 from argmaxable.ceiling.files import CeilingBundle, CeilingClaim
 from argmaxable.ceiling.mixture import mixture_bound
 from argmaxable.ceiling.nucleus import Entry, never_enters
-from argmaxable.check import Checker
-from argmaxable.errors import BundleError, DomainError
 from argmaxable.head import Head
-from argmaxable.recheck import Failure, Recheck
+from argmaxable.recheck import Failure, Recheck, checker_about
 
 Vector = NDArray[np.float64]
 _Bound = Callable[[NDArray[np.intp], NDArray[np.float64]], Vector]
@@ -27,15 +25,7 @@ _BATCH = 1024
 
 def recheck_ceilings(bundle: CeilingBundle, head: Head) -> Recheck:
     """Check every claim; raises BundleError when the ceilings are about another head."""
-    if bundle.sha256 != head.sha256():
-        raise BundleError(
-            f"the ceilings are about another head: its SHA-256 is {bundle.sha256}, "
-            f"that of {head.name} is {head.sha256()}."
-        )
-    try:
-        checker = Checker(head, bundle.domain)
-    except DomainError as error:
-        raise BundleError(f"the ceilings' domain does not fit the head: {error}") from error
+    checker = checker_about(head, bundle.sha256, bundle.domain, "the ceilings are")
     bounds = CeilingChecker(checker, temperature=bundle.temperature)
     failures = {failure.class_id: failure for failure in _failures(bounds, bundle)}
     known = {claim.ceiling.class_id for claim in bundle.claims}

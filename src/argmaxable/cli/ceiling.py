@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
 from argmaxable.ceiling.compute import ceilings
-from argmaxable.ceiling.files import has_ceilings, read_ceilings, remove_ceilings, write_ceilings
+from argmaxable.ceiling.files import CEILINGS, read_ceilings, write_ceilings
 from argmaxable.ceiling.nucleus import nucleus, require_share
 from argmaxable.ceiling.recheck import recheck_ceilings
 from argmaxable.ceiling.report import as_record, describe
+from argmaxable.cli.progress import count_bar
 from argmaxable.cli.remarks import Remarks
 from argmaxable.errors import InputError
 from argmaxable.head import Head
@@ -63,12 +59,12 @@ def ceiling_remarks(
     """The answer, written into the bundle's folder if there is one; and whether it is complete."""
     if asked is None:
         if output is not None:
-            remove_ceilings(output)
+            CEILINGS.remove(output)
         return Remarks((), {}), True
     if not result.is_complete:
         return Remarks(("", "No ceilings: stopped before."), {}), False
     left = None if time_limit is None else max(time_limit - result.cost.seconds, 1e-3)
-    with _bar() as progress:
+    with count_bar("ceilings") as progress:
         found = ceilings(
             result.head, result.domain, only=[verdict.class_id for verdict in result.verdicts],
             temperature=asked.temperature, time_limit=left, progress=progress,
@@ -85,7 +81,7 @@ def ceiling_remarks(
 
 def check_ceilings(folder: Path, head: Head) -> bool:
     """Re-check the ceilings of a bundle, if it has some, and say what held; whether any claim failed."""
-    if not has_ceilings(folder):
+    if not CEILINGS.is_in(folder):
         return False
     claims = read_ceilings(folder)
     found = recheck_ceilings(claims, head)
@@ -97,18 +93,3 @@ def check_ceilings(folder: Path, head: Head) -> bool:
     if len(found.failures) > _MOST_FAILURES:
         typer.echo(f"… and {len(found.failures) - _MOST_FAILURES:,} more.")
     return bool(found.failures)
-
-
-@contextmanager
-def _bar() -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr with the time left; nothing at all when stderr is no terminal."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda done, total: None
-        return
-    columns = (
-        TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn()
-    )  # fmt: skip
-    with Bar(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("ceilings", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

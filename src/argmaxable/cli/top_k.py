@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from argmaxable.best_rank.files import has_ranks, read_ranks, remove_ranks, write_ranks
+from argmaxable.best_rank.files import RANKS, read_ranks, write_ranks
 from argmaxable.best_rank.recheck import recheck_ranks
 from argmaxable.best_rank.top_k import best_ranks
 from argmaxable.best_rank.wording import as_record, describe
@@ -39,7 +39,7 @@ def top_k_remarks(
     """The answer, written into the bundle's folder if there is one."""
     if top_k is None:
         if output is not None:
-            remove_ranks(output)
+            RANKS.remove(output)
         return Remarks((), {})
     left = None if time_limit is None else max(time_limit - result.cost.seconds, 1e-3)
     with count_bar("best ranks") as progress:
@@ -52,7 +52,7 @@ def top_k_remarks(
 
 def check_ranks(folder: Path, head: Head) -> bool:
     """Re-check the best ranks of a bundle, if it has some, and say what held; whether any claim failed."""
-    if not has_ranks(folder):
+    if not RANKS.is_in(folder):
         return False
     claims = read_ranks(folder)
     found = recheck_ranks(claims, head)

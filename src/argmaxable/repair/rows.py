@@ -125,8 +125,8 @@ def stepped_rows(head: Head, near_to: dict[int, int], steps: Steps) -> dict[int,
 
 
 def _directions(features: int, steps: Steps) -> Iterator[Vector]:
-    """Vectors that differ, of length one: features up and down; then random ones, longer, as in few features
-    there are few directions."""
+    """Vectors that differ, of length one: features up and down; then random ones, which in one or two
+    features, where there are few directions, differ in length as well."""
     for feature, sign in zip(steps.features, steps.signs, strict=True):
         unit = np.zeros(features)
         unit[feature] = sign
@@ -136,7 +136,8 @@ def _directions(features: int, steps: Steps) -> Iterator[Vector]:
     while True:
         unit = np.zeros(features)
         unit[varying] = generator.standard_normal(len(varying))
-        yield unit * ((1 + generator.random()) / np.sqrt(unit @ unit))
+        length = 1 + generator.random() if len(varying) <= 2 else 1.0
+        yield unit * (length / np.sqrt(unit @ unit))
 
 
 def grown_row(
