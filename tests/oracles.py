@@ -294,6 +294,8 @@ def certificate_proves(
         return False
     if (certificate.weights < 0).any() or not certificate.weights.any():
         return False
+    if certificate.coordinates is None and certificate.basis > head.features + 1:
+        return _some_solution_proves(head, domain, class_id, certificate, claim)
     weights = _meant_weights(head, domain, class_id, certificate)
     if weights is None or any(weight < 0 for weight in weights) or sum(weights) <= 0:
         return False
@@ -302,6 +304,32 @@ def certificate_proves(
     u = [dot(weights, [own - other[j] for other in rows[:-1]]) for j, own in enumerate(rows[-1])]
     drop = dot(weights, [biases[-1] - bias for bias in biases[:-1]])
     return support_is_at_most(domain, u, claim * sum(weights) - drop)
+
+
+def _some_solution_proves(
+    head: am.Head, domain: am.Domain, class_id: int, certificate: am.Certificate, claim: Fraction
+) -> bool:
+    """Whether a basis larger than the number of equations has a solution that proves t* ≤ claim.
+
+    With every feature in the equations u has no part that the domain could reward, so the least bound of any
+    solution is the least value of a linear programme. Where the truth is at stake it is as good as the one
+    near the stored weights.
+    """
+    basis = certificate.basis
+    system = _equations(head, domain, class_id, certificate)
+    if system is None or basis > len(certificate.weights):
+        return False
+    weights, ids = rationals(certificate.weights), [*certificate.classes.tolist(), class_id]
+    biases = rationals(head.biases(np.array(ids)))
+    if isinstance(domain, am.RMSNorm | am.LayerNorm):
+        shift = rationals(domain.shifts(head.features))
+        rows = [rationals(row) for row in head.rows(np.array(ids))]
+        biases = [bias + dot(shift, row) for bias, row in zip(biases, rows, strict=True)]
+    drops = [biases[-1] - bias for bias in biases[:-1]]
+    system = [[-value for value in line] if line[-1] < 0 else line for line in system]
+    columns = [[line[k] for line in system] for k in range(basis)]
+    least, _ = _minimise(columns, drops[:basis], [line[-1] for line in system])
+    return least is not None and least + dot(weights[basis:], drops[basis:]) <= claim
 
 
 def _meant_weights(
@@ -314,6 +342,16 @@ def _meant_weights(
         return None
     if basis == 0:
         return weights
+    system = _equations(head, domain, class_id, certificate)
+    solution = None if system is None else _solve(system, basis)
+    return None if solution is None else [*solution, *weights[basis:]]
+
+
+def _equations(
+    head: am.Head, domain: am.Domain, class_id: int, certificate: am.Certificate
+) -> list[Rationals] | None:
+    """The linear system for the basis weights, each line with its right-hand side."""
+    weights, basis = rationals(certificate.weights), certificate.basis
     size = head.features
     rows = [rationals(row) for row in head.rows(np.append(certificate.classes, class_id))]
     if isinstance(domain, am.RMSNorm | am.LayerNorm):
@@ -325,15 +363,13 @@ def _meant_weights(
     if isinstance(domain, am.LayerNorm):  # the mean's removal leaves all differences between features
         rows, wanted = [[value - row[-1] for value in row] for row in rows], range(size)
     rows = [[*(row[j] for j in wanted), Fraction(1)] for row in rows]
-    system = [
+    return [
         [
             *(row[k] for row in rows[:basis]),
             rows[-1][k] - dot(weights[basis:], [r[k] for r in rows[basis:-1]]),
         ]
         for k in range(len(wanted) + 1)
     ]
-    solution = _solve(system, basis)
-    return None if solution is None else [*solution, *weights[basis:]]
 
 
 def _solve(system: list[Rationals], unknowns: int) -> Rationals | None:

@@ -426,9 +426,11 @@ def test_an_altered_certificate_proves_only_what_rationals_confirm(number: int, 
         by_float = float(checker.bounds(np.array([class_id]), altered)[0])
         for upper in {checker.bound(class_id, altered).upper, by_float} - {INF}:
             assert certificate_proves(head, domain, class_id, altered, Fraction(float(upper)))
-        assert checker.proves(class_id, altered, 0.0) == certificate_proves(
-            head, domain, class_id, altered, Fraction(0)
-        )
+        proven = checker.proves(class_id, altered, 0.0)
+        confirmed = certificate_proves(head, domain, class_id, altered, Fraction(0))
+        # Of a basis with many solutions rationals look at all, the checker only near the stored weights.
+        has_many = altered.basis > head.features + 1 and altered.coordinates is None
+        assert proven <= confirmed if has_many else proven == confirmed
 
 
 @every_domain

@@ -156,6 +156,8 @@ def test_ctrl_c_at_any_moment_leaves_a_batch_whole_and_the_run_usable(place: str
     rounds, size = 12, 600
     its = plan(facts=am.result.Facts("large", "aa" * 32, rounds * size, 3, False, "float32"), labels=None)
     every, moments, interrupted = verdicts(rounds * size), random.Random(0), 0
+    # A shell that runs the tests in its background has them ignore Ctrl-C.
+    ignored = signal.signal(signal.SIGINT, signal.default_int_handler)
     earlier = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         with open_store(place) as store, store.begin(its, centre=CENTRE) as run:
@@ -173,4 +175,5 @@ def test_ctrl_c_at_any_moment_leaves_a_batch_whole_and_the_run_usable(place: str
             assert [as_plain(v) for v in store.verdicts(1)] == [as_plain(v) for v in every]
     finally:
         signal.signal(signal.SIGALRM, earlier)
+        signal.signal(signal.SIGINT, ignored)
     assert interrupted

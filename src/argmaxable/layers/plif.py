@@ -72,6 +72,11 @@ class PLIF(Transform):
         """Of a bin."""
         return 2 * self.bound / self.bins
 
+    @property
+    def start(self) -> Tensor:
+        """The value at the first knot, −bound."""
+        return self.shift - self.bound
+
     def knots(self) -> Tensor:
         """The bins' ends, bins + 1 of them, in float64."""
         ends = torch.arange(self.bins + 1, dtype=torch.float64, device=self.raw.device)
