@@ -20,10 +20,10 @@ from typing import Any
 
 from fetch_demo_model import fetch, is_demo_model
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
-from chromium import open_browser  # type: ignore[import-not-found]  # noqa: E402  # the tests' own browser
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from chromium import open_browser  # the tests' own browser
 
+ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "docs" / "screenshots"
 DEMO_MODEL = ROOT / ".cache" / "models" / "ch_PP-OCRv4_rec_infer.onnx"
 PROGRAM = [sys.executable, "-c", "from argmaxable.cli import main; main()"]

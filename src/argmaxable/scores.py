@@ -125,7 +125,7 @@ class Scores:
         self.norms = np.empty(head.classes)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             for block in row_blocks(head.classes, head.features):
-                self.norms[block] = _lengths(head.rows(block) - self.centre)
+                self.norms[block] = length_bounds(head.rows(block) - self.centre)
 
     def _centred(self, ids: Ids | slice) -> Matrix32:
         """Rows less the centre, rounded to float32: at once where both are float32 or narrower."""
@@ -248,8 +248,8 @@ class Scores:
         """
         features = self.head.features
         relative = gamma(features + _EXTRA_ROUNDINGS, floats.unit)
-        length = _lengths(x)
-        astray = _lengths(misplaced)
+        length = length_bounds(x)
+        astray = length_bounds(misplaced)
         lost = 2 * features * floats.tiny * (1 + np.abs(x).max(axis=1))
         largest = max(float(self.norms.max()), float(np.abs(self.biases).max()))
         in_range = (largest * np.maximum(length, 1.0) + largest < floats.limit) & (length < floats.limit)
@@ -284,7 +284,7 @@ def _unclear_rivals(low: Vector, high: Vector, claim: float) -> Ids:
     return np.empty(0, np.intp)
 
 
-def _lengths(vectors: Matrix) -> Vector:
+def length_bounds(vectors: Matrix) -> Vector:
     """Upper bounds on the norms of rows."""
     squares = (vectors * vectors).sum(axis=1)
     return np.asarray(np.sqrt(squares) * (1 + gamma(vectors.shape[1] + 8)) + vectors.shape[1] * _TINY_LENGTH)

@@ -7,7 +7,6 @@ any y, u = −T∇F(y) and every x of X:  F(x) ≥ F(y) + (u·y − h_X(u))/T.  
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from argmaxable.ceiling.exponential import exp_bounds
 from argmaxable.check import Checker
 from argmaxable.geometry import TINY, UNIT, contains, gamma, place, support_bound
-from argmaxable.scores import blocks, row_blocks
+from argmaxable.scores import blocks, length_bounds, row_blocks
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
@@ -26,8 +25,6 @@ Ids = NDArray[np.intp]
 _BLOCK = 1 << 21
 # Roundings that a score meets besides its dot product (centring, bias, difference, temperature), with room.
 _EXTRA_ROUNDINGS = 12
-# Squares below this underflow: added to lengths so that they stay upper bounds.
-_TINY_LENGTH = math.sqrt(TINY)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +88,7 @@ class CeilingChecker:
     def _score_errors(self, x: Matrix, misplaced: Matrix) -> Matrix:
         """Bounds on the errors of scores (n × classes) formed in any order (Cauchy-Schwarz)."""
         scores, features = self.checker.scores, self.head.features
-        length, astray = _lengths(x)[:, None], _lengths(misplaced)[:, None]
+        length, astray = length_bounds(x)[:, None], length_bounds(misplaced)[:, None]
         size = scores.norms * length + np.abs(scores.biases)
         lost = 2 * features * TINY * (1 + np.abs(x).max(axis=1, keepdims=True))
         relative = gamma(features + _EXTRA_ROUNDINGS)
@@ -162,9 +159,3 @@ def _mass_above(odds: _Odds) -> Vector:
     below = np.where(surely_below, low, 0.0).sum(axis=1) * (1 - relative)
     mass = 1 / (1 + (1 + below) / above) * (1 + 16 * UNIT)
     return np.where(np.isfinite(mass), np.where(above == 0, 0.0, np.minimum(mass, 1.0)), 1.0)
-
-
-def _lengths(vectors: Matrix) -> Vector:
-    """Upper bounds on the norms of rows."""
-    squares = (vectors * vectors).sum(axis=1)
-    return np.asarray(np.sqrt(squares) * (1 + gamma(vectors.shape[1] + 8)) + vectors.shape[1] * _TINY_LENGTH)

@@ -5,9 +5,11 @@ backend says that they are not (`keeps_bounds`), and then its word counts as a g
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from argmaxable.compute.rows import Ids, Matrix32, Rows, Vector32
 
@@ -45,9 +47,22 @@ class Backend(Protocol):
 
 
 class NumPy:
-    """The processor, by way of NumPy's BLAS."""
+    """The processor, by way of NumPy's BLAS.
+
+    Products and shifted scores are written over the last ones: fresh memory for each block of 16 MB would
+    take longer than the arithmetic on heads of few features.
+    """
 
     keeps_bounds = True
+
+    def __init__(self) -> None:
+        self._room: dict[str, Vector32] = {}
+
+    def _take(self, name: str, shape: tuple[int, ...]) -> Matrix32:
+        size = math.prod(shape)
+        if name not in self._room or self._room[name].size < size:
+            self._room[name] = np.empty(size, np.float32)
+        return self._room[name][:size].reshape(shape)
 
     def settle_in(self, rows: Rows) -> Rows:
         return rows
@@ -56,23 +71,26 @@ class NumPy:
         return np.asarray(rows[ids])
 
     def products(self, points: Matrix32, rows: Matrix32) -> Matrix32:
-        return np.asarray(points @ rows.T)
+        return np.matmul(points, rows.T, out=self._take("products", (len(points), len(rows))))
 
     def shift(self, products: Matrix32, scale: Vector32 | None, offsets: Vector32 | None) -> Matrix32:
-        if scale is not None:
-            products = products * scale[:, None]
-        if offsets is not None:
-            products = products + offsets
-        return products
+        return self._shift(products, None if scale is None else scale[:, None], offsets)
 
     def shift_transposed(
         self, products: Matrix32, scale: Vector32 | None, offsets: Vector32 | None
     ) -> Matrix32:
+        return self._shift(products, scale, None if offsets is None else offsets[:, None])
+
+    def _shift(
+        self, products: Matrix32, scale: NDArray[np.float32] | None, offsets: NDArray[np.float32] | None
+    ) -> Matrix32:
+        """The products times and plus what is broadcast along them; they themselves stay as they are."""
+        scores = products
         if scale is not None:
-            products = products * scale
+            scores = np.multiply(scores, scale, out=self._take("scores", products.shape))
         if offsets is not None:
-            products = products + offsets[:, None]
-        return products
+            scores = np.add(scores, offsets, out=self._take("scores", products.shape))
+        return scores
 
     def take_out(self, scores: Matrix32, lines: Ids, columns: Ids) -> Vector32:
         taken = scores[lines, columns]

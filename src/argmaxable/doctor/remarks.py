@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from argmaxable.doctor.diagnosis import Diagnosis, Kind, Standing
 from argmaxable.doctor.rows import OddRows
 from argmaxable.head import Head
+
+Ids = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +145,7 @@ def _duplicates(subject: Subject) -> Iterator[Diagnosis]:
 
 def _near_mean(subject: Subject) -> Iterator[Diagnosis]:
     yield from _outliers(
-        subject, Kind.NEAR_MEAN, [c for c in subject.odd.near_mean.tolist() if c not in subject.padding],
+        subject, Kind.NEAR_MEAN, subject.odd.near_mean,
         "far closer to the mean than the others",
         "Hardly trained: new tokens move away from the mean step by step, rare ones stay near it.",
     )  # fmt: skip
@@ -148,7 +153,7 @@ def _near_mean(subject: Subject) -> Iterator[Diagnosis]:
 
 def _norms(subject: Subject) -> Iterator[Diagnosis]:
     yield from _outliers(
-        subject, Kind.NORM, [c for c in subject.odd.norm.tolist() if c not in subject.padding],
+        subject, Kind.NORM, subject.odd.norm,
         "with a norm far from the others",
         "A small row was hardly trained; a large one wins wherever its direction is met, and takes much "
         "of others' probability.",
@@ -157,14 +162,15 @@ def _norms(subject: Subject) -> Iterator[Diagnosis]:
 
 def _biases(subject: Subject) -> Iterator[Diagnosis]:
     yield from _outliers(
-        subject, Kind.BIAS, [c for c in subject.odd.bias.tolist() if c not in subject.padding],
+        subject, Kind.BIAS, subject.odd.bias,
         "with a bias far from the others",
         "A large bias makes a class the answer when the input says little (often a blank or an end mark); "
         "a very low one is how a class is switched off.",
     )  # fmt: skip
 
 
-def _outliers(subject: Subject, kind: Kind, rows: list[int], what: str, meaning: str) -> Iterator[Diagnosis]:
+def _outliers(subject: Subject, kind: Kind, suspects: Ids, what: str, meaning: str) -> Iterator[Diagnosis]:
+    rows = [class_id for class_id in suspects.tolist() if class_id not in subject.padding]
     lost = subject.lost(class_id for class_id in rows if class_id in subject.ordinary)
     if rows:
         yield _diagnosis(

@@ -143,9 +143,12 @@ class _Pass:
     def __init__(self, task: Task, tensors: tuple[Tensor | None, ...], wanted: tuple[bool, ...]) -> None:
         parts = len(Inputs._fields)
         self.task = task
-        given = Inputs(*tensors[:parts])  # type: ignore[arg-type]
-        self.dtype = computing_dtype(given.hidden, given.weight)
-        self.inputs = Inputs(*(None if each is None else each.to(self.dtype) for each in given))  # type: ignore[arg-type]
+        hidden, weight, *optional = tensors[:parts]
+        assert hidden is not None
+        assert weight is not None
+        self.dtype = dtype = computing_dtype(hidden, weight)
+        converted = (None if each is None else each.to(dtype) for each in optional)
+        self.inputs = Inputs(hidden.to(dtype), weight.to(dtype), *converted)
         latent, latent_bias, prior = self.inputs[3:]
         self.mixture = None if latent is None or prior is None else _Mixture(latent, latent_bias, prior)
         tables = tuple(table.to(self.dtype) for table in tensors[parts:] if table is not None)

@@ -190,7 +190,8 @@ def gradient_lost(module: nn.Module, features: Tensor, gradient: Tensor) -> floa
 
 
 def _rows(module: nn.Module) -> Tensor:
-    weight: Tensor = module.weight  # type: ignore[assignment]
+    weight = module.weight
+    assert isinstance(weight, Tensor)
     return weight.detach()
 
 

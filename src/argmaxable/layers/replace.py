@@ -26,7 +26,8 @@ def replace_head(
     head. Returns the old layer. Raises InputError when there is no one place, or the sizes differ.
     """
     old = _output_layer(model, head, name)
-    weight: Tensor = old.weight  # type: ignore[assignment]
+    weight = old.weight
+    assert isinstance(weight, Tensor)
     _require_sizes(head, weight.shape[1], weight.shape[0])
     head.to(device=weight.device, dtype=weight.dtype)
     for part in ("weight", "bias"):

@@ -81,7 +81,8 @@ def write_head(
         named = draft.with_name(f"{draft.name}{source.suffix}")  # a suffix tells some formats
         companions: list[Path] = []
         try:
-            for companions in _writings(finding.format, source, edits, named, target):  # noqa: B007
+            for written in _writings(finding.format, source, edits, named, target):
+                companions = written
                 again = find_head(named, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose)
                 if again.weight == finding.weight and _is_same(read_head(again, named), after):
                     os.replace(named, draft)
