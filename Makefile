@@ -8,7 +8,10 @@ PIP    := $(BIN)/python -m pip install -q --disable-pip-version-check
 DEMO_MODEL := .cache/models/ch_PP-OCRv4_rec_infer.onnx
 MODEL      ?=
 ARGS       ?=
-export MODEL
+TEXT       ?=
+export MODEL TEXT
+
+EXPERIMENTS := $(patsubst experiments/%.py,%,$(wildcard experiments/[!_]*.py))
 
 # What is installed, and since which pyproject.toml.
 BASE := $(VENV)/.installed-base
@@ -19,10 +22,10 @@ DEV  := $(VENV)/.installed-dev
 .DELETE_ON_ERROR:
 # Two pips must not write into one environment at the same time.
 .NOTPARALLEL:
-.PHONY: help setup verify test lint types bench clean
+.PHONY: help setup verify test lint types bench experiments experiments-smoke clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
 
 setup: $(BASE) ## install the package; the command is then .venv/bin/argmaxable
 
@@ -49,6 +52,12 @@ types: $(DEV) $(TEST) ## check the types (against every optional library, so all
 
 bench: $(TEST) ## run every program in benchmarks/
 	@set -e; for program in benchmarks/[!_]*.py; do echo "== $$program"; $(BIN)/python "$$program"; done
+
+experiments: $(TEST) ## run the papers' experiments, on the text in TEXT=directory (valid.txt, test.txt); goes on where it stopped
+	@set -e; for program in $(EXPERIMENTS); do $(BIN)/python -m experiments.$$program; done
+
+experiments-smoke: $(TEST) ## run every experiment once at a toy size
+	@set -e; for program in $(EXPERIMENTS); do echo "== $$program"; $(BIN)/python -m experiments.$$program --smoke; done
 
 clean: ## remove the environment, the fetched model and all caches; proofs/ stays
 	rm -rf $(VENV) .cache build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -18,14 +18,15 @@ RESULTS = Path(__file__).parent / "results"
 
 def write(name: str, measured: dict[str, Any]) -> None:
     """Print the measurements and keep them in results/NAME.json."""
-    record = {"benchmark": name, **_circumstances(), **measured}
+    record = {"benchmark": name, **circumstances(), **measured}
     RESULTS.mkdir(exist_ok=True)
     text = json.dumps(record, indent=2)
     (RESULTS / f"{name}.json").write_text(text + "\n")
     print(text)
 
 
-def _circumstances() -> dict[str, Any]:
+def circumstances() -> dict[str, Any]:
+    """Date, commit, machine and versions."""
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "commit": _git("rev-parse", "--short", "HEAD")

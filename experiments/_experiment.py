@@ -1,0 +1,322 @@
+"""What every experiment shares: cells that run in processes of their own and are kept as they finish, progress,
+the committed JSON, and the tables in docs/results.md.
+
+An experiment is a list of *cells* (settings that JSON can hold) and a function that measures one. A finished
+cell is kept in .cache/experiments, so the same command goes on where it was stopped. Each process computes on
+one thread: small models gain nothing from a second, and the numbers do not depend on the machine's cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from benchmarks._record import circumstances
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ROOT = Path(__file__).parent.parent
+CACHE = ROOT / ".cache" / "experiments"
+RESULTS = Path(__file__).parent / "results"
+PAGE = ROOT / "docs" / "results.md"
+FIGURES = ROOT / "docs" / "results"
+# As the papers call it: a directory with train.txt, valid.txt and test.txt, or the last two.
+DEFAULT_TEXT = ROOT / "data" / "wikitext-2"
+
+Settings = Mapping[str, Any]
+Measure = Callable[[Settings, Path | None], Mapping[str, Any]]
+_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class Scale(StrEnum):
+    """How much of an experiment is run."""
+
+    SMOKE = "smoke"  # seconds: everything runs once, the numbers mean nothing
+    COMMITTED = "committed"  # the results in the repository: minutes on two cores
+    PAPER = "paper"  # the paper's own sizes, for whoever has the machine
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One measurement: its settings and what it found, with its cost."""
+
+    settings: Settings
+    found: Mapping[str, Any]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A claim of a paper and how it is tried.
+
+    `measure` is a function of a module, so that other processes find it; it gets a cell's settings and the directory
+    of text (None unless `needs_text`, and in a smoke run, which makes a text of its own). `weight` guesses a cell's
+    cost in any unit: it orders the cells (long ones first) and makes the time left honest.
+    """
+
+    name: str
+    source: str
+    expected: str
+    cells: Callable[[Scale], Sequence[Settings]]
+    measure: Measure
+    table: Callable[[Sequence[Cell]], str]
+    figures: Callable[[Sequence[Cell]], Mapping[str, Figure]]
+    weight: Callable[[Settings], float] = lambda settings: 1.0
+    needs_text: bool = False
+
+
+def main(experiment: Experiment, description: str | None) -> None:
+    """The command line of one experiment."""
+    options = _options(experiment, description)
+    scale = Scale.SMOKE if options.smoke else Scale.PAPER if options.paper else Scale.COMMITTED
+    if options.redraw:
+        _publish(experiment, json.loads(_record_path(experiment).read_text()))
+        return
+    text = _text(experiment, scale, options.text)
+    with _kept_in(scale, experiment) as folder:
+        if options.fresh:
+            _forget(folder)
+        record = _record(experiment, scale, _run(experiment, scale, text, folder, options.workers))
+    if scale is Scale.SMOKE:
+        _try_out(experiment, record)
+    elif scale is Scale.PAPER:
+        _write_json(RESULTS / f"{experiment.name}-paper.json", record)
+    else:
+        _write_json(_record_path(experiment), record)
+        _publish(experiment, record)
+
+
+def _options(experiment: Experiment, description: str | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog=f"python -m experiments.{experiment.name}",
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=f"From {experiment.source}. The paper reports: {experiment.expected}",
+    )
+    scale = parser.add_mutually_exclusive_group()
+    scale.add_argument("--smoke", action="store_true", help="run everything once in seconds; writes nothing")
+    scale.add_argument(
+        "--paper", action="store_true", help="the paper's own sizes: may take days; writes NAME-paper.json"
+    )
+    scale.add_argument(
+        "--redraw", action="store_true", help="only draw figures and tables again from the committed results"
+    )
+    parser.add_argument("--fresh", action="store_true", help="forget the cells kept from earlier runs")
+    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)), help="processes")
+    if experiment.needs_text:
+        parser.add_argument(
+            "--text", type=Path, default=Path(os.environ.get("TEXT") or DEFAULT_TEXT),
+            help="directory with train.txt, valid.txt and test.txt, or the last two (default: data/wikitext-2)",
+        )  # fmt: skip
+    else:
+        parser.set_defaults(text=None)
+    return parser.parse_args()
+
+
+def _text(experiment: Experiment, scale: Scale, path: Path | None) -> Path | None:
+    if not experiment.needs_text or scale is Scale.SMOKE:
+        return None
+    if path is None or not (path / "valid.txt").is_file() or not (path / "test.txt").is_file():
+        sys.exit(
+            f"{experiment.name} needs a directory with valid.txt and test.txt (and train.txt, if you have it), "
+            f"found none at {path}: name yours with --text DIRECTORY or make experiments TEXT=DIRECTORY."
+        )
+    return path.resolve()
+
+
+# ---------------------------------------------------------------------- running
+
+
+@contextmanager
+def _kept_in(scale: Scale, experiment: Experiment) -> Iterator[Path]:
+    """Where finished cells are kept; a smoke run keeps none."""
+    if scale is Scale.SMOKE:
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder)
+    else:
+        folder_here = CACHE / experiment.name
+        folder_here.mkdir(parents=True, exist_ok=True)
+        yield folder_here
+
+
+def _forget(folder: Path) -> None:
+    for path in folder.glob("*.json"):
+        path.unlink()
+
+
+def _run(experiment: Experiment, scale: Scale, text: Path | None, folder: Path, workers: int) -> list[Cell]:
+    """All cells in their own order, those not kept yet computed."""
+    wanted = list(experiment.cells(scale))
+    missing = [settings for settings in wanted if not _path(folder, settings).exists()]
+    missing.sort(key=experiment.weight, reverse=True)
+    with _bar() as progress:
+        task = progress.add_task(
+            experiment.name, total=len(wanted), completed=len(wanted) - len(missing), left=""
+        )
+        total, done, started = sum(map(experiment.weight, missing)), 0.0, time.monotonic()
+
+        def finished(settings: Settings) -> None:
+            nonlocal done
+            done += experiment.weight(settings)
+            left = (time.monotonic() - started) * (total - done) / max(done, 1e-9)
+            progress.update(
+                task, advance=1, left=f"{left / 60:.0f} min left" if left >= 60 else f"{left:.0f} s left"
+            )
+
+        _compute(experiment, missing, text, folder, workers, finished)
+    return [_read(_path(folder, settings)) for settings in wanted]
+
+
+def _compute(
+    experiment: Experiment,
+    missing: Sequence[Settings],
+    text: Path | None,
+    folder: Path,
+    workers: int,
+    finished: Callable[[Settings], None],
+) -> None:
+    os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))  # read by the libraries as a worker loads them
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_start_worker)
+    try:
+        waiting: dict[Future[None], Settings] = {
+            pool.submit(_measure, experiment.measure, settings, text, _path(folder, settings)): settings
+            for settings in missing
+        }
+        for future in as_completed(waiting):
+            future.result()
+            finished(waiting[future])
+    except KeyboardInterrupt:
+        pool.shutdown(wait=False, cancel_futures=True)
+        sys.exit(f"Stopped. Finished cells are kept in {folder.relative_to(ROOT)}: the same command goes on.")
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _start_worker() -> None:
+    # Ctrl-C reaches the whole group: only the process that started the workers should speak of it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _measure(measure: Measure, settings: Settings, text: Path | None, path: Path) -> None:
+    started = time.perf_counter()
+    found = measure(settings, text)
+    seconds = round(time.perf_counter() - started, 2)
+    _write_json(path, {"settings": dict(settings), "found": dict(found), "seconds": seconds})
+
+
+def _bar() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+        console=Console(stderr=True),
+    )
+
+
+# ---------------------------------------------------------------------- keeping and showing
+
+
+def _path(folder: Path, settings: Settings) -> Path:
+    text = json.dumps(dict(settings), sort_keys=True)
+    return folder / f"{hashlib.sha256(text.encode()).hexdigest()[:20]}.json"
+
+
+def _record_path(experiment: Experiment) -> Path:
+    return RESULTS / f"{experiment.name}.json"
+
+
+def _read(path: Path) -> Cell:
+    return Cell(**json.loads(path.read_text()))
+
+
+def _cells(record: Mapping[str, Any]) -> list[Cell]:
+    return [Cell(**cell) for cell in record["cells"]]
+
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    unfinished = path.with_suffix(".part")
+    unfinished.write_text(json.dumps(content, indent=1) + "\n")
+    unfinished.rename(path)
+
+
+def _record(experiment: Experiment, scale: Scale, cells: Sequence[Cell]) -> dict[str, Any]:
+    return {
+        "experiment": experiment.name,
+        "source": experiment.source,
+        "expected": experiment.expected,
+        "scale": scale.value,
+        **circumstances(),
+        "processor_seconds": round(sum(cell.seconds for cell in cells), 1),
+        "cells": [
+            {"settings": cell.settings, "found": cell.found, "seconds": cell.seconds} for cell in cells
+        ],
+    }
+
+
+def _publish(experiment: Experiment, record: Mapping[str, Any]) -> None:
+    """The figures, and the table in its place in docs/results.md."""
+    from argmaxable.figures import save
+
+    cells = _cells(record)
+    FIGURES.mkdir(exist_ok=True)
+    for name, figure in experiment.figures(cells).items():
+        save(figure, FIGURES / f"{name}.png")
+    PAGE.write_text(with_section(PAGE.read_text(encoding="utf-8"), experiment, record), encoding="utf-8")
+    print(f"{experiment.name}: {_record_path(experiment).relative_to(ROOT)} and docs/results.md are written.")
+
+
+def with_section(page: str, experiment: Experiment, record: Mapping[str, Any]) -> str:
+    """The page with this experiment's generated part replaced."""
+    begin, end = (f"<!-- {word} {experiment.name} -->" for word in ("begin", "end"))
+    before, found, rest = page.partition(begin)
+    inside, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise ValueError(
+            f"docs/results.md has no place for {experiment.name}: add the lines {begin} and {end}."
+        )
+    return f"{before}{begin}\n{_section(experiment, record)}\n{end}{after}"
+
+
+def _section(experiment: Experiment, record: Mapping[str, Any]) -> str:
+    minutes = record["processor_seconds"] / 60
+    return "\n".join(
+        [
+            f"*{experiment.source}.* The paper reports: {experiment.expected}",
+            "",
+            experiment.table(_cells(record)).strip(),
+            "",
+            f"`python -m experiments.{experiment.name}` · {record['date']} · commit {record['commit']} · "
+            f"{record['machine']} · {minutes:.1f} processor minutes",
+        ]
+    )
+
+
+def _try_out(experiment: Experiment, record: Mapping[str, Any]) -> None:
+    """What publishing does, into a folder that is thrown away."""
+    from argmaxable.figures import save
+
+    cells = _cells(json.loads(json.dumps(record)))
+    with tempfile.TemporaryDirectory() as folder:
+        for name, figure in experiment.figures(cells).items():
+            save(figure, Path(folder) / f"{name}.png")
+    print(experiment.table(cells))
