@@ -10,7 +10,7 @@ from scipy.optimize import linprog, nnls
 
 import argmaxable as am
 from argmaxable.check import Checker
-from argmaxable.solve_exactly import basis_error
+from argmaxable.solve_exactly import Equations
 from argmaxable.verdict import Certificate, Strength
 
 
@@ -65,7 +65,9 @@ def test_rows_that_do_not_span_the_space_prove_nothing() -> None:
     weight[0, 2] += 1e-6
     head = am.Head(weight)
     checker = Checker(head, am.Everywhere())
-    assert basis_error(head, checker.domain, checker.centre, 0, mixture_weights(head, 0)) is None
+    found = mixture_weights(head, 0)
+    equations = Equations(head, checker.domain, checker.centre, found.classes, found.basis)
+    assert equations.errors(np.array([0]), found.weights[None]) == np.inf
 
 
 @pytest.mark.parametrize("bias", [False, True])

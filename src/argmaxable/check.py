@@ -8,7 +8,7 @@ with a proven bound on their rounding; what they can't decide is decided in inte
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -22,7 +22,7 @@ from argmaxable.exact import Dyadic, round_up
 from argmaxable.geometry import TINY, UNIT, box_support, contains, gamma, support_bound, support_is_at_most
 from argmaxable.head import Head
 from argmaxable.scores import Gaps, Scores, row_blocks
-from argmaxable.solve_exactly import basis_error, exact_weights
+from argmaxable.solve_exactly import Equations, exact_weights
 from argmaxable.verdict import Certificate, OwnDirection, Strength, Witness
 
 Matrix = NDArray[np.float64]
@@ -39,6 +39,8 @@ class Bound:
 
 
 _NOTHING = Bound(math.inf, Strength.EXACT)
+# Sets of rows whose common part of the proofs is remembered; each takes a few numbers for a row.
+_EQUATIONS_KEPT = 16
 
 
 class Checker:
@@ -52,6 +54,7 @@ class Checker:
         self.centre = centre_of(head) if centre is None else centre
         self.compute = Compute() if compute is None else compute
         self.scores = Scores(head, domain, self.centre, self.compute)
+        self._known_equations: dict[tuple[int, bytes], Equations] = {}
 
     def rebuild(self, classes: Ids, exponents: NDArray[np.intp]) -> Matrix:
         """Own-direction witnesses z = 2^exponent · gain ∘ (w_c − centre), clipped to a box."""
@@ -202,15 +205,33 @@ class Checker:
     def _bound_by_solution(self, class_id: int, certificate: Certificate) -> Bound:
         """Exact weights next to the stored ones: shown to exist, or else computed as rationals."""
         if certificate.coordinates is None:
-            shift = basis_error(self.head, self.domain, self.centre, class_id, certificate)
-            if shift is not None:
-                upper = self._bound_near(class_id, certificate, shift)
-                if upper <= 0:
-                    return Bound(upper, Strength.INTERVAL)
+            upper = float(self.bounds_together(np.array([class_id]), [certificate])[0])
+            if upper <= 0:
+                return Bound(upper, Strength.INTERVAL)
         weights = exact_weights(self.head, self.domain, class_id, certificate)
         if weights is None:
             return _NOTHING
         return self._exact_bound(class_id, certificate.classes, weights, math.inf)
+
+    def bounds_together(self, classes: Ids, certificates: Sequence[Certificate]) -> Vector:
+        """Upper bounds that certificates, one for each class, prove by float64; all with the same rows and
+        the same basis, and no coordinates left out."""
+        first = certificates[0]
+        weights = np.stack([certificate.weights for certificate in certificates])
+        shifts = self._equations(first.classes, first.basis).errors(classes, weights)
+        uppers = np.full(len(classes), math.inf)
+        for k in np.flatnonzero(np.isfinite(shifts)):
+            uppers[k] = self._bound_near(int(classes[k]), certificates[k], float(shifts[k]))
+        return uppers
+
+    def _equations(self, classes: Ids, basis: int) -> Equations:
+        """Kept for the certificates to come: the next one may be over the same rows."""
+        key = (basis, classes.tobytes())
+        if key not in self._known_equations:
+            while len(self._known_equations) >= _EQUATIONS_KEPT:
+                del self._known_equations[next(iter(self._known_equations))]
+            self._known_equations[key] = Equations(self.head, self.domain, self.centre, classes, basis)
+        return self._known_equations[key]
 
     def _bound_near(self, class_id: int, certificate: Certificate, shift: float) -> float:
         """Bound with u = 0 for weights whose basis part may be off by `shift` in each entry."""

@@ -1,13 +1,14 @@
 """Exact weights next to stored ones: the linear algebra behind certificates with a basis.
 
 The basis weights solve Σ λ_i a_i = a_c, Σ λ_i = 1 exactly, where a_i is the row in coordinates of
-the domain's z. `exact_weights` computes them as rationals (python-flint); `basis_error` only shows
+the domain's z. `exact_weights` computes them as rationals (python-flint); `Equations` only show
 that they exist and how far they are, by float64 with proven bounds, which is far cheaper.
 """
 
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any
 
 import flint
@@ -19,10 +20,12 @@ from argmaxable.domain import Domain, LayerNorm, RMSNorm
 from argmaxable.exact import Dyadic
 from argmaxable.geometry import TINY, UNIT, gamma, scaled_rows
 from argmaxable.head import Head
+from argmaxable.scores import row_blocks
 from argmaxable.verdict import Certificate
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
+Ids = NDArray[np.intp]
 # Any prime of 62 bits: an equation system independent modulo it is independent; the converse
 # fails with probability 1e-16 and then only costs a refused certificate.
 _PRIME = 4611686018427387847
@@ -36,10 +39,11 @@ def exact_weights(head: Head, domain: Domain, class_id: int, certificate: Certif
     coordinates = certificate.coordinates
     if coordinates is not None and ((coordinates < 0) | (coordinates >= features)).any():
         return None
+    equations = features if coordinates is None else len(coordinates)
+    if basis > equations + 1:
+        return None
     ids = np.append(certificate.classes, class_id)
     rows = _equations(domain, Dyadic.of(head.rows(ids)), coordinates)
-    if basis > rows.integers.shape[1] + 1:
-        return None
     weights = Dyadic.of(certificate.weights)
     solved = _solve(rows, weights, basis)
     if solved is None:
@@ -110,27 +114,95 @@ def _join(first: Dyadic, second: Dyadic) -> Dyadic:
     return left + right
 
 
-def basis_error(
-    head: Head, domain: Domain, centre: Vector, class_id: int, certificate: Certificate
-) -> float | None:
-    """How far exact basis weights can be from the stored ones, or None when that is not shown.
+class Equations:
+    """Σ λ_i a_i = a_c, Σ λ_i = 1 in float64, for certificates that have rows and basis in common.
 
-    As many basis rows as equations have one solution; more of them have many, of which one is near.
+    What depends on the basis alone is computed once, so that many classes can be proven over the same rows.
     """
-    basis, weights = certificate.basis, certificate.weights
-    rows, slack = _float_equations(head, domain, centre, np.append(certificate.classes, class_id))
-    points = np.hstack([rows, np.ones((len(rows), 1))])
-    slack = np.hstack([slack, np.zeros((len(rows), 1))])
-    if basis < points.shape[1]:
-        return None
-    with np.errstate(over="ignore", invalid="ignore"):
-        residual = points[-1] - weights @ points[:-1]
-        spread = weights @ np.abs(points[:-1]) + np.abs(points[-1])
-        bound = np.abs(residual) + gamma(len(weights) + 6) * spread + points.shape[1] * TINY
-        bound += weights @ slack[:-1] + slack[-1]
-        near = _only_solution if basis == points.shape[1] else _nearest_solution
-        shift = near(points[:basis], slack[:basis], bound)
-    return shift if shift is not None and (weights[:basis] >= shift).all() else None
+
+    def __init__(self, head: Head, domain: Domain, centre: Vector, classes: Ids, basis: int) -> None:
+        self.head, self.domain, self.centre = head, domain, centre
+        self.classes, self.basis = classes, basis
+
+    @property
+    def count(self) -> int:
+        return self.head.features + (0 if isinstance(self.domain, LayerNorm) else 1)
+
+    def errors(self, class_ids: Ids, weights: Matrix) -> Vector:
+        """How far exact basis weights can be from the stored ones (a row for each class); infinite when that
+        is not shown. As many basis rows as equations have one solution; more of them have many, of which one
+        is near.
+        """
+        errors = np.full(len(class_ids), math.inf)
+        if self.basis < self.count:
+            return errors
+        with np.errstate(over="ignore", invalid="ignore"):
+            for k, residual in enumerate(self._residuals(class_ids, weights)):
+                shift = self._shift(residual)
+                if shift is not None and (weights[k, : self.basis] >= shift).all():
+                    errors[k] = shift
+        return errors
+
+    def _residuals(self, class_ids: Ids, weights: Matrix) -> Matrix:
+        """Bounds on what the stored weights miss in each equation, for each class."""
+        own, doubt = self._points(class_ids)
+        missed, spread = own, np.abs(own)
+        for block in row_blocks(len(self.classes), self.head.features):
+            points, slack = self._points(self.classes[block])
+            some = weights[:, block]
+            missed = missed - some @ points
+            spread += some @ np.abs(points)
+            doubt += some @ slack
+        bound = np.abs(missed) + gamma(weights.shape[1] + 6) * spread + self.count * TINY
+        return np.asarray(bound + doubt)
+
+    def _shift(self, residual: Vector) -> float | None:
+        if self.basis == self.count:
+            return _only_solution(*self._points(self.classes[: self.basis]), residual)
+        if self._stretch is None:
+            return None
+        scale, least = self._stretch
+        return _frobenius(residual * scale) / least * (1 + gamma(8))
+
+    @cached_property
+    def _stretch(self) -> tuple[Vector, float] | None:
+        """Powers of two for the equations, and a lower bound on the smallest singular value σ of the basis
+        rows A so scaled: Aᵀδ = r has a solution with ‖δ‖ ≤ ‖r‖/σ. None when none is found.
+
+        A positive lower bound on σ² is what Cholesky's factorisation of AᵀA − αI proves by succeeding:
+        RᵀR differs from it by at most γ ‖R‖², in any order of summation (Higham, Theorem 10.3).
+        """
+        blocks = row_blocks(self.basis, self.head.features)
+        lengths = np.zeros(self.count)
+        for block in blocks:
+            points, _ = self._points(self.classes[: self.basis][block])
+            lengths += (points * points).sum(axis=0)
+        # Scaling by powers of two is exact; without it an equation can drown in the others' rounding.
+        scale = np.ldexp(1.0, -np.frexp(np.sqrt(lengths))[1])
+        gram, squared, astray = np.zeros((self.count, self.count)), 0.0, 0.0
+        for block in blocks:
+            points, doubt = self._points(self.classes[: self.basis][block])
+            points *= scale
+            gram += points.T @ points
+            squared += _frobenius(points) ** 2
+            astray += _frobenius(doubt * scale) ** 2
+        length, doubtful = (math.sqrt(value) * (1 + gamma(len(blocks) + 4)) for value in (squared, astray))
+        error = gamma(self.basis + 4) * length**2 + 2 * length * doubtful + doubtful**2
+        alpha = _smallest_eigenvalue(gram) / 2
+        if not alpha > 0:
+            return None
+        gram.flat[:: self.count + 1] -= alpha
+        factor, failed = dpotrf(gram, lower=1, clean=1)
+        if failed:
+            return None
+        error += gamma(self.count + 2) * _frobenius(factor) ** 2 + 4 * UNIT * length**2 + self.count * TINY
+        square = alpha - error * (1 + gamma(16))
+        return (scale, math.sqrt(square) / (1 + gamma(4))) if square > 0 else None
+
+    def _points(self, ids: Ids) -> tuple[Matrix, Matrix]:
+        """Rows and a one for each class, and a bound on the error of each entry."""
+        rows, slack = _float_equations(self.head, self.domain, self.centre, ids)
+        return np.hstack([rows, np.ones((len(rows), 1))]), np.hstack([slack, np.zeros((len(rows), 1))])
 
 
 def _only_solution(points: Matrix, doubt: Matrix, residual: Vector) -> float | None:
@@ -149,31 +221,6 @@ def _only_solution(points: Matrix, doubt: Matrix, residual: Vector) -> float | N
     if not contraction < 0.5:
         return None
     return float((magnitude @ residual).max()) * (1 + gamma(size + 8)) / (1 - contraction)
-
-
-def _nearest_solution(points: Matrix, doubt: Matrix, residual: Vector) -> float | None:
-    """With σ the smallest singular value of the basis rows A, Aᵀδ = r has a solution with ‖δ‖ ≤ ‖r‖/σ.
-
-    A positive lower bound on σ² is what Cholesky's factorisation of AᵀA − αI proves by succeeding:
-    RᵀR differs from it by at most γ ‖R‖², in any order of summation (Higham, Theorem 10.3).
-    """
-    # Equations scaled by powers of two, which is exact, so that none drowns in the others' rounding.
-    scale = np.ldexp(1.0, -np.frexp(np.sqrt((points * points).sum(axis=0)))[1])
-    points, doubt, residual = points * scale, doubt * scale, residual * scale
-    count, size = points.shape
-    gram = points.T @ points
-    length, astray = (_frobenius(matrix) for matrix in (points, doubt))
-    error = gamma(count + 4) * length**2 + 2 * length * astray + astray**2
-    alpha = _smallest_eigenvalue(gram) / 2
-    if not alpha > 0:
-        return None
-    gram.flat[:: size + 1] -= alpha
-    factor, failed = dpotrf(gram, lower=1, clean=1)
-    if failed:
-        return None
-    error += gamma(size + 2) * _frobenius(factor) ** 2 + 4 * UNIT * length**2 + size * TINY
-    square = alpha - error * (1 + gamma(16))
-    return _frobenius(residual) / math.sqrt(square) * (1 + gamma(8)) if square > 0 else None
 
 
 def _smallest_eigenvalue(gram: Matrix) -> float:

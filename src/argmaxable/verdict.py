@@ -40,6 +40,7 @@ class Method(StrEnum):
     REFLECTION = "reflection"
     INTERIOR_POINT = "interior point"
     TRANSFER = "transfer"
+    SHARED_ROWS = "shared rows"
     SIMPLEX = "exact simplex"
     CHEBYSHEV = "chebyshev"
     NONE = "none"

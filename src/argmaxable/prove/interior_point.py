@@ -7,7 +7,7 @@ optimum is ever needed and nothing here has to be trusted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from typing import Protocol
 
 import numpy as np
@@ -22,6 +22,10 @@ Vector = NDArray[np.float64]
 _WEIGHT_FLOOR = 0.3
 _START_DEPTH = 0.5
 _STEP_FRACTION = 0.99
+# A warm start begins this far below the t that the new rows allow (in units of what they took off it).
+_WARM_DEPTH = 0.5
+# At least this share of the slacks' spread, so that no slack starts at zero.
+_LEAST_DEPTH = 0.01
 
 
 class Stalled(Exception):
@@ -162,23 +166,41 @@ class BallSet:
 
 @dataclass(eq=False)
 class InteriorPoint:
-    """State of the iteration: x, t, slacks s = β − A x − t, weights λ, and the set's own."""
+    """State of the iteration: x, t, slacks s = β − A x − t, weights λ, and the set's own.
+
+    With `before`, a point over the first of these rows, it goes on with that one's weights.
+    """
 
     rows: Matrix
     limits: Vector
     space: FeatureSet
     x: Vector
     single: bool = False
+    before: InitVar[InteriorPoint | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, before: InteriorPoint | None) -> None:
         self._rows32: NDArray[np.float32] | None = None
-        self.weights = self._least_squares_weights()
         slack = self.limits - self.rows @ self.x
         spread = max(float(slack.std()), 0.05 * float(np.sqrt((self.rows[:64] ** 2).sum(axis=1).mean())))
-        self.t = float(slack.min()) - _START_DEPTH * spread
-        self.slack = slack - self.t
+        lowest = float(slack.min())
+        if before is None:
+            self.t = lowest - _START_DEPTH * spread
+            self.slack = slack - self.t
+            self.weights = self._least_squares_weights()
+        else:
+            self.t = lowest - _WARM_DEPTH * max(before.t - lowest, _LEAST_DEPTH * spread)
+            self.slack = slack - self.t
+            self.weights = self._weights_after(before)
         self.mu = float(self.weights @ self.slack) / len(slack)
         self.space.start(self.mu)
+
+    def _weights_after(self, before: InteriorPoint) -> Vector:
+        """The old weights; each at least what makes its product with the slack an average one."""
+        known = len(before.weights)
+        mean = float(before.weights @ self.slack[:known]) / known
+        weights = mean / self.slack
+        weights[:known] = np.maximum(weights[:known], before.weights)
+        return np.asarray(weights / weights.sum())
 
     def _least_squares_weights(self) -> Vector:
         """The smallest λ with Aᵀλ = 0 and Σλ = 1, floored to be positive."""

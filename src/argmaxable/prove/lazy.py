@@ -26,6 +26,8 @@ _RESTARTS = 3
 _MU_FLOOR = 1e-18
 # A cone has no scale of its own: limits of 0.1 ‖row‖ make x of order one, in a box this wide.
 _CONE_LIMIT, _CONE_REACH = 0.1, 1e4
+# A warm start begins at this share of the way from the centre to the last x.
+_WARM_SHARE = 0.4
 
 # Exact weights are tried once u misses zero by less than this share of the rows, and again each
 # time it has fallen by the second factor: an attempt costs as much as several steps.
@@ -163,16 +165,18 @@ class _Attempt:
 
     # ------------------------------------------------------------------ the restricted problem
 
-    def _start(self, rows: Matrix) -> InteriorPoint:
-        """A fresh interior point over these differences w_i − w_c, one for each of `self.rows`."""
+    def _start(self, rows: Matrix, before: InteriorPoint | None = None) -> InteriorPoint:
+        """An interior point over these differences w_i − w_c, one for each of `self.rows`: fresh, or going
+        on from the one before."""
         if self.chart.is_cone:
             limits = _CONE_LIMIT * np.sqrt((rows * rows).sum(axis=1))
         else:
             limits = self.chart.biases[self.class_id] - self.chart.biases[self.rows]
-        space, x = self._space()
-        return InteriorPoint(rows, limits, space, x, single=self.chart.size >= 64)
+        space, x = self._space(None if before is None else before.x)
+        return InteriorPoint(rows, limits, space, x, single=self.chart.size >= 64, before=before)
 
-    def _space(self) -> tuple[FeatureSet, Vector]:
+    def _space(self, before: Vector | None = None) -> tuple[FeatureSet, Vector]:
+        """The set x ranges over and where x starts: at its centre, or between there and the point before."""
         chart = self.chart
         if chart.radius is not None:
             x = np.zeros(chart.size)
@@ -181,13 +185,17 @@ class _Attempt:
         lo, hi = chart.lo * reach, chart.hi * reach
         inset = np.minimum(1.0, (hi - lo) / 4)
         x = np.clip(0.0, lo + inset, hi - inset)
+        if before is not None:
+            x = x + _WARM_SHARE * (before - x)
         return BoxSet(lo, hi, x), x
 
     def _grow(self, point: InteriorPoint, missing: Ids) -> InteriorPoint:
         self.rows = np.concatenate([self.rows, missing])
         self.solver.blockers.saw(missing, 0.05)
-        # A fresh start takes fewer steps than a warm one: 10 against 15 on ppocrv5.
-        return self._start(np.vstack([point.rows, self.chart.rows(missing) - self.own]))
+        rows = np.vstack([point.rows, self.chart.rows(missing) - self.own])
+        # With a bias a fresh start takes fewer steps than a warm one, 10 against 15 on ppocrv5. In a cone of
+        # 512 features it takes more: 27 against 18 just inside the hull, 53 against 21 just outside.
+        return self._start(rows, point if self.chart.is_cone else None)
 
     # ------------------------------------------------------------------ the two claims
 
@@ -214,10 +222,12 @@ class _Attempt:
                 return z, np.empty(0, np.intp)
         behind[self.rows] = np.inf
         threshold = 0.0 if chart.is_cone else point.t
-        missing = np.flatnonzero(behind < threshold)
-        if len(missing) > chart.size:
-            missing = missing[np.argpartition(behind[missing], chart.size)[: chart.size]]
-        return None, missing
+        if not (behind < threshold).any():
+            return None, np.empty(0, np.intp)
+        enough = min(chart.size, int(np.isfinite(behind).sum()))
+        worst = np.argpartition(behind, enough - 1)[:enough]
+        # Without bias also those that x only just beats: they are in the way of the next x.
+        return None, worst if chart.is_cone else worst[behind[worst] < threshold]
 
     def _checked_point(self, x: Vector) -> Vector | None:
         ids = np.array([self.class_id])

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from argmaxable.chart import Chart
+from argmaxable.check import Bound
 from argmaxable.ledger import own_directions, points_as_witnesses
 from argmaxable.prove.chebyshev import chebyshev_centre
 from argmaxable.prove.lazy import Answer
 from argmaxable.prove.prover import Settled
+from argmaxable.prove.tilting import prove_together
 from argmaxable.run.engines.engine import Engine, Job, Report
 from argmaxable.run.engines.in_process import InProcess
 from argmaxable.run.engines.processes import Processes
@@ -23,7 +25,7 @@ from argmaxable.run.session import Algorithm, Session, Stop
 from argmaxable.scores import blocks
 from argmaxable.search.own_direction import own_exponents
 from argmaxable.search.reflection import reflect
-from argmaxable.verdict import Method
+from argmaxable.verdict import Method, Strength
 
 Ids = NDArray[np.intp]
 
@@ -63,6 +65,7 @@ def _solve(session: Session) -> None:
             engine.start(_job(session))
         if session.settings.algorithm is Algorithm.AUTO:
             session.timed("reflection", partial(_try_reflections, session, engine))
+            session.timed("shared rows", partial(_prove_together, session))
         with threadpool_limits(limits=1, user_api="blas"):
             session.timed("solving", partial(_solve_rest, session, engine))
 
@@ -143,6 +146,20 @@ def _reflect(
         seconds, began = time.perf_counter() - began, time.perf_counter()
         if number >= session.settings.patience or is_enough(number, found, seconds):
             return
+
+
+def _prove_together(session: Session) -> None:
+    """Classes deep inside the hull, all over the same rows of classes that have won."""
+    ledger, checker = session.ledger, session.checker
+    winners = np.setdiff1d(session.chart.usable, ledger.open_ids, assume_unique=True)
+    for found in prove_together(session.chart, ledger.open_ids, winners, seed=session.settings.seed):
+        uppers = checker.bounds_together(found.classes, found.certificates).tolist()
+        for class_id, certificate, upper in zip(
+            found.classes.tolist(), found.certificates, uppers, strict=True
+        ):
+            if upper <= 0:
+                ledger.enter_bound(class_id, Bound(upper, Strength.INTERVAL), certificate, Method.SHARED_ROWS)
+        session.report("shared rows")
 
 
 def _solve_by_chebyshev(session: Session) -> None:

@@ -136,6 +136,7 @@ METHODS = {
     Method.REFLECTION: "a few reflections away from the rivals led to a vector where it wins",
     Method.INTERIOR_POINT: "an optimisation for this class found where it wins, or a mixture that beats it",
     Method.TRANSFER: "the mixture that beats another class beats this one too",
+    Method.SHARED_ROWS: "rows that serve many classes, weighted for this one, mix to it exactly",
     Method.SIMPLEX: "the linear programme was solved in exact fractions",
     Method.CHEBYSHEV: "the linear programme of the largest ball in the class's region",
     Method.NONE: "published or open: nothing was proven here",
