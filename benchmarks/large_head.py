@@ -4,7 +4,7 @@ Normal rows, a hundredth of them mixtures of 3d others and so unargmaxable. Too 
 benchmark: some blocks of ordinary classes and some planted ones are verified under a limit of memory, and
 the rest is extrapolated. The yardstick is the float32 product of as many rows with all rows.
 
-    python benchmarks/large_head.py [--classes 128256] [--features 4096] [--sample 2048] [--planted 4]
+    python benchmarks/large_head.py [--classes 128256] [--features 4096] [--sample 2048] [--planted 128]
         [--memory 8GB]
 """
 
@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--classes", type=int, default=128_256)
     parser.add_argument("--features", type=int, default=4096)
     parser.add_argument("--sample", type=int, default=2048, help="ordinary classes verified")
-    parser.add_argument("--planted", type=int, default=4, help="planted classes verified")
+    parser.add_argument("--planted", type=int, default=128, help="planted classes verified")
     parser.add_argument("--memory", default="8GB")
     options = parser.parse_args()
     weight, planted = stored_head(options.classes, options.features)

@@ -1,5 +1,5 @@
-"""What every experiment shares: cells that run in processes of their own and are kept as they finish, progress,
-the committed JSON, and the tables in docs/results.md.
+"""What every experiment shares: cells that run in processes of their own and are kept as they finish,
+progress, the committed JSON, and the tables in docs/results.md.
 
 An experiment is a list of *cells* (settings that JSON can hold) and a function that measures one. A finished
 cell is kept in .cache/experiments, so the same command goes on where it was stopped. Each process computes on
@@ -56,7 +56,7 @@ class Scale(StrEnum):
 
 @dataclass(frozen=True)
 class Cell:
-    """One measurement: its settings and what it found, with its cost."""
+    """One measurement: its settings and what it found, with the processor seconds it took."""
 
     settings: Settings
     found: Mapping[str, Any]
@@ -67,9 +67,9 @@ class Cell:
 class Experiment:
     """A claim of a paper and how it is tried.
 
-    `measure` is a function of a module, so that other processes find it; it gets a cell's settings and the directory
-    of text (None unless `needs_text`, and in a smoke run, which makes a text of its own). `weight` guesses a cell's
-    cost in any unit: it orders the cells (long ones first) and makes the time left honest.
+    `measure` is a function of a module, so that other processes find it; it gets a cell's settings and the
+    directory of text (None unless `needs_text`, and in a smoke run, which makes a text of its own). `weight`
+    guesses a cell's cost in any unit: it orders the cells (long ones first) and makes the time left honest.
     """
 
     name: str
@@ -88,7 +88,7 @@ def main(experiment: Experiment, description: str | None) -> None:
     options = _options(experiment, description)
     scale = Scale.SMOKE if options.smoke else Scale.PAPER if options.paper else Scale.COMMITTED
     if options.redraw:
-        _publish(experiment, json.loads(_record_path(experiment).read_text()))
+        _publish(experiment, _committed(experiment))
         return
     text = _text(experiment, scale, options.text)
     with _kept_in(scale, experiment) as folder:
@@ -124,7 +124,7 @@ def _options(experiment: Experiment, description: str | None) -> argparse.Namesp
     if experiment.needs_text:
         parser.add_argument(
             "--text", type=Path, default=Path(os.environ.get("TEXT") or DEFAULT_TEXT),
-            help="directory with train.txt, valid.txt and test.txt, or the last two (default: data/wikitext-2)",
+            help="directory with train.txt, valid.txt, test.txt, or the last two (default: data/wikitext-2)",
         )  # fmt: skip
     else:
         parser.set_defaults(text=None)
@@ -136,8 +136,8 @@ def _text(experiment: Experiment, scale: Scale, path: Path | None) -> Path | Non
         return None
     if path is None or not (path / "valid.txt").is_file() or not (path / "test.txt").is_file():
         sys.exit(
-            f"{experiment.name} needs a directory with valid.txt and test.txt (and train.txt, if you have it), "
-            f"found none at {path}: name yours with --text DIRECTORY or make experiments TEXT=DIRECTORY."
+            f"{experiment.name} needs a directory with valid.txt and test.txt (and train.txt, if you have "
+            f"it), found none at {path}: name yours with --text DIRECTORY or make experiments TEXT=DIRECTORY."
         )
     return path.resolve()
 
@@ -205,7 +205,9 @@ def _compute(
             finished(waiting[future])
     except KeyboardInterrupt:
         pool.shutdown(wait=False, cancel_futures=True)
-        sys.exit(f"Stopped. Finished cells are kept in {folder.relative_to(ROOT)}: the same command goes on.")
+        sys.exit(
+            "Stopped. The same command goes on with the cells that are not finished (--smoke: with all)."
+        )
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -216,9 +218,9 @@ def _start_worker() -> None:
 
 
 def _measure(measure: Measure, settings: Settings, text: Path | None, path: Path) -> None:
-    started = time.perf_counter()
+    started = time.process_time()  # not by the clock: others may want this machine too
     found = measure(settings, text)
-    seconds = round(time.perf_counter() - started, 2)
+    seconds = round(time.process_time() - started, 2)
     _write_json(path, {"settings": dict(settings), "found": dict(found), "seconds": seconds})
 
 
@@ -243,6 +245,13 @@ def _path(folder: Path, settings: Settings) -> Path:
 
 def _record_path(experiment: Experiment) -> Path:
     return RESULTS / f"{experiment.name}.json"
+
+
+def _committed(experiment: Experiment) -> Any:
+    path = _record_path(experiment)
+    if not path.exists():
+        sys.exit(f"{experiment.name} has no results in {path} yet: run it without --redraw first.")
+    return json.loads(path.read_text())
 
 
 def _read(path: Path) -> Cell:
@@ -289,7 +298,7 @@ def with_section(page: str, experiment: Experiment, record: Mapping[str, Any]) -
     """The page with this experiment's generated part replaced."""
     begin, end = (f"<!-- {word} {experiment.name} -->" for word in ("begin", "end"))
     before, found, rest = page.partition(begin)
-    inside, closed, after = rest.partition(end)
+    _, closed, after = rest.partition(end)
     if not found or not closed:
         raise ValueError(
             f"docs/results.md has no place for {experiment.name}: add the lines {begin} and {end}."

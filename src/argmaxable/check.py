@@ -220,7 +220,7 @@ class Checker:
         weights = np.stack([certificate.weights for certificate in certificates])
         shifts = self._equations(first.classes, first.basis).errors(classes, weights)
         uppers = np.full(len(classes), math.inf)
-        for k in np.flatnonzero(np.isfinite(shifts)):
+        for k in np.flatnonzero(np.isfinite(shifts)).tolist():
             uppers[k] = self._bound_near(int(classes[k]), certificates[k], float(shifts[k]))
         return uppers
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -14,7 +15,7 @@ from argmaxable.run.progress import Progress, ProgressCallback
 
 @contextmanager
 def progress_bar() -> Iterator[ProgressCallback]:
-    """A callback that shows counts so far and the time left."""
+    """A callback that shows counts so far, classes settled a second, and the time left."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda _: None
@@ -22,10 +23,17 @@ def progress_bar() -> Iterator[ProgressCallback]:
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[counts]}"))
     with Bar(*columns, console=console, transient=True) as bar:
         task = bar.add_task("starting", total=None, counts="")
+        started, before = time.monotonic(), None
 
         def show(progress: Progress) -> None:
+            nonlocal before
             decided = progress.argmaxable + progress.unargmaxable
+            before = decided if before is None else before  # known from an earlier run, perhaps
             counts = f"{progress.argmaxable:,} argmaxable, {progress.unargmaxable:,} never"
+            seconds = time.monotonic() - started
+            if decided > before and seconds >= 1:
+                speed = (decided - before) / seconds
+                counts += f", {speed:,.0f} classes/s" if speed >= 10 else f", {speed:.1f} classes/s"
             if progress.seconds_left is not None and progress.seconds_left >= 1:
                 counts += f", about {_duration(progress.seconds_left)} left"
             bar.update(

@@ -90,7 +90,10 @@ def verify(
         int, typer.Option(help="Changes the order of work and the evidence, never a status.")
     ] = 0,
     time_limit: Annotated[
-        float | None, typer.Option(help="Stop after so many seconds and keep what is proven.")
+        float | None,
+        typer.Option(
+            "--time-limit", "--max-seconds", help="Stop after so many seconds and keep what is proven."
+        ),
     ] = None,
     dtype: Annotated[
         Float | None,

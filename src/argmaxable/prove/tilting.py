@@ -69,7 +69,9 @@ def prove_together(chart: Chart, classes: Ids, others: Ids, *, seed: int) -> Ite
         return
     basis = int(_BASIS * (chart.size + 1))
     for block in blocks(len(classes), len(rows.ids), _ENTRIES):
-        weights = _corrected(rows, classes[block], _tilted(rows, classes[block]))
+        # A class outside these rows' hull runs away; what comes of it has no positive weights.
+        with np.errstate(all="ignore"):
+            weights = _corrected(rows, classes[block], _tilted(rows, classes[block]))
         proven = np.flatnonzero((weights > 0).all(axis=1))
         if len(proven):
             certificates = [Certificate(rows.ids, weights[k], basis) for k in proven]

@@ -1,0 +1,152 @@
+"""A text as token ids: Penn Treebank or WikiText-2 as they ship, or a toy text made here.
+
+A directory with train.txt, valid.txt and test.txt is taken as it is. One with valid.txt and test.txt alone is
+cut into disjoint parts: of every ten articles in a row (lines like " = Title = " begin one) the ninth is
+validation text and the tenth test text; a text without articles is cut into ten contiguous blocks of lines
+in the same way. Perplexities on such parts compare with each other, not with published ones.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+END_OF_LINE = "<eos>"
+UNKNOWN = "<unk>"
+
+_BLOCKS = 10  # and of as many: the last but one for validation, the last for the test
+_TOY_SEED = 10
+_TOY_WORDS = 400
+_TOY_STATES = 8
+_TOY_TOKENS = {"train": 24_000, "valid": 3_000, "test": 3_000}
+
+Tokens = list[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Token ids (int64) of three disjoint parts; `words` names the ids, `counts` are the training text's.
+
+    The ids are ordered by count, the most frequent first. The arrays are read-only; `torch.tensor` copies.
+    """
+
+    train: NDArray[np.int64]
+    valid: NDArray[np.int64]
+    test: NDArray[np.int64]
+    words: tuple[str, ...]
+    counts: NDArray[np.int64]
+
+
+def corpus(text: Path | None, *, vocabulary: int) -> Corpus:
+    """The text in a directory (None: the toy text) with the `vocabulary` most frequent words of its training
+    part, <unk> among them, which stands for all others; a text with fewer words has fewer ids.
+
+    Raises FileNotFoundError where there is no valid.txt or test.txt, ValueError for a vocabulary below 2.
+    """
+    if vocabulary < 2:
+        raise ValueError(f"A vocabulary of {vocabulary} words: at least 2 are needed, one of them {UNKNOWN}.")
+    parts = _toy() if text is None else _read(text)
+    words, counts = _vocabulary(parts["train"], vocabulary)
+    number = {word: token for token, word in enumerate(words)}
+    ids = {name: _ids(tokens, number) for name, tokens in parts.items()}
+    return Corpus(**ids, words=words, counts=_read_only(counts))
+
+
+def _vocabulary(tokens: Tokens, size: int) -> tuple[tuple[str, ...], Sequence[int]]:
+    """Words and their counts, most frequent first (equal ones in the order of their letters)."""
+    found = Counter(tokens)
+    known = sorted(found.keys() - {UNKNOWN}, key=lambda word: (-found[word], word))[: size - 1]
+    counts = {word: found[word] for word in known}
+    counts[UNKNOWN] = len(tokens) - sum(counts.values())
+    words = tuple(sorted(counts, key=lambda word: (-counts[word], word)))
+    return words, [counts[word] for word in words]
+
+
+def _ids(tokens: Tokens, number: dict[str, int]) -> NDArray[np.int64]:
+    unknown = number[UNKNOWN]
+    return _read_only([number.get(token, unknown) for token in tokens])
+
+
+def _read_only(values: Sequence[int]) -> NDArray[np.int64]:
+    array = np.array(values, dtype=np.int64)
+    array.setflags(write=False)
+    return array
+
+
+# ---------------------------------------------------------------------- texts on disk
+
+
+def _read(directory: Path) -> dict[str, Tokens]:
+    lines = {name: _lines(directory / f"{name}.txt") for name in ("valid", "test")}
+    if (directory / "train.txt").is_file():
+        lines["train"] = _lines(directory / "train.txt")
+    else:
+        lines = _cut([*lines["valid"], *lines["test"]])
+    return {name: _tokens(part) for name, part in lines.items()}
+
+
+def _lines(path: Path) -> list[str]:
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"No {path.name} in {path.parent}: a text has valid.txt, test.txt and perhaps train.txt."
+        )
+    # Not splitlines, which also cuts at characters that stand inside a line of WikiText.
+    return path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+
+
+def _tokens(lines: Iterable[str]) -> Tokens:
+    """As AWD-LSTM reads them: the words between blanks, and <eos> after every line, empty ones too."""
+    return [token for line in lines for token in (*line.split(), END_OF_LINE)]
+
+
+def _cut(lines: Sequence[str]) -> dict[str, list[str]]:
+    """Training, validation and test lines out of one text."""
+    starts = [number for number, line in enumerate(lines) if _begins_article(line)]
+    if len(starts) < _BLOCKS:
+        starts = [len(lines) * block // _BLOCKS for block in range(_BLOCKS)]
+    parts: dict[str, list[str]] = {"train": [], "valid": [], "test": []}
+    names = [*["train"] * (_BLOCKS - 2), "valid", "test"]
+    # What stands before the first article belongs to it.
+    ends = [*starts[1:], len(lines)]
+    for block, (start, end) in enumerate(zip([0, *starts[1:]], ends, strict=True)):
+        parts[names[block % _BLOCKS]].extend(lines[start:end])
+    return parts
+
+
+def _begins_article(line: str) -> bool:
+    """WikiText's titles are ` = Title = `, its sections ` = = Section = = `."""
+    words = line.split()
+    return len(words) > 2 and words[0] == words[-1] == "=" and words[1] != "=" and words[-2] != "="
+
+
+# ---------------------------------------------------------------------- the toy text
+
+
+def _toy() -> dict[str, Tokens]:
+    """Zipf's law in each state of a small Markov chain, which prefers other words in each."""
+    generator = np.random.default_rng(_TOY_SEED)
+    zipf = 1 / np.arange(1, _TOY_WORDS + 1)
+    # Each state likes some words ten times as much: what was said before tells something about what follows.
+    liked = 10.0 ** generator.integers(0, 2, (_TOY_STATES, _TOY_WORDS))
+    speak = zipf * liked / (zipf * liked).sum(axis=1, keepdims=True)
+    move = generator.dirichlet(np.full(_TOY_STATES, 0.3), _TOY_STATES)
+    return {name: _walk(speak, move, length, generator) for name, length in _TOY_TOKENS.items()}
+
+
+def _walk(
+    speak: NDArray[np.float64], move: NDArray[np.float64], length: int, generator: np.random.Generator
+) -> Tokens:
+    draws = generator.random((length, 2))
+    heard, moved = np.cumsum(speak, axis=1), np.cumsum(move, axis=1)
+    tokens, state = [], 0
+    for word_draw, move_draw in draws:
+        # The sums end at 1 but for rounding: the last entry takes what lies beyond.
+        word = min(int(np.searchsorted(heard[state], word_draw)), _TOY_WORDS - 1)
+        state = min(int(np.searchsorted(moved[state], move_draw)), _TOY_STATES - 1)
+        tokens.append(END_OF_LINE if word == 0 else f"w{word}")
+    return tokens

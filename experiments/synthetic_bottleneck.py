@@ -1,0 +1,336 @@
+"""Distributions without structure through a narrow head: which output layers come near them, and how near the
+linear softmax provably can.
+
+Each context has a distribution of its own, drawn from a Dirichlet distribution (with the concentration α =
+0.01 a few classes have it all, with 1 it is flat), and a vector of its own that is learned jointly with the
+head by cross-entropy. What is left of KL(P* ‖ Q) is the bottleneck alone. For the weights that the linear
+head learned, Theorem 2 encloses the least KL that any context vectors could have; the paper did not compute
+it.
+
+Examples:
+  python -m experiments.synthetic_bottleneck
+  python -m experiments.synthetic_bottleneck --smoke
+  python -m experiments.synthetic_bottleneck --paper      (N = 100,000 contexts: weeks on two cores)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any
+
+from scipy.stats import t as student
+
+from argmaxable.figures.style import FAINT, INK, LINE_COLOURS, PAGE, drawing
+from experiments._experiment import Cell, Experiment, Scale, Settings, main
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+HEADS = {
+    "linear": "linear",
+    "sigsoftmax": "SigSoftmax",
+    "lms": "LMS",
+    "lms-plif": "LMS-PLIF",
+    "mos": "MoS",
+}
+_ALPHAS = (0.01, 0.1, 1.0)
+
+
+@dataclass(frozen=True)
+class Column:
+    """Sizes tried together: every head for each α, number of features and seed."""
+
+    classes: int
+    contexts: int
+    features: tuple[int, ...]
+    visits: int
+    seeds: int
+    alphas: tuple[float, ...] = _ALPHAS
+    heads: tuple[str, ...] = tuple(HEADS)
+
+
+# The last two of the committed sizes see each context twice as often: what the others would have gained.
+SIZES: dict[Scale, tuple[Column, ...]] = {
+    Scale.SMOKE: (
+        Column(classes=20, contexts=20, features=(3,), visits=2, seeds=2, alphas=(0.1,)),
+        Column(classes=20, contexts=20, features=(3,), visits=4, seeds=1, alphas=(0.1,), heads=("linear",)),
+    ),
+    Scale.COMMITTED: (
+        Column(classes=100, contexts=10_000, features=(10,), visits=24, seeds=3),
+        Column(classes=100, contexts=10_000, features=(30,), visits=24, seeds=3, alphas=(0.1,)),
+        Column(classes=1000, contexts=10_000, features=(30,), visits=24, seeds=1),
+        Column(classes=1000, contexts=10_000, features=(100,), visits=24, seeds=1, alphas=(0.1,)),
+        Column(classes=10_000, contexts=1000, features=(30,), visits=24, seeds=1, alphas=(0.1,)),
+        Column(classes=100, contexts=10_000, features=(10,), visits=48, seeds=1, alphas=(0.1,)),
+        Column(
+            classes=1000, contexts=10_000, features=(30,), visits=48, seeds=1, alphas=(0.1,),
+            heads=("linear", "lms-plif"),
+        ),
+    ),
+    Scale.PAPER: (
+        Column(classes=100, contexts=100_000, features=(10, 30, 50), visits=100, seeds=3),
+        Column(classes=1000, contexts=100_000, features=(10, 30, 100, 300), visits=100, seeds=3),
+        Column(classes=10_000, contexts=100_000, features=(10, 30, 100, 300), visits=100, seeds=3),
+    ),
+}  # fmt: skip
+# Time of a logit in each head, against one of the linear head.
+_COSTS = {"linear": 1, "sigsoftmax": 1.2, "lms": 3, "lms-plif": 2, "mos": 4}
+
+
+def cells(scale: Scale) -> list[dict[str, Any]]:
+    """Every head at every size."""
+    return [
+        {
+            "alpha": alpha, "classes": column.classes, "contexts": column.contexts, "features": features,
+            "visits": column.visits, "head": head, "seed": seed,
+        }
+        for column in SIZES[scale]
+        for features in column.features
+        for alpha in column.alphas
+        for head in column.heads
+        for seed in range(column.seeds)
+    ]  # fmt: skip
+
+
+def measure(settings: Settings, _text: Path | None) -> dict[str, Any]:
+    """Learn one head and judge it; for the linear one also what is provably least."""
+    from experiments._synthetic import Problem, judge, learn, prove
+
+    problem = Problem(settings["alpha"], settings["classes"], settings["contexts"], seed=settings["seed"])
+    features = settings["features"]
+    learned = learn(problem, settings["head"], features=features, visits=settings["visits"])
+    found: dict[str, Any] = asdict(judge(problem, learned))
+    found["parameters"] = sum(each.numel() for each in learned.head.parameters())
+    if settings["head"] == "linear":
+        found["proven"] = asdict(prove(problem, learned, features=features))
+    return found
+
+
+def weight(settings: Settings) -> float:
+    """Logits, times what one costs."""
+    logits = settings["contexts"] * settings["classes"] * settings["visits"]
+    return float(logits * (1 + settings["features"] / 100) * _COSTS[settings["head"]])
+
+
+# ---------------------------------------------------------------------- what was found
+
+
+@dataclass(frozen=True)
+class Group:
+    """The cells of one problem (all seeds) by head."""
+
+    alpha: float
+    classes: int
+    contexts: int
+    features: int
+    visits: int
+    by_head: Mapping[str, Sequence[Cell]]
+
+    @property
+    def name(self) -> str:
+        return f"α = {self.alpha:g}, M = {self.classes:,}, D = {self.features}"
+
+
+_SIZE = ("alpha", "classes", "contexts", "features", "visits")
+
+
+def groups(found: Sequence[Cell]) -> list[Group]:
+    """Cells with the same sizes together, in the order of the grid."""
+    together: dict[tuple[Any, ...], dict[str, list[Cell]]] = {}
+    for cell in found:
+        size = tuple(cell.settings[name] for name in _SIZE)
+        together.setdefault(size, {}).setdefault(cell.settings["head"], []).append(cell)
+    return [
+        Group(**dict(zip(_SIZE, size, strict=True)), by_head=by_head)
+        for size, by_head in sorted(together.items(), key=_place)
+    ]
+
+
+def _place(item: tuple[tuple[Any, ...], Any]) -> tuple[Any, ...]:
+    alpha, classes, contexts, features, visits = item[0]
+    return visits, classes, features, alpha, contexts
+
+
+def rounds(found: Sequence[Group]) -> tuple[list[Group], list[Group]]:
+    """The problems as compared, and those whose contexts were visited more often, to see what that gains."""
+    usual = min(group.visits for group in found)
+    return [each for each in found if each.visits == usual], [each for each in found if each.visits > usual]
+
+
+def interval(cells_: Sequence[Cell], name: str) -> tuple[float, float]:
+    """Mean and half the width of its 95 % interval: over seeds, with one seed over contexts."""
+    values = [cell.found[name] for cell in cells_]
+    count = len(values)
+    if count > 1:
+        return fmean(values), float(student.ppf(0.975, count - 1)) * stdev(values) / math.sqrt(count)
+    return values[0], 1.96 * _spread(cells_[0], name) / math.sqrt(cells_[0].settings["contexts"])
+
+
+def _spread(cell: Cell, name: str) -> float:
+    if name == "divergence":
+        return float(cell.found["deviation"])
+    share = cell.found["matched"]
+    return math.sqrt(share * (1 - share))
+
+
+def table(found: Sequence[Cell]) -> str:
+    """KL and mode matching of all heads, what is proven, and what more steps gain."""
+    compared, longer = rounds(groups(found))
+    return "\n\n".join(
+        [
+            _table("Mean KL(P* ‖ Q) in nats (lower is better)", compared, "divergence", 1.0, 3),
+            _table("Contexts whose mode is matched, % (higher is better)", compared, "matched", 100.0, 1),
+            _proofs(compared),
+            *([_convergence(compared, longer)] if longer else []),
+        ]
+    )
+
+
+def _rows(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join([f"**{title}**", "", *(f"| {' | '.join(line)} |" for line in lines)])
+
+
+def _sizes(group: Group) -> list[str]:
+    seeds = len(group.by_head["linear"])
+    return [
+        f"{group.alpha:g}", f"{group.classes:,}", str(group.features), f"{group.contexts:,}", str(seeds)
+    ]  # fmt: skip
+
+
+_SIZE_COLUMNS = ["α", "M", "D", "N", "seeds"]
+
+
+def _table(title: str, compared: Sequence[Group], name: str, unit: float, digits: int) -> str:
+    rows = []
+    for group in compared:
+        means = {head: interval(group.by_head[head], name) for head in HEADS}
+        best = (max if name == "matched" else min)(HEADS, key=lambda head: means[head][0])
+        shown = (_number(*means[head], unit, digits, is_best=head == best) for head in HEADS)
+        rows.append([*_sizes(group), *shown, _ordering(means, name)])
+    return _rows(title, [*_SIZE_COLUMNS, *HEADS.values(), "LMS ahead of both (paper: mostly)"], rows)
+
+
+def _number(mean: float, half: float, unit: float, digits: int, *, is_best: bool) -> str:
+    value = f"{unit * mean:.{digits}f}"
+    return f"{f'**{value}**' if is_best else value} ± {unit * half:.{digits}f}"
+
+
+def _ordering(means: Mapping[str, tuple[float, float]], name: str) -> str:
+    """Whether the paper's claim holds here: LMS before the linear head and before MoS."""
+    sign = 1 if name == "matched" else -1
+    lms, linear, mos = (sign * means[head][0] for head in ("lms", "linear", "mos"))
+    beaten = [word for word, other in (("linear", linear), ("MoS", mos)) if lms > other]
+    return "yes" if len(beaten) == 2 else f"only of {beaten[0]}" if beaten else "no"
+
+
+_PROVEN = ("reached", "least", "gap", "log_error")
+
+
+def _proofs(compared: Sequence[Group]) -> str:
+    rows = []
+    for group in compared:
+        linear = group.by_head["linear"]
+        proven = {name: fmean(cell.found["proven"][name] for cell in linear) for name in _PROVEN}
+        errors = {head: fmean(cell.found["log_error"] for cell in group.by_head[head]) for head in HEADS}
+        rows.append(
+            [
+                *_sizes(group), f"{proven['reached']:.4f}", f"{proven['least']:.4f}", f"{proven['gap']:.0e}",
+                f"{proven['log_error']:.2f}", f"{errors['linear']:.2f}", f"{errors['lms']:.2f}",
+            ]
+        )  # fmt: skip
+    columns = [
+        "KL of the linear head", "least KL with its weights", "duality gap",
+        "least error of log P, any linear head", "linear", "LMS",
+    ]  # fmt: skip
+    return _rows("What is proven", [*_SIZE_COLUMNS, *columns], rows)
+
+
+def _convergence(compared: Sequence[Group], longer: Sequence[Group]) -> str:
+    usual = {_key(group): group for group in compared}
+    rows = []
+    for group in longer:
+        before = usual[_key(group)]
+        gains = {head: _gain(before.by_head[head], after) for head, after in group.by_head.items()}
+        visits = f"{before.visits} → {group.visits}"
+        rows.append([*_sizes(group), visits, *(gains.get(head, "") for head in HEADS)])
+    return _rows("KL with twice as many steps", [*_SIZE_COLUMNS, "visits", *HEADS.values()], rows)
+
+
+def _key(group: Group) -> tuple[float, int, int, int]:
+    return group.alpha, group.classes, group.contexts, group.features
+
+
+def _gain(before: Sequence[Cell], after: Sequence[Cell]) -> str:
+    """KL of the same seeds before and after."""
+    seeds = {cell.settings["seed"] for cell in after}
+    first = fmean(cell.found["divergence"] for cell in before if cell.settings["seed"] in seeds)
+    last = fmean(cell.found["divergence"] for cell in after)
+    return f"{first:.3f} → {last:.3f} ({100 * (last / first - 1):+.1f} %)"
+
+
+# ---------------------------------------------------------------------- figures
+
+
+def figures(found: Sequence[Cell]) -> dict[str, Figure]:
+    """A row for each problem: every head's KL and modes matched, and the least KL proven."""
+    compared, _ = rounds(groups(found))
+    places = range(len(compared) - 1, -1, -1)
+    with drawing(PAGE, 1.1 + 0.34 * len(compared)) as figure:
+        left, right = figure.subplots(1, 2, sharey=True)
+        for axes in (left, right):
+            axes.hlines(list(places), 0, 1, transform=axes.get_yaxis_transform(), color=FAINT, linewidth=0.4)
+        for (head, label), colour, marker in zip(HEADS.items(), LINE_COLOURS, "osD^v", strict=False):
+            _draw_head(left, compared, head, "divergence", 1.0, colour=colour, marker=marker, label=label)
+            _draw_head(right, compared, head, "matched", 100.0, colour=colour, marker=marker)
+        least = [_least_everywhere(group) for group in compared]
+        left.scatter(
+            least,
+            list(places),
+            marker="|",
+            s=120,
+            color=INK,
+            label="linear with the best contexts (proven)",
+        )
+        left.set_yticks(list(places), labels=[group.name for group in compared])
+        left.set(xlabel="mean KL(P* ‖ Q), nats", xlim=(0, None))
+        right.set(xlabel="modes matched (%)", xlim=(0, 100))
+        figure.legend(loc="outside upper center", ncols=3)
+    return {"synthetic_bottleneck": figure}
+
+
+def _draw_head(axes: Any, compared: Sequence[Group], head: str, name: str, unit: float, **look: Any) -> None:
+    means = [interval(group.by_head[head], name) for group in compared]
+    axes.errorbar(
+        [unit * mean for mean, _ in means],
+        list(range(len(compared) - 1, -1, -1)),
+        xerr=[unit * half for _, half in means],
+        linestyle="none", markersize=4, elinewidth=0.8, alpha=0.9, color=look.pop("colour"), **look,
+    )  # fmt: skip
+
+
+def _least_everywhere(group: Group) -> float:
+    """The head's mean KL over all contexts, less what better vectors would gain in those that were solved."""
+    linear = [cell.found for cell in group.by_head["linear"]]
+    gain = fmean(each["proven"]["reached"] - each["proven"]["least"] for each in linear)
+    return fmean(each["divergence"] for each in linear) - gain
+
+
+EXPERIMENT = Experiment(
+    name="synthetic_bottleneck",
+    source="Ganea et al. 2019, section 5.1, Figures 2, 3 and 6-8",
+    expected="in most settings LMS is ahead of the linear softmax and of MoS, in mean KL and in modes "
+    "matched, most so with few features and many classes (in figures, without numbers).",
+    cells=cells,
+    measure=measure,
+    table=table,
+    figures=figures,
+    weight=weight,
+)
+
+if __name__ == "__main__":
+    main(EXPERIMENT, __doc__)

@@ -1,0 +1,244 @@
+"""The harness of the experiments: what it keeps, where it goes on, and what it writes."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+import toy_experiment
+
+from experiments import _experiment
+from experiments._experiment import Experiment, with_section
+
+TOY = toy_experiment.EXPERIMENT
+NEEDS_TEXT = replace(TOY, needs_text=True)
+COMMITTED = sorted(
+    path.stem for path in _experiment.RESULTS.glob("*.json") if not path.stem.endswith("-paper")
+)
+PAGE = "# Results\n\nBefore.\n<!-- begin toy -->\nold\n<!-- end toy -->\nAfter.\n"
+
+Run = Callable[..., None]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A tree of its own for what experiments write: results, page, figures, kept cells."""
+    return _set_up(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def run(place: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Call an experiment's main with these arguments, in one process besides this one."""
+    return _runner(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def gone_on(tmp_path_factory: pytest.TempPathFactory) -> GoneOn:
+    """A run whose last cell failed, and then the same command once more."""
+    place = tmp_path_factory.mktemp("gone_on")
+    with pytest.MonkeyPatch.context() as patch:
+        run = _runner(patch)
+        _set_up(place, patch)
+        patch.setenv("TOY_FAILS", "1")
+        with pytest.raises(ArithmeticError, match="can't square 1"):
+            run()
+        after_failure = measured(place), (place / "results.md").read_text()
+        patch.delenv("TOY_FAILS")
+        run()
+    return GoneOn(place, *after_failure)
+
+
+@dataclass(frozen=True)
+class GoneOn:
+    """Where it ran, and what was there after the failure: the numbers measured, and the page."""
+
+    place: Path
+    numbers: list[str]
+    page: str
+
+
+def _set_up(place: Path, patch: pytest.MonkeyPatch) -> Path:
+    for name, path in [
+        ("ROOT", ""), ("CACHE", ".cache"), ("RESULTS", "results"), ("FIGURES", "figures"),
+        ("PAGE", "results.md"),
+    ]:  # fmt: skip
+        patch.setattr(_experiment, name, place / path)
+    (place / "results").mkdir()
+    (place / "results.md").write_text(PAGE)
+    patch.setenv("TOY_NOTES", str(place / "notes"))
+    return place
+
+
+def _runner(patch: pytest.MonkeyPatch) -> Run:
+    # The harness sets these for the processes it starts: not for the tests that come after.
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        patch.setenv(name, "2")
+
+    def call(*arguments: str, experiment: Experiment = TOY) -> None:
+        patch.setattr(sys, "argv", ["toy", "--workers", "1", *arguments])
+        _experiment.main(experiment, "A toy.")
+
+    return call
+
+
+def measured(place: Path) -> list[str]:
+    """The numbers that were measured, in order."""
+    return [line.split()[0] for line in _notes(place)]
+
+
+def _notes(place: Path) -> list[str]:
+    path = place / "notes"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def squares(place: Path) -> list[int]:
+    record = json.loads((place / "results" / "toy.json").read_text())
+    return [cell["found"]["square"] for cell in record["cells"]]
+
+
+# ---------------------------------------------------------------------- running
+
+
+def test_a_failed_cell_keeps_the_finished_ones(gone_on: GoneOn) -> None:
+    assert gone_on.numbers == ["3", "2"]
+
+
+def test_a_failed_cell_leaves_the_page_alone(gone_on: GoneOn) -> None:
+    assert gone_on.page == PAGE
+
+
+def test_an_unfinished_run_goes_on_with_what_is_missing(gone_on: GoneOn) -> None:
+    assert measured(gone_on.place) == ["3", "2", "1"]
+
+
+def test_heavy_cells_are_measured_first_and_recorded_in_their_own_order(gone_on: GoneOn) -> None:
+    assert measured(gone_on.place) == ["3", "2", "1"]
+    assert squares(gone_on.place) == [9, 1, 4]
+
+
+def test_a_cell_computes_on_one_thread(gone_on: GoneOn) -> None:
+    assert {line.split()[1] for line in _notes(gone_on.place)} == {"1"}
+
+
+def test_a_finished_run_writes_record_figure_and_page(gone_on: GoneOn) -> None:
+    record = json.loads((gone_on.place / "results" / "toy.json").read_text())
+    assert record["scale"] == "committed"
+    assert {"date", "commit", "machine", "processor_seconds"} <= record.keys()
+    assert (gone_on.place / "figures" / "toy_squares.png").exists()
+    assert (gone_on.place / "results.md").read_text() == with_section(PAGE, TOY, record)
+
+
+def test_fresh_measures_kept_cells_again(place: Path, run: Run, gone_on: GoneOn) -> None:
+    shutil.copytree(gone_on.place / ".cache", place / ".cache")
+    run("--fresh")
+    assert measured(place) == ["3", "2", "1"]
+
+
+def test_kept_cells_are_not_measured_again(place: Path, run: Run, gone_on: GoneOn) -> None:
+    shutil.copytree(gone_on.place / ".cache", place / ".cache")
+    run()
+    assert measured(place) == []
+    assert squares(place) == [9, 1, 4]
+
+
+def test_a_smoke_run_shows_its_table_and_writes_nothing(
+    place: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("--smoke")
+    assert "| 2 | 4 |" in capsys.readouterr().out
+    assert (place / "results.md").read_text() == PAGE
+    assert sorted(path.name for path in place.iterdir()) == ["notes", "results", "results.md"]
+    assert not list((place / "results").iterdir())
+
+
+def test_redraw_measures_nothing_and_writes_the_same_page(place: Path, run: Run, gone_on: GoneOn) -> None:
+    shutil.copytree(gone_on.place / "results", place / "results", dirs_exist_ok=True)
+    run("--redraw")
+    assert measured(place) == []
+    assert (place / "results.md").read_text() == (gone_on.place / "results.md").read_text()
+
+
+def test_redraw_without_results_says_what_to_do(run: Run) -> None:
+    with pytest.raises(SystemExit, match=r"toy has no results in .*: run it without --redraw first"):
+        run("--redraw")
+
+
+# ---------------------------------------------------------------------- text
+
+
+def test_missing_text_is_an_error_that_names_the_option(place: Path, run: Run) -> None:
+    with pytest.raises(
+        SystemExit, match=r"needs a directory with valid\.txt and test\.txt .* --text DIRECTORY"
+    ):
+        run("--text", str(place / "none"), experiment=NEEDS_TEXT)
+    assert measured(place) == []
+
+
+def test_text_reaches_the_cells_and_paper_scale_leaves_page_and_committed_results_alone(
+    place: Path, run: Run
+) -> None:
+    text = place / "text"
+    text.mkdir()
+    for name in ("valid.txt", "test.txt"):
+        (text / name).write_text("a b c\n")
+    run("--paper", "--text", str(text), experiment=NEEDS_TEXT)
+    assert {line.split()[2] for line in _notes(place)} == {str(text)}
+    assert [path.name for path in (place / "results").iterdir()] == ["toy-paper.json"]
+    assert (place / "results.md").read_text() == PAGE
+
+
+def test_a_smoke_run_needs_no_text(place: Path, run: Run) -> None:
+    run("--smoke", "--text", str(place / "none"), experiment=NEEDS_TEXT)
+    assert len(measured(place)) == 2
+
+
+# ---------------------------------------------------------------------- the page
+
+
+def record_of(*numbers: int) -> dict[str, object]:
+    cells = [{"settings": {"number": n}, "found": {"square": n * n}, "seconds": 30.0} for n in numbers]
+    return {"date": "2026-01-01", "commit": "abc", "machine": "a machine, 2 cores",
+            "processor_seconds": 30.0 * len(numbers), "cells": cells}  # fmt: skip
+
+
+def test_with_section_replaces_what_is_between_the_markers_only() -> None:
+    page = with_section(PAGE, TOY, record_of(5))
+    assert page.startswith("# Results\n\nBefore.\n<!-- begin toy -->\n")
+    assert page.endswith("\n<!-- end toy -->\nAfter.\n")
+    assert "old" not in page
+    assert "*Euclid, Elements.* The paper reports: squares." in page
+    assert "| 5 | 25 |" in page
+    assert "2026-01-01 · commit abc · a machine, 2 cores · 0.5 processor minutes" in page
+
+
+def test_with_section_again_changes_nothing() -> None:
+    page = with_section(PAGE, TOY, record_of(5))
+    assert with_section(page, TOY, record_of(5)) == page
+
+
+@pytest.mark.parametrize("page", ["# Results\n", "<!-- begin toy -->\n", "<!-- end toy -->\n"])
+def test_a_page_without_the_place_is_an_error_that_names_the_lines(page: str) -> None:
+    with pytest.raises(ValueError, match="add the lines <!-- begin toy --> and <!-- end toy -->"):
+        with_section(page, TOY, record_of(5))
+
+
+@pytest.mark.parametrize("name", COMMITTED)
+def test_the_page_shows_what_the_committed_results_say(name: str) -> None:
+    experiment: Experiment = importlib.import_module(f"experiments.{name}").EXPERIMENT
+    record = json.loads((_experiment.RESULTS / f"{name}.json").read_text())
+    page = _experiment.PAGE.read_text(encoding="utf-8")
+    assert page == with_section(page, experiment, record), f"python -m experiments.{name} --redraw"
+
+
+@pytest.mark.parametrize("name", COMMITTED)
+def test_the_committed_results_are_of_the_cells_the_experiment_has_now(name: str) -> None:
+    experiment: Experiment = importlib.import_module(f"experiments.{name}").EXPERIMENT
+    record = json.loads((_experiment.RESULTS / f"{name}.json").read_text())
+    wanted = json.loads(json.dumps([dict(cell) for cell in experiment.cells(_experiment.Scale.COMMITTED)]))
+    assert [cell["settings"] for cell in record["cells"]] == wanted

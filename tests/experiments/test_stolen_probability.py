@@ -1,0 +1,54 @@
+"""Tokens lost by small trained heads, and how frequent they are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import argmaxable as am
+from argmaxable.verify import DEFAULT_DOMAIN
+from experiments._experiment import Cell, Scale
+from experiments.stolen_probability import FEATURES, QUESTIONS, SEEDS, _spread, ask, cells, measure, table
+
+SETTINGS = {"features": 3, "seed": 0, "vocabulary": 40, "epochs": 1}
+# The last row lies between the others.
+TRIANGLE = am.Head([[1.0, 0.0], [-1.0, 1.0], [-1.0, -1.0], [-0.1, 0.1]])
+
+
+def test_a_row_inside_the_hull_is_counted_with_its_frequency() -> None:
+    found = ask(TRIANGLE, DEFAULT_DOMAIN, np.array([50, 30, 15, 5]))
+    assert found["unargmaxable"] == 1
+    assert found["share_of_text"] == 0.05
+    assert found["median_count"] == 5
+    assert found["undecided"] == 0
+
+
+def test_without_victims_there_is_no_median_count() -> None:
+    found = ask(am.Head(np.eye(4)), DEFAULT_DOMAIN, np.array([4, 3, 2, 1]))
+    assert found["unargmaxable"] == 0
+    assert found["median_count"] is None
+
+
+def test_a_smaller_domain_loses_no_fewer_tokens() -> None:
+    head = am.Head(np.random.default_rng(0).normal(size=(60, 3)), np.random.default_rng(1).normal(size=60))
+    counts = np.ones(60, np.int64)
+    near, far = (ask(head, am.Box(-size, size), counts)["unargmaxable"] for size in (1.0, 100.0))
+    assert near >= far
+
+
+def test_every_width_has_as_many_seeds() -> None:
+    committed = cells(Scale.COMMITTED)
+    assert len(committed) == len(FEATURES) * SEEDS
+    assert {cell["vocabulary"] for cell in committed} == {1000}
+
+
+def test_the_same_cell_gives_the_same_numbers_and_a_row() -> None:
+    found = measure(SETTINGS, None)
+    assert measure(SETTINGS, None) == found
+    written = table([Cell(SETTINGS, found, 1.0)])
+    assert f"| 3 | {found['test']:.0f} |" in written
+    assert all(name in written for name in QUESTIONS.values())
+
+
+def test_a_spread_names_its_ends_only_where_seeds_differ() -> None:
+    assert _spread([2, 2, 2], ",.0f") == "2"
+    assert _spread([1, 2, 6], ",.0f") == "3 (1–6)"

@@ -1,0 +1,136 @@
+"""Distributions as the paper draws them and learns them, bounds that hold, and tables that compare like with
+like."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import t as student
+
+from argmaxable.theory.cross_entropy import kl_divergence
+from experiments._experiment import Cell, Scale
+from experiments._synthetic import Problem, judge, learn, prove
+from experiments.synthetic_bottleneck import HEADS, cells, groups, interval, measure, rounds, table
+
+SMALL = Problem(alpha=0.5, classes=6, contexts=20, seed=0)
+TINY = {"alpha": 0.5, "classes": 6, "contexts": 8, "features": 2, "visits": 3, "seed": 0}
+
+
+def all_of(problem: Problem) -> np.ndarray:
+    return np.concatenate(list(problem.blocks()))
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.1, 1.0])
+def test_every_context_is_a_distribution_whose_logarithm_is_finite(alpha: float) -> None:
+    log_p = all_of(replace(SMALL, alpha=alpha))
+    assert log_p.shape == (20, 6)
+    assert np.isfinite(log_p).all()
+    np.testing.assert_allclose(np.exp(log_p).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("alpha", [0.1, 1.0])
+def test_probabilities_have_the_variance_of_a_dirichlet_distribution(alpha: float) -> None:
+    p = np.exp(all_of(replace(SMALL, alpha=alpha, contexts=20_000)))
+    share = 1 / 6
+    assert p.var() == pytest.approx(share * (1 - share) / (6 * alpha + 1), rel=0.02)
+
+
+def test_a_block_too_large_to_keep_is_drawn_the_same_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = SMALL.block(3), SMALL.target(3)
+    monkeypatch.setattr("experiments._synthetic._KEPT_LOGITS", 0)
+    np.testing.assert_array_equal(SMALL.block(3), kept[0])
+    torch.testing.assert_close(SMALL.target(3), kept[1], rtol=0, atol=0)
+
+
+def test_blocks_differ_and_so_do_seeds() -> None:
+    assert not np.array_equal(SMALL.block(0), SMALL.block(1))
+    assert not np.array_equal(SMALL.block(0), replace(SMALL, seed=1).block(0))
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_learning_comes_nearer_than_the_uniform_distribution(head: str) -> None:
+    learned = learn(SMALL, head, features=2, visits=15)
+    uniform = kl_divergence(np.exp(all_of(SMALL)), np.full((20, 6), -np.log(6))).mean()
+    assert judge(SMALL, learned).divergence < 0.8 * uniform
+
+
+def test_a_linear_head_with_a_feature_less_than_classes_learns_every_distribution() -> None:
+    problem = replace(SMALL, alpha=1.0, contexts=5)
+    judged = judge(problem, learn(problem, "linear", features=5, visits=150))
+    assert judged.divergence < 0.02
+    assert judged.matched == 1
+
+
+def test_no_head_learned_beats_what_is_proven() -> None:
+    learned = learn(SMALL, "linear", features=2, visits=15)
+    proven, judged = prove(SMALL, learned, features=2), judge(SMALL, learned)
+    assert proven.least <= proven.reached
+    assert proven.reached == pytest.approx(judged.divergence)  # all contexts are among the first 100
+    assert proven.log_error <= judged.log_error
+    assert 0 <= proven.gap < 1e-6
+
+
+@pytest.mark.parametrize("head", ["linear", "mos"])
+def test_the_same_cell_gives_the_same_numbers_again(head: str) -> None:
+    settings = {**TINY, "head": head}
+    assert measure(settings, None) == measure(settings, None)
+
+
+def test_all_heads_see_the_same_contexts_as_often() -> None:
+    for scale in Scale:
+        by_problem: dict[tuple[object, ...], set[str]] = {}
+        for cell in cells(scale):
+            size = tuple(value for name, value in cell.items() if name != "head")
+            by_problem.setdefault(size, set()).add(cell["head"])
+        usual = {
+            problem: heads for problem, heads in by_problem.items() if problem[4] == cells(scale)[0]["visits"]
+        }
+        assert all(heads == set(HEADS) for heads in usual.values())
+
+
+def found(divergence: float, *, seed: int = 0, visits: int = 24, head: str = "linear") -> Cell:
+    proven = {"least": 0.9, "gap": 1e-9, "reached": 1.0, "log_error": 2.0}
+    numbers = {
+        "divergence": divergence,
+        "deviation": 0.5,
+        "matched": 0.25,
+        "log_error": 3.0,
+        "proven": proven,
+    }
+    return Cell({**TINY, "visits": visits, "head": head, "seed": seed}, numbers, 1.0)
+
+
+def test_the_interval_over_three_seeds_is_students() -> None:
+    mean, half = interval(
+        [found(value, seed=seed) for seed, value in enumerate([1.0, 2.0, 3.0])], "divergence"
+    )
+    assert mean == 2.0
+    assert half == pytest.approx(student.ppf(0.975, 2) / np.sqrt(3))
+
+
+def test_the_interval_of_one_seed_is_over_its_contexts() -> None:
+    assert interval([found(1.0)], "divergence") == (1.0, pytest.approx(1.96 * 0.5 / np.sqrt(8)))
+    assert interval([found(1.0)], "matched") == (0.25, pytest.approx(1.96 * np.sqrt(0.25 * 0.75 / 8)))
+
+
+def test_problems_learned_for_longer_are_not_compared_with_the_others() -> None:
+    compared, longer = rounds(groups([found(1.0), found(0.9, visits=48), found(1.1, seed=1)]))
+    assert [group.visits for group in compared] == [24]
+    assert [group.visits for group in longer] == [48]
+
+
+def test_what_more_steps_gain_is_told_for_the_same_seeds() -> None:
+    usual = [found(value, seed=seed, head=head) for head in HEADS for seed, value in enumerate([1.0, 2.0])]
+    assert "1.000 → 0.900 (-10.0 %)" in table([*usual, found(0.9, visits=48)])
+
+
+@pytest.mark.parametrize(
+    ("lms", "verdict"), [(0.5, "| yes |"), (0.95, "| only of linear |"), (2.0, "| no |")]
+)  # fmt: skip
+def test_the_claim_is_that_lms_is_ahead_of_the_linear_head_and_of_mos(lms: float, verdict: str) -> None:
+    losses = {"linear": 1.0, "sigsoftmax": 1.0, "lms": lms, "lms-plif": 0.5, "mos": 0.9}
+    first = table([found(loss, head=head) for head, loss in losses.items()]).split("\n\n")[1]
+    assert verdict in first
