@@ -161,16 +161,21 @@ def _categories(
 
 
 def _against_frequency(order: Ranked, settled: Settled) -> dict[str, Any]:
-    """Rank correlations with frequency, and outcomes by tenths of the classes from frequent to rare."""
+    """Rank correlations with frequency, and outcomes by tenths of the classes from frequent to rare; those
+    never counted have no order and follow as one group more."""
     falling = order.classes[np.argsort(-order.frequency, kind="stable")]
+    unseen = int((order.frequency == 0).sum())
+    tenths = np.array_split(falling[: len(falling) - unseen], TENTHS)
     # Unargmaxable classes are harder than those that only a solver finds.
     hardness = settled.steps + (settled.outcome == LOST)
     return {
         "classes": len(order.classes),
-        "unseen": int((order.frequency == 0).sum()),
+        "unseen": unseen,
         "margin": _correlation(order.frequency, settled.margin[order.classes]),
         "steps": _correlation(order.frequency, hardness[order.classes]),
-        "tenths": [tally(settled.outcome[part]) for part in np.array_split(falling, TENTHS)],
+        "tenths": [
+            tally(settled.outcome[part]) for part in (*tenths, *([falling[-unseen:]] if unseen else []))
+        ],
     }
 
 
@@ -224,7 +229,7 @@ def _steps_table(found: Sequence[Cell]) -> str:
         )
         for cell in found
     ]
-    return _rows(f"model | C | d | {' | '.join(OUTCOMES)} | of these tied | mean tries", rows)
+    return _rows(f"model | C | d | {' | '.join(OUTCOMES)} | unargmaxable by a tie alone | mean tries", rows)
 
 
 def _categories_table(found: Sequence[Cell]) -> str:
@@ -256,20 +261,20 @@ def _frequency_table(found: Sequence[Cell]) -> str:
             f"{frequency['unseen']:,}",
             f"{frequency['margin']:+.2f}",
             f"{frequency['steps']:+.2f}",
-            *(_lost_share(frequency["tenths"][tenth]) for tenth in (0, -1)),
+            *(_lost_share(frequency["tenths"][tenth : tenth + 1]) for tenth in (0, TENTHS - 1, TENTHS)),
         )
         for cell in found
         if (frequency := cell.found["frequency"])
     ]
     return _rows(
         "model | frequency by | classes | not in the list | rank correlation with margin | with steps | "
-        "unargmaxable in the most frequent tenth | in the rarest",
+        "unargmaxable in the most frequent tenth | in the rarest | of those not in the list",
         rows,
     )
 
 
-def _lost_share(tally: Sequence[int]) -> str:
-    return f"{100 * tally[LOST] / max(sum(tally), 1):.1f} %"
+def _lost_share(group: Sequence[Sequence[int]]) -> str:
+    return " ".join(f"{100 * tally[LOST] / max(sum(tally), 1):.1f} %" for tally in group)
 
 
 def _lost(cell: Cell) -> int:
@@ -294,9 +299,14 @@ def figures(found: Sequence[Cell]) -> dict[str, Figure]:
     ranked = [cell for cell in found if cell.found["frequency"]]
     if ranked:
         drawn["real_models-frequency"] = _panels(
-            ranked, lambda cell: cell.found["frequency"]["tenths"], "frequent → rare, tenths of the classes"
+            ranked, _by_frequency, "frequent → rare, tenths of the classes; set apart: never counted"
         )
     return drawn
+
+
+def _by_frequency(cell: Cell) -> list[list[int]]:
+    tenths = cell.found["frequency"]["tenths"]
+    return [*tenths[:TENTHS], [0] * len(OUTCOMES), *tenths[TENTHS:]]
 
 
 def _panels(found: Sequence[Cell], bins: Callable[[Cell], list[list[int]]], xlabel: str) -> Figure:

@@ -58,6 +58,16 @@ def test_rare_victims_show_in_the_correlations_and_the_last_tenth() -> None:
     assert _against_frequency(shuffled, settled)["margin"] == -1
 
 
+def test_classes_never_counted_are_a_group_of_their_own() -> None:
+    outcome = np.repeat([0, LOST], [20, 5])
+    settled = Settled(outcome, outcome, -1.0 * outcome, 0)
+    order = Ranked(np.arange(25), np.r_[np.arange(20.0, 0.0, -1.0), np.zeros(5)])
+    found = _against_frequency(order, settled)
+    assert found["unseen"] == 5
+    assert [sum(tally) for tally in found["tenths"]] == [*[2] * 10, 5]
+    assert [tally[LOST] for tally in found["tenths"]] == [*[0] * 10, 5]
+
+
 def test_the_same_cell_gives_the_same_numbers() -> None:
     assert measure(SETTINGS, None) == measure(SETTINGS, Path("unused"))
 

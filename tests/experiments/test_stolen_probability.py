@@ -10,20 +10,23 @@ from experiments._experiment import Cell, Scale
 from experiments.stolen_probability import FEATURES, QUESTIONS, SEEDS, _spread, ask, cells, measure, table
 
 SETTINGS = {"features": 3, "seed": 0, "vocabulary": 40, "epochs": 1}
-# The last row lies between the others.
-TRIANGLE = am.Head([[1.0, 0.0], [-1.0, 1.0], [-1.0, -1.0], [-0.1, 0.1]])
+ANGLES = np.arange(11) * 2 * np.pi / 11
+# Eleven corners, and a row between them.
+WITH_ONE_INSIDE = am.Head(np.vstack([np.column_stack([np.cos(ANGLES), np.sin(ANGLES)]), [0.1, 0.1]]))
+COUNTS = np.array([*[10] * 9, 5, 3, 2])
 
 
 def test_a_row_inside_the_hull_is_counted_with_its_frequency() -> None:
-    found = ask(TRIANGLE, DEFAULT_DOMAIN, np.array([50, 30, 15, 5]))
+    found = ask(WITH_ONE_INSIDE, DEFAULT_DOMAIN, COUNTS)
     assert found["unargmaxable"] == 1
-    assert found["share_of_text"] == 0.05
-    assert found["median_count"] == 5
+    assert found["share_of_text"] == 0.02
+    assert found["median_count"] == 2
+    assert found["tenths"] == [*[0] * 9, 1]
     assert found["undecided"] == 0
 
 
 def test_without_victims_there_is_no_median_count() -> None:
-    found = ask(am.Head(np.eye(4)), DEFAULT_DOMAIN, np.array([4, 3, 2, 1]))
+    found = ask(am.Head(np.eye(12)), DEFAULT_DOMAIN, COUNTS)
     assert found["unargmaxable"] == 0
     assert found["median_count"] is None
 

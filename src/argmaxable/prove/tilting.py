@@ -25,9 +25,10 @@ Matrix32 = NDArray[np.float32]
 Vector32 = NDArray[np.float32]
 Ids = NDArray[np.intp]
 
-# Rows drawn for each feature, and the fewest that are worth trying: mixtures at about the rows' own distance
-# from the mean, over the root of the number of features, are found with eight and missed with four.
-_ROWS, _FEWEST_ROWS = 8, 5
+# Rows drawn for each feature, then for classes that these missed, and the fewest that are worth trying: of
+# mixtures of three random rows for each feature nearly all are found with eight, none with four. More than
+# fourteen would take more memory than a solve.
+_ROWS, _FEWEST_ROWS = (8, 14), 5
 # Below, a solve is cheap. Fewer classes do not pay for the factorisation.
 _MANY_FEATURES, _MANY_CLASSES = 128, 4
 # As many basis rows for each equation: their smallest singular value must be well above zero.
@@ -64,23 +65,34 @@ def prove_together(chart: Chart, classes: Ids, others: Ids, *, seed: int) -> Ite
     """Certificates over rows drawn from `others` for those of the classes that have one, some at a time."""
     if not chart.is_cone or chart.size < _MANY_FEATURES or len(classes) < _MANY_CLASSES:
         return
-    rows = _draw(chart, others, seed)
-    if rows is None:
-        return
-    basis = int(_BASIS * (chart.size + 1))
-    for block in blocks(len(classes), len(rows.ids), _ENTRIES):
-        # A class outside these rows' hull runs away; what comes of it has no positive weights.
-        with np.errstate(all="ignore"):
-            weights = _corrected(rows, classes[block], _tilted(rows, classes[block]))
-        proven = np.flatnonzero((weights > 0).all(axis=1))
-        if len(proven):
-            certificates = [Certificate(rows.ids, weights[k], basis) for k in proven]
-            yield Candidates(classes[block][proven], certificates)
+    for number in _ROWS:
+        rows = _draw(chart, others, number, seed)
+        if rows is None:
+            return
+        missed = []
+        for block in blocks(len(classes), len(rows.ids), _ENTRIES):
+            found = _candidates(rows, classes[block])
+            if len(found.classes):
+                yield found
+            missed.append(np.setdiff1d(classes[block], found.classes))
+        left = np.concatenate(missed)
+        if len(left) in (0, len(classes)) or len(rows.ids) == len(others):
+            return
+        classes = left
 
 
-def _draw(chart: Chart, others: Ids, seed: int) -> _Rows | None:
-    """Some of the rows, whitened; None when there are too few or they do not span the space."""
-    count = min(_ROWS * chart.size, len(others))
+def _candidates(rows: _Rows, classes: Ids) -> Candidates:
+    # A class outside these rows' hull runs away; what comes of it has no positive weights.
+    with np.errstate(all="ignore"):
+        weights = _corrected(rows, classes, _tilted(rows, classes))
+    proven = np.flatnonzero((weights > 0).all(axis=1))
+    basis = int(_BASIS * (rows.chart.size + 1))
+    return Candidates(classes[proven], [Certificate(rows.ids, weights[k], basis) for k in proven])
+
+
+def _draw(chart: Chart, others: Ids, number: int, seed: int) -> _Rows | None:
+    """Rows, so many for each feature, whitened; None when there are too few or they do not span the space."""
+    count = min(number * chart.size, len(others))
     if count < _FEWEST_ROWS * chart.size:
         return None
     ids = np.sort(np.random.default_rng(seed).choice(others, count, replace=False))
