@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -104,6 +105,16 @@ def test_shared_proofs_survive_a_bundle_and_are_noticed_when_changed(tmp_path: P
     bundle.manifest["head"]["sha256"] = changed.sha256()
     failures = am.recheck(bundle, changed).failures
     assert 0 in {failure.class_id for failure in failures}
+
+
+def test_weights_that_are_no_weights_prove_nothing_beside_others_that_do() -> None:
+    head = head_with_deep_classes()
+    (found,) = found_in(head, np.arange(DEEP))
+    negative = replace(found.certificates[0], weights=-found.certificates[0].weights)
+    uppers = Checker(head, am.Everywhere()).bounds_together(
+        found.classes, [negative, *found.certificates[1:]]
+    )
+    assert (uppers[0], uppers[1:].max()) == (np.inf, 0.0)
 
 
 def test_the_same_head_gets_the_same_weights() -> None:

@@ -216,12 +216,19 @@ class Checker:
     def bounds_together(self, classes: Ids, certificates: Sequence[Certificate]) -> Vector:
         """Upper bounds that certificates, one for each class, prove by float64; all with the same rows and
         the same basis, and no coordinates left out."""
-        first = certificates[0]
-        weights = np.stack([certificate.weights for certificate in certificates])
-        shifts = self._equations(first.classes, first.basis).errors(classes, weights)
         uppers = np.full(len(classes), math.inf)
-        for k in np.flatnonzero(np.isfinite(shifts)).tolist():
-            uppers[k] = self._bound_near(int(classes[k]), certificates[k], float(shifts[k]))
+        sound = [
+            k
+            for k, c in enumerate(classes.tolist())
+            if _is_well_formed(certificates[k], c, self.head.classes)
+        ]
+        if not sound:
+            return uppers
+        equations = self._equations(certificates[0].classes, certificates[0].basis)
+        shifts = equations.errors(classes[sound], np.stack([certificates[k].weights for k in sound]))
+        for k, shift in zip(sound, shifts.tolist(), strict=True):
+            if shift < math.inf:
+                uppers[k] = self._bound_near(int(classes[k]), certificates[k], shift)
         return uppers
 
     def _equations(self, classes: Ids, basis: int) -> Equations:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,8 @@ from argmaxable.check import Checker
 from argmaxable.domain import Domain
 from argmaxable.errors import BundleError, DomainError
 from argmaxable.head import Head
-from argmaxable.verdict import OwnDirection, Point, Status, status_of
+from argmaxable.scores import blocks
+from argmaxable.verdict import Certificate, OwnDirection, Point, Status, status_of
 
 # Points held at a time while their gaps are formed.
 _BATCH = 2048
@@ -161,6 +163,7 @@ def _failed_upper_bounds(checker: Checker, claims: list[Claim]) -> Iterable[Fail
     by_certificate: dict[int, list[Claim]] = {}
     for claim in claims:
         by_certificate.setdefault(claim.certificate_id, []).append(claim)
+    together = _bounds_over_shared_rows(checker, claims)
     for number, group in by_certificate.items():
         classes = np.array([claim.class_id for claim in group])
         if number < 0:
@@ -175,10 +178,30 @@ def _failed_upper_bounds(checker: Checker, claims: list[Claim]) -> Iterable[Fail
             uppers = checker.bounds(classes, certificate)
         for claim, upper in zip(group, uppers, strict=True):
             assert claim.certificate is not None
-            if not (upper <= claim.upper or checker.proves(claim.class_id, claim.certificate, claim.upper)):
+            known = min(upper, together.get(claim.class_id, math.inf))
+            if not (known <= claim.upper or checker.proves(claim.class_id, claim.certificate, claim.upper)):
                 yield Failure(
                     claim.class_id, f"its certificate does not prove a margin of at most {claim.upper:g}"
                 )
+
+
+def _bounds_over_shared_rows(checker: Checker, claims: list[Claim]) -> dict[int, float]:
+    """What certificates with a basis prove where several are over the same rows, which are then read once."""
+    shared: dict[tuple[int, bytes], list[tuple[int, Certificate]]] = {}
+    for claim in claims:
+        certificate = claim.certificate
+        if certificate is not None and certificate.basis and certificate.coordinates is None:
+            key = (certificate.basis, sha256(certificate.classes.tobytes()).digest())
+            shared.setdefault(key, []).append((claim.class_id, certificate))
+    uppers: dict[int, float] = {}
+    for group in shared.values():
+        if len(group) == 1:
+            continue
+        for block in blocks(len(group), len(group[0][1].classes)):
+            ids = [class_id for class_id, _ in group[block]]
+            found = checker.bounds_together(np.array(ids), [certificate for _, certificate in group[block]])
+            uppers.update(zip(ids, found.tolist(), strict=True))
+    return uppers
 
 
 def _failed_ties(head: Head, claims: list[Claim]) -> Iterable[Failure]:
