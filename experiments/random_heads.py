@@ -222,7 +222,7 @@ def _add_expected(figure: Figure, measured: Sequence[Cell]) -> None:
     shares = [100 * cell.found["expected"] / cell.settings["classes"] for cell in some]
     axes = figure.axes[0]
     axes.plot([cell.settings["features"] for cell in some], shares, ":", color=INK, label="expected")
-    axes.legend()
+    axes.legend(fontsize=7, frameon=False)  # the figure's style is no longer in force
 
 
 EXPERIMENT = Experiment(
