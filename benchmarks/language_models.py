@@ -4,9 +4,9 @@ Each model runs in a process of its own, whose peak memory (VmHWM, its worker's 
 second product is timed; memory-mapped files count. The product is timed on blocks of rows spread over the
 head, before and after the run, and scaled to all rows: that is the yardstick, in the same run. "total" is
 everything a user waits for: loading, verifying with every verdict checked, writing the bundle. "recheck"
-is `argmaxable check` on it.
+is `argmaxable check` on it; --no-recheck leaves it out.
 
-    python benchmarks/language_models.py [smollm2 gemma3-270m] [--memory 6GB]
+    python benchmarks/language_models.py [smollm2 gemma3-270m] [--memory 6GB] [--no-recheck NAME]
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from argmaxable.compute.budget import parse_bytes
 # Rows multiplied at a time for the yardstick, and how many such blocks on each side of the run.
 BLOCK, BLOCKS = 2048, 3
 
+Row = dict[str, Any]
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(
@@ -39,28 +41,33 @@ def main() -> None:
     )
     parser.add_argument("names", nargs="*", default=list(_models.LANGUAGE_MODELS))
     parser.add_argument("--memory", default="6GB")
+    parser.add_argument(
+        "--no-recheck", nargs="*", default=[], help="models whose bundle is not checked again"
+    )
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        print(json.dumps(measure(options.child, parse_bytes(options.memory))))
+        is_checked = options.child not in options.no_recheck
+        print(json.dumps(measure(options.child, parse_bytes(options.memory), is_checked=is_checked)))
         return
     models = {}
     for name in options.names:
         command = [sys.executable, __file__, "--child", name, "--memory", options.memory]
+        command += ["--no-recheck", *options.no_recheck]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         models[name] = json.loads(done.stdout)
         print(name, models[name], flush=True)
     _record.write("language_models", {"memory_limit": options.memory, "models": models})
 
 
-def measure(name: str, memory: int) -> dict[str, Any]:
+def measure(name: str, memory: int, *, is_checked: bool) -> Row:
     path = _models.language_model_file(name)
     loading, head = timed(lambda: am.load_head(path))
     before = block_seconds(head)
     verifying, result = timed(lambda: am.verify(head, memory=memory))
     with tempfile.TemporaryDirectory() as folder:
         writing, _ = timed(lambda: am.write_bundle(result, folder))
-        checking, found = timed(lambda: am.recheck(am.read_bundle(folder), head))
+        rechecked: Row = recheck(head, folder) if is_checked else {}
         bundle = sum(file.stat().st_size for file in Path(folder).iterdir())
     peak = peak_bytes()
     product = (before + block_seconds(head)) / 2 * head.classes / BLOCK
@@ -73,7 +80,6 @@ def measure(name: str, memory: int) -> dict[str, Any]:
         "tied": sum(bool(verdict.tie_group) for verdict in result.unargmaxable),
         "tie_groups": sorted(len(group) for group in groups),
         "undecided": len(result.undecided),
-        "recheck": {"proven": found.proven, "failures": len(found.failures), "seconds": round(checking, 1)},
         "seconds": {
             "loading": round(loading, 1),
             "verifying": round(verifying, 1),
@@ -85,10 +91,21 @@ def measure(name: str, memory: int) -> dict[str, Any]:
         "classes_per_second": round(head.classes / total),
         "product_seconds": round(product, 1),
         "total_over_product": round(total / product, 2),
-        "total_and_recheck_over_product": round((total + checking) / product, 2),
         "peak_gb": round(peak / 1e9, 2),
         "bundle_mb": round(bundle / 1e6, 1),
-    }
+    } | (
+        {
+            "recheck": rechecked,
+            "total_and_recheck_over_product": round((total + rechecked["seconds"]) / product, 2),
+        }
+        if rechecked
+        else {}
+    )
+
+
+def recheck(head: am.Head, folder: str) -> Row:
+    seconds, found = timed(lambda: am.recheck(am.read_bundle(folder), head))
+    return {"proven": found.proven, "failures": len(found.failures), "seconds": round(seconds, 1)}
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:

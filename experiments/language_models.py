@@ -5,7 +5,7 @@ find lower perplexities, at hardly more cost (Table 1); mixtures of softmaxes ar
 Parthiban, Mao & Inkpen 2021 add a control: a random PLIF that never learns does as well. Here all heads have
 the same number of parameters, text and epochs, and every head that is no mixture is verified afterwards.
 
-  python -m experiments.language_models --text data/wikitext-2           as committed: half an hour
+  python -m experiments.language_models --text data/wikitext-2           as committed: a quarter of an hour
   python -m experiments.language_models --text data/penn-treebank --paper  as published: a GPU and days
   python -m experiments.language_models --smoke
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from experiments._awd_lstm import AWDLSTM, Shape
+    from experiments._corpus import Corpus
     from experiments._training import Schedule
 
 HEADS = {
@@ -114,10 +116,9 @@ def cells(scale: Scale) -> list[Settings]:
 def measure(settings: Settings, text: Path | None) -> dict[str, Any]:
     """Train one model, then look at its head."""
     from experiments._awd_lstm import parameters
-    from experiments._corpus import corpus
     from experiments._training import contexts, step_bytes, train
 
-    words = corpus(text, vocabulary=settings["vocabulary"])
+    words = _read(text, settings["vocabulary"])
     shape, schedule = recipe(settings, len(words.words))
     trained = train(shape, schedule, words)
     hidden = contexts(trained.model, words.valid, limit=settings["contexts"])
@@ -135,6 +136,13 @@ def measure(settings: Settings, text: Path | None) -> dict[str, Any]:
         "plif": plif_of(trained.model, hidden) if shape.has_plif else None,
         "unargmaxable": None if shape.is_mixture else unargmaxable(trained.model, words.words),
     }
+
+
+@cache  # a process measures several cells of one text
+def _read(text: Path | None, vocabulary: int) -> Corpus:
+    from experiments._corpus import corpus
+
+    return corpus(text, vocabulary=vocabulary)
 
 
 def recipe(settings: Settings, words: int) -> tuple[Shape, Schedule]:
@@ -319,7 +327,8 @@ def _spread(values: Sequence[float]) -> str:
 
 def _signed(values: Sequence[float], linear: Sequence[Mapping[str, Any]]) -> str:
     gaps = differences(values, [each["test"] for each in linear])
-    return f"{mean(gaps):+.2f} ± {half_interval(gaps):.2f}" if len(gaps) > 1 else f"{gaps[0]:+.2f}"
+    gap = f"{mean(gaps):+.2f}".replace("-", "−")
+    return f"{gap} ± {half_interval(gaps):.2f}" if len(gaps) > 1 else gap
 
 
 def differences(values: Sequence[float], others: Sequence[float]) -> list[float]:

@@ -164,7 +164,7 @@ def _draw_numbers(axes: Any, found: Sequence[Cell]) -> None:
     axes.set_xticks([], minor=True)
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter(grouped)
-    axes.legend()
+    axes.legend(loc="lower left", bbox_to_anchor=(-0.1, 1), ncols=2)
 
 
 def _draw_tenths(axes: Any, found: Sequence[Cell]) -> None:

@@ -233,6 +233,7 @@ class Checker:
 
     def _equations(self, classes: Ids, basis: int) -> Equations:
         """Kept for the certificates to come: the next one may be over the same rows."""
+        classes = np.array(classes, np.int64)  # a copy of its own: the caller's may change
         key = (basis, classes.tobytes())
         if key not in self._known_equations:
             while len(self._known_equations) >= _EQUATIONS_KEPT:
@@ -253,7 +254,7 @@ class Checker:
         slack = shift * float(np.abs(drop[head]).sum())
         reach = total + certificate.basis * shift
         slack += gamma(len(drop) + 8) * (float(weights @ size) + slack)
-        slack += reach * float(errors.max()) * 2
+        slack += reach * float(errors.max()) * 2 + (len(drop) + 8) * TINY
         return float(weights @ drop) + slack + 4 * UNIT * abs(float(weights @ drop))
 
     def _shifted_biases(self, ids: Ids) -> tuple[Vector, Vector] | None:

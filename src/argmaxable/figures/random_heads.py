@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+# The paper's: a class that is not found counts as so many steps.
+_PATIENCE = 2500
+
+
 @dataclass(frozen=True)
 class Measured:
     """A random head: its proven share of unargmaxable classes, and the mean number of reflections that find
@@ -57,11 +61,17 @@ def _measure(classes: int, features: int, seed: int, distribution: Distribution,
     head = random_head(classes, features, seed=seed, distribution=distribution)
     result = verify(head, workers=workers)
     found = [verdict.class_id for verdict in result.argmaxable]
-    again = verify(head, only=found, method=Algorithm.REFLECTION, workers=workers) if found else result
+    again = (
+        verify(head, only=found, method=Algorithm.REFLECTION, patience=_PATIENCE, workers=workers)
+        if found
+        else result
+    )
     return Measured(
         classes=classes, features=features, seed=seed, distribution=distribution,
         share=len(result.unargmaxable) / classes,
-        steps=float(np.mean([verdict.steps for verdict in again.verdicts])),
+        steps=float(
+            np.mean([v.steps if v.status is Status.ARGMAXABLE else _PATIENCE for v in again.verdicts])
+        ),
     )  # fmt: skip
 
 
