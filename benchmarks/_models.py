@@ -46,14 +46,14 @@ LANGUAGE_MODELS = {
 
 def language_model_file(name: str) -> Path:
     """A GGUF file, put together from its parts on first use."""
-    parts = [model_file(*part) for part in LANGUAGE_MODELS[name]]
+    parts = LANGUAGE_MODELS[name]
     if len(parts) == 1:
-        return parts[0]
+        return model_file(*parts[0])
     whole = CACHE / f"{name}.gguf"
     if not whole.exists():
         with whole.with_suffix(".part").open("wb") as target:
             for part in parts:
-                target.write(part.read_bytes())
+                target.write(model_file(*part).read_bytes())
         whole.with_suffix(".part").rename(whole)
     return whole
 
