@@ -126,7 +126,19 @@ class Equations:
 
     @property
     def count(self) -> int:
-        return self.head.features + (0 if isinstance(self.domain, LayerNorm) else 1)
+        return int((~self._constant).sum()) + (0 if isinstance(self.domain, LayerNorm) else 1)
+
+    @cached_property
+    def _constant(self) -> NDArray[np.bool_]:
+        """Features in which all the rows are equal: Σ λ_i = 1 implies their equations for a class that is
+        equal too, and next to that equation they would make the matrix singular."""
+        if isinstance(self.domain, LayerNorm):  # the equations are differences of features
+            return np.zeros(self.head.features, bool)
+        first = self.head.rows(self.classes[:1])
+        equal = np.ones(self.head.features, bool)
+        for block in row_blocks(len(self.classes), self.head.features):
+            equal &= (self.head.rows(self.classes[block]) == first).all(axis=0)
+        return equal
 
     def errors(self, class_ids: Ids, weights: Matrix) -> Vector:
         """How far exact basis weights can be from the stored ones (a row for each class); infinite when that
@@ -136,9 +148,10 @@ class Equations:
         errors = np.full(len(class_ids), math.inf)
         if self.basis < self.count:
             return errors
+        fits = (self.head.rows(class_ids) == self.head.rows(self.classes[:1]))[:, self._constant].all(axis=1)
         with np.errstate(over="ignore", invalid="ignore"):
             for k, residual in enumerate(self._residuals(class_ids, weights)):
-                shift = self._shift(residual)
+                shift = self._shift(residual) if fits[k] else None
                 if shift is not None and (weights[k, : self.basis] >= shift).all():
                     errors[k] = shift
         return errors
@@ -173,12 +186,12 @@ class Equations:
         RᵀR differs from it by at most γ ‖R‖², in any order of summation (Higham, Theorem 10.3).
         """
         blocks = row_blocks(self.basis, self.head.features)
-        lengths = np.zeros(self.count)
+        largest = np.zeros(self.count)
         for block in blocks:
             points, _ = self._points(self.classes[: self.basis][block])
-            lengths += (points * points).sum(axis=0)
+            largest = np.maximum(largest, np.abs(points).max(axis=0))
         # Scaling by powers of two is exact; without it an equation can drown in the others' rounding.
-        scale = np.ldexp(1.0, -np.frexp(np.sqrt(lengths))[1])
+        scale = np.ldexp(1.0, -np.frexp(largest)[1])
         gram, squared, astray = np.zeros((self.count, self.count)), 0.0, 0.0
         for block in blocks:
             points, doubt = self._points(self.classes[: self.basis][block])
@@ -202,6 +215,8 @@ class Equations:
     def _points(self, ids: Ids) -> tuple[Matrix, Matrix]:
         """Rows and a one for each class, and a bound on the error of each entry."""
         rows, slack = _float_equations(self.head, self.domain, self.centre, ids)
+        if self._constant.any():
+            rows, slack = rows[:, ~self._constant], slack[:, ~self._constant]
         return np.hstack([rows, np.ones((len(rows), 1))]), np.hstack([slack, np.zeros((len(rows), 1))])
 
 
@@ -238,7 +253,7 @@ def _smallest_eigenvalue(gram: Matrix) -> float:
 
 
 def _frobenius(matrix: NDArray[np.float64]) -> float:
-    """An upper bound on the root of the sum of squares."""
+    """An upper bound on the root of the sum of squares, for matrices with an entry above 1e-100."""
     return float(np.sqrt((matrix * matrix).sum())) * (1 + gamma(matrix.size + 4)) + matrix.size * TINY
 
 

@@ -78,6 +78,11 @@ class Certificate:
     basis: int = 0
     coordinates: NDArray[np.intp] | None = None
 
+    def __post_init__(self) -> None:
+        # Sums in another precision would round more than the checker's bounds allow for.
+        object.__setattr__(self, "classes", np.asarray(self.classes, np.intp))
+        object.__setattr__(self, "weights", np.asarray(self.weights, np.float64))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
