@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
     from experiments._awd_lstm import AWDLSTM, Shape
     from experiments._corpus import Corpus
-    from experiments._training import Schedule
+    from experiments._statistics import half_interval
+from experiments._training import Schedule
 
 HEADS = {
     "linear": "linear",
@@ -334,13 +335,6 @@ def _signed(values: Sequence[float], linear: Sequence[Mapping[str, Any]]) -> str
 def differences(values: Sequence[float], others: Sequence[float]) -> list[float]:
     """Of two heads' values, seed by seed."""
     return [value - other for value, other in zip(values, others, strict=True)]
-
-
-def half_interval(values: Sequence[float]) -> float:
-    """Half the length of the 95 % interval of the mean (Student's t)."""
-    from scipy.stats import t
-
-    return float(t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
 def _ranks(found: Sequence[Mapping[str, Any]]) -> str:

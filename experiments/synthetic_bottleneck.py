@@ -19,13 +19,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
-
-from scipy.stats import t as student
 
 from argmaxable.figures.style import FAINT, INK, LINE_COLOURS, PAGE, drawing
 from experiments._experiment import Cell, Experiment, Scale, Settings, main
+from experiments._statistics import half_interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -166,7 +165,7 @@ def interval(cells_: Sequence[Cell], name: str) -> tuple[float, float]:
     values = [cell.found[name] for cell in cells_]
     count = len(values)
     if count > 1:
-        return fmean(values), float(student.ppf(0.975, count - 1)) * stdev(values) / math.sqrt(count)
+        return fmean(values), half_interval(values)
     return values[0], 1.96 * _spread(cells_[0], name) / math.sqrt(cells_[0].settings["contexts"])
 
 

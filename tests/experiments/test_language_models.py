@@ -14,13 +14,13 @@ import torch
 from experiments._awd_lstm import AWDLSTM, Shape, parameters
 from experiments._awd_lstm import HEADS as BUILT
 from experiments._experiment import Cell, Scale
+from experiments._statistics import half_interval
 from experiments.language_models import (
     EXPERIMENT,
     HEADS,
     _reached,
     cells,
     differences,
-    half_interval,
     measure,
     plif_of,
     rank_of,
