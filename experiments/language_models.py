@@ -30,6 +30,7 @@ from argmaxable.figures.style import FAINT, INK, LINE_COLOURS, PAGE, drawing
 from argmaxable.theory.rank import measure_rank
 from argmaxable.theory.spectrum import rows_of
 from experiments._experiment import Cell, Experiment, Scale, Settings, main
+from experiments._statistics import half_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     from experiments._awd_lstm import AWDLSTM, Shape
     from experiments._corpus import Corpus
-    from experiments._statistics import half_interval
 from experiments._training import Schedule
 
 HEADS = {
