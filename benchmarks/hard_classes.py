@@ -4,7 +4,8 @@ Random normal rows; a share of them is replaced by mixtures of d/16 others (whic
 surface when there are many features), moved towards the mean by a thousandth of their distance from it (so
 they are inside for certain) or away from it. No bias, so proofs must be exact. The yardstick is the
 Chebyshev linear programme over all rows in HiGHS, as the paper has it, on one of the same classes for each
-number of features, in the same run, cut off after so many seconds: a lower bound then.
+number of features, in the same run, cut off after so many seconds: a lower bound then. A file of results for
+each number of features.
 
     python benchmarks/hard_classes.py [--classes 32000] [--features 512 1024] [--timed 20] [--limit 200]
 """
@@ -47,14 +48,14 @@ def main() -> None:
     )
     parser.add_argument("--limit", type=float, default=200, help="seconds for a linear programme")
     options = parser.parse_args()
-    rows = []
     for features in options.features:
         cases = {share: planted(options.classes, features, share) for share in SHARES}
         first = cases[SHARES[0]]
         programme = programme_seconds(first.head, int(first.outside[0]), options.limit)
         print(f"{features} features: the linear programme took {programme:.1f} s", flush=True)
-        rows += [measure(case, share, options.timed, programme) for share, case in cases.items()]
-    _record.write("hard_classes", {"margin": MARGIN, "programme_limit": options.limit, "rows": rows})
+        rows = [measure(case, share, options.timed, programme) for share, case in cases.items()]
+        record = {"margin": MARGIN, "programme_limit": options.limit, "rows": rows}
+        _record.write(f"hard_classes_{features}", record)
 
 
 def planted(classes: int, features: int, share: float) -> Planted:
