@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "exact": set(),
     "compute": {"errors"},
     "geometry": {"domain", "exact"},
-    "solve_exactly": CORE | {"exact", "geometry"},
+    "solve_exactly": CORE | {"exact", "geometry", "scores"},
     "check": CORE | {"compute", "exact", "geometry", "scores", "solve_exactly"},
     "scores": CORE | {"compute", "exact", "geometry"},
     "chart": CHECKED,

@@ -131,8 +131,9 @@ class Equations:
     @cached_property
     def _constant(self) -> NDArray[np.bool_]:
         """Features in which all the rows are equal: Σ λ_i = 1 implies their equations for a class that is
-        equal too, and next to that equation they would make the matrix singular."""
-        if isinstance(self.domain, LayerNorm):  # the equations are differences of features
+        equal too, and next to that equation they would make the matrix singular. Only for a basis larger than
+        all equations; a smaller one, chosen for its rank, is solved in rationals."""
+        if isinstance(self.domain, LayerNorm) or self.basis <= self.head.features + 1:
             return np.zeros(self.head.features, bool)
         first = self.head.rows(self.classes[:1])
         equal = np.ones(self.head.features, bool)
