@@ -594,6 +594,13 @@ def dense_file(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outline]
         return path, file.outline
 
 
+def test_a_wrapper_around_a_damaged_layer_is_refused(dense_file: tuple[Path, Outline]) -> None:
+    path, outline = dense_file
+    damaged = sequential(RELU, layer("TimeDistributed", "t", layer={"class_name": "Dense", "config": None}))
+    with pytest.raises(LoadError, match="configuration can't be read"):
+        find_in(KerasFile(outline, json.dumps(damaged).encode()), path, ReadOptions())
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     model=st.sampled_from([

@@ -41,16 +41,19 @@ _ALIASES = {"swish": "silu", "hard_silu": "hard_swish"}
 # What JSON of another shape than Keras writes raises when it is taken apart.
 _MALFORMED = (ValueError, TypeError, KeyError, AttributeError, IndexError)
 _MODELS = frozenset({"Sequential", "Functional", "Model"})
+_WRAPPERS = frozenset({"TimeDistributed", "Bidirectional"})
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer: its class, settings and the names of the layers it takes its input from."""
+    """A layer: its class, settings, the names of the layers it takes its input from, and for a wrapper the
+    layer that it applies."""
 
     name: str
     kind: str
     config: Mapping[str, Any]
     inputs: tuple[str, ...]
+    wrapped: Layer | None = None
 
     @property
     def activation(self) -> str:
@@ -62,10 +65,7 @@ class Layer:
     @property
     def inner(self) -> Layer:
         """The layer that a wrapper (TimeDistributed, Bidirectional) applies, with the wrapper's inputs."""
-        inner = self.config.get("layer")
-        if self.kind not in ("TimeDistributed", "Bidirectional") or not isinstance(inner, dict):
-            return self
-        return _layer(inner, self.inputs)
+        return self if self.wrapped is None else self.wrapped
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,9 @@ def _layer(record: dict[str, Any], inputs: tuple[str, ...]) -> Layer:
     config = record["config"]
     if isinstance(config, list):  # a Sequential inside, as the first versions wrote it
         config = {"layers": config}
-    return Layer(str(config.get("name", record.get("name"))), str(record["class_name"]), config, inputs)
+    kind, inner = str(record["class_name"]), config.get("layer")
+    wrapped = _layer(inner, inputs) if kind in _WRAPPERS and isinstance(inner, dict) else None
+    return Layer(str(config.get("name", record.get("name"))), kind, config, inputs, wrapped)
 
 
 def _function(value: Any) -> str:
