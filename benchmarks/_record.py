@@ -14,6 +14,8 @@ import numpy as np
 import scipy
 
 RESULTS = Path(__file__).parent / "results"
+# What benchmarks and experiments write: a result beside the code does not make it other code.
+_WRITTEN = ("benchmarks/results", "experiments/results", "docs/results", "docs/results.md")
 
 
 def write(name: str, measured: dict[str, Any]) -> None:
@@ -29,13 +31,17 @@ def circumstances() -> dict[str, Any]:
     """Date, commit, machine and versions."""
     return {
         "date": datetime.now(UTC).date().isoformat(),
-        "commit": _git("rev-parse", "--short", "HEAD")
-        + ("+changes" if _git("status", "--porcelain") else ""),
+        "commit": _git("rev-parse", "--short", "HEAD") + ("+changes" if _has_changes() else ""),
         "machine": f"{_processor()}, {len(os.sched_getaffinity(0))} cores",
         "python": platform.python_version(),
         "numpy": np.__version__,
         "scipy": scipy.__version__,
     }
+
+
+def _has_changes() -> bool:
+    written = [f":(top,exclude){path}" for path in _WRITTEN]
+    return bool(_git("status", "--porcelain", "--", ":/", *written))
 
 
 def _git(*words: str) -> str:

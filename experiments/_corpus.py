@@ -1,9 +1,11 @@
 """A text as token ids: Penn Treebank or WikiText-2 as they ship, or a toy text made here.
 
-A directory with train.txt, valid.txt and test.txt is taken as it is. One with valid.txt and test.txt alone is
-cut into disjoint parts: of every ten articles in a row (lines like " = Title = " begin one) the ninth is
-validation text and the tenth test text; a text without articles is cut into ten contiguous blocks of lines
-in the same way. Perplexities on such parts compare with each other, not with published ones.
+A directory holds the three parts as text (train.txt, ptb.train.txt or wiki.train.tokens, and so on) or as the
+Parquet files of a dataset on the hub (train-00000-of-00001.parquet, a row for each line). They are taken as
+they are. A text without a training part is cut into disjoint parts: of every ten articles in a row (lines
+like " = Title = " begin one) the ninth is validation text and the tenth test text; a text without articles is
+cut into ten contiguous blocks of lines in the same way. Perplexities on such parts compare with each other,
+not with published ones.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ def corpus(text: Path | None, *, vocabulary: int) -> Corpus:
     """The text in a directory (None: the toy text) with the `vocabulary` most frequent words of its training
     part, <unk> among them, which stands for all others; a text with fewer words has fewer ids.
 
-    Raises FileNotFoundError where there is no valid.txt or test.txt, ValueError for a vocabulary below 2.
+    Raises FileNotFoundError where a directory has no validation or test part, ValueError for a vocabulary
+    below 2 and for Parquet files without text.
     """
     if vocabulary < 2:
         raise ValueError(f"A vocabulary of {vocabulary} words: at least 2 are needed, one of them {UNKNOWN}.")
@@ -81,22 +84,64 @@ def _read_only(values: Sequence[int]) -> NDArray[np.int64]:
 # ---------------------------------------------------------------------- texts on disk
 
 
+# Endings of the files of a part, the first that are there; a hub's dataset may come in several files.
+_FILES = {
+    "train": ("train.txt", "train.tokens", "train*.parquet"),
+    "valid": ("valid.txt", "valid.tokens", "validation*.parquet"),
+    "test": ("test.txt", "test.tokens", "test*.parquet"),
+}
+_LINE_COLUMNS = ("text", "sentence")  # of WikiText and of Penn Treebank on the hub
+
+
+def text_files(directory: Path) -> dict[str, list[Path]]:
+    """The files of each part, "train" only where there are any; raises FileNotFoundError where another part
+    has none."""
+    found = {part: _files(directory, patterns) for part, patterns in _FILES.items()}
+    for part in ("valid", "test"):
+        if not found[part]:
+            raise FileNotFoundError(
+                f"No {part} part in {directory}: a text has valid.txt and test.txt, and train.txt if you "
+                "have it (or wiki.valid.tokens, or validation-00000-of-00001.parquet, and so on)."
+            )
+    return {part: files for part, files in found.items() if files}
+
+
+def _files(directory: Path, patterns: Iterable[str]) -> list[Path]:
+    for pattern in patterns:
+        # Text files may have the corpus's name before the part's: ptb.train.txt, wiki.train.tokens.
+        names = (pattern,) if pattern.endswith(".parquet") else (pattern, f"*.{pattern}")
+        for name in names:
+            if files := sorted(directory.glob(name)):
+                return files
+    return []
+
+
 def _read(directory: Path) -> dict[str, Tokens]:
-    lines = {name: _lines(directory / f"{name}.txt") for name in ("valid", "test")}
-    if (directory / "train.txt").is_file():
-        lines["train"] = _lines(directory / "train.txt")
-    else:
+    files = text_files(directory)
+    lines = {part: [line for path in paths for line in _lines(path)] for part, paths in files.items()}
+    if "train" not in lines:
         lines = _cut([*lines["valid"], *lines["test"]])
-    return {name: _tokens(part) for name, part in lines.items()}
+    return {part: _tokens(lines[part]) for part in ("train", "valid", "test")}
 
 
 def _lines(path: Path) -> list[str]:
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"No {path.name} in {path.parent}: a text has valid.txt, test.txt and perhaps train.txt."
-        )
+    if path.suffix == ".parquet":
+        return _rows(path)
     # Not splitlines, which also cuts at characters that stand inside a line of WikiText.
     return path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+
+
+def _rows(path: Path) -> list[str]:
+    from pyarrow import parquet
+
+    table = parquet.read_table(path)
+    column = next((name for name in _LINE_COLUMNS if name in table.column_names), None)
+    if column is None:
+        raise ValueError(
+            f"{path.name} has the columns {', '.join(table.column_names)}: lines of text are looked for in "
+            f"{' or '.join(_LINE_COLUMNS)}."
+        )
+    return [line.rstrip("\n") for line in table[column].to_pylist()]
 
 
 def _tokens(lines: Iterable[str]) -> Tokens:

@@ -2,7 +2,8 @@
 progress, the committed JSON, and the tables in docs/results.md.
 
 An experiment is a list of *cells* (settings that JSON can hold) and a function that measures one. A finished
-cell is kept in .cache/experiments, so the same command goes on where it was stopped. Each process computes on
+cell is kept in .cache/experiments (of each text by itself), so the same command goes on where it was stopped.
+Each process computes on
 one thread: small models gain nothing from a second, and the numbers do not depend on the machine's cores.
 """
 
@@ -29,6 +30,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks._record import circumstances
+from experiments._again import compare
+from experiments._corpus import text_files
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +41,7 @@ CACHE = ROOT / ".cache" / "experiments"
 RESULTS = Path(__file__).parent / "results"
 PAGE = ROOT / "docs" / "results.md"
 FIGURES = ROOT / "docs" / "results"
-# As the papers call it: a directory with train.txt, valid.txt and test.txt, or the last two.
+# As the papers call it; _corpus knows what is in such a directory.
 DEFAULT_TEXT = ROOT / "data" / "wikitext-2"
 
 Settings = Mapping[str, Any]
@@ -91,15 +94,17 @@ def main(experiment: Experiment, description: str | None) -> None:
         _publish(experiment, _committed(experiment))
         return
     text = _text(experiment, scale, options.text)
-    with _kept_in(scale, experiment) as folder:
+    with _kept_in(scale, experiment, text) as folder:
         if options.fresh:
             _forget(folder)
-        record = _record(experiment, scale, _run(experiment, scale, text, folder, options.workers))
+        cells = _run(experiment, scale, text, folder, options.workers)
+    record = _record(experiment, scale, text, cells)
     if scale is Scale.SMOKE:
         _try_out(experiment, record)
     elif scale is Scale.PAPER:
         _write_json(RESULTS / f"{experiment.name}-paper.json", record)
     else:
+        _say_whether_again(experiment, record)
         _write_json(_record_path(experiment), record)
         _publish(experiment, record)
 
@@ -124,20 +129,23 @@ def _options(experiment: Experiment, description: str | None) -> argparse.Namesp
     if experiment.needs_text:
         parser.add_argument(
             "--text", type=Path, default=Path(os.environ.get("TEXT") or DEFAULT_TEXT),
-            help="directory with train.txt, valid.txt, test.txt, or the last two (default: data/wikitext-2)",
+            help="directory with train.txt, valid.txt, test.txt, or the last two, or with the Parquet files "
+            "of a dataset on the hub (default: data/wikitext-2)",
         )  # fmt: skip
     else:
-        parser.set_defaults(text=None)
+        parser.set_defaults(text=DEFAULT_TEXT)
     return parser.parse_args()
 
 
-def _text(experiment: Experiment, scale: Scale, path: Path | None) -> Path | None:
+def _text(experiment: Experiment, scale: Scale, path: Path) -> Path | None:
     if not experiment.needs_text or scale is Scale.SMOKE:
         return None
-    if path is None or not (path / "valid.txt").is_file() or not (path / "test.txt").is_file():
+    try:
+        text_files(path)
+    except FileNotFoundError as error:
         sys.exit(
-            f"{experiment.name} needs a directory with valid.txt and test.txt (and train.txt, if you have "
-            f"it), found none at {path}: name yours with --text DIRECTORY or make experiments TEXT=DIRECTORY."
+            f"{experiment.name} needs a text. {error} Name your directory with --text DIRECTORY or "
+            "make experiments TEXT=DIRECTORY."
         )
     return path.resolve()
 
@@ -146,15 +154,25 @@ def _text(experiment: Experiment, scale: Scale, path: Path | None) -> Path | Non
 
 
 @contextmanager
-def _kept_in(scale: Scale, experiment: Experiment) -> Iterator[Path]:
-    """Where finished cells are kept; a smoke run keeps none."""
+def _kept_in(scale: Scale, experiment: Experiment, text: Path | None) -> Iterator[Path]:
+    """Where finished cells are kept; a smoke run keeps none. What one text gave is no result of another."""
     if scale is Scale.SMOKE:
         with tempfile.TemporaryDirectory() as folder:
             yield Path(folder)
     else:
-        folder_here = CACHE / experiment.name
+        folder_here = CACHE / experiment.name / (_digest(text) if text else "")
         folder_here.mkdir(parents=True, exist_ok=True)
         yield folder_here
+
+
+def _digest(text: Path) -> str:
+    """What a text consists of, whatever its files are called."""
+    digest = hashlib.sha256()
+    for part, paths in text_files(text).items():
+        digest.update(part.encode())
+        for path in paths:
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _forget(folder: Path) -> None:
@@ -268,18 +286,27 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
     unfinished.rename(path)
 
 
-def _record(experiment: Experiment, scale: Scale, cells: Sequence[Cell]) -> dict[str, Any]:
+def _record(experiment: Experiment, scale: Scale, text: Path | None, cells: Sequence[Cell]) -> dict[str, Any]:
     return {
         "experiment": experiment.name,
         "source": experiment.source,
         "expected": experiment.expected,
         "scale": scale.value,
         **circumstances(),
+        **({"text": _digest(text)} if text else {}),
         "processor_seconds": round(sum(cell.seconds for cell in cells), 1),
         "cells": [
             {"settings": cell.settings, "found": cell.found, "seconds": cell.seconds} for cell in cells
         ],
     }
+
+
+def _say_whether_again(experiment: Experiment, record: Mapping[str, Any]) -> None:
+    """Beside what is committed, before it is replaced."""
+    if _record_path(experiment).exists():
+        # Through JSON, as the committed numbers went: it has no tuples, and only text for keys.
+        now = json.loads(json.dumps(record))
+        print(f"{experiment.name}: {compare(_committed(experiment)['cells'], now['cells'])}")
 
 
 def _publish(experiment: Experiment, record: Mapping[str, Any]) -> None:

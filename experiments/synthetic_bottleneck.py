@@ -52,7 +52,7 @@ class Column:
     heads: tuple[str, ...] = tuple(HEADS)
 
 
-# The last two of the committed sizes see each context twice as often: what the others would have gained.
+# The last three of the committed sizes see each context twice as often: what the others would have gained.
 SIZES: dict[Scale, tuple[Column, ...]] = {
     Scale.SMOKE: (
         Column(classes=20, contexts=20, features=(3,), visits=2, seeds=2, alphas=(0.1,)),
@@ -61,14 +61,12 @@ SIZES: dict[Scale, tuple[Column, ...]] = {
     Scale.COMMITTED: (
         Column(classes=100, contexts=10_000, features=(10,), visits=24, seeds=3),
         Column(classes=100, contexts=10_000, features=(30,), visits=24, seeds=3, alphas=(0.1,)),
-        Column(classes=1000, contexts=10_000, features=(30,), visits=24, seeds=1),
-        Column(classes=1000, contexts=10_000, features=(100,), visits=24, seeds=1, alphas=(0.1,)),
-        Column(classes=10_000, contexts=1000, features=(30,), visits=24, seeds=1, alphas=(0.1,)),
+        Column(classes=1000, contexts=10_000, features=(30,), visits=24, seeds=3),
+        Column(classes=1000, contexts=10_000, features=(10, 100), visits=24, seeds=3, alphas=(0.1,)),
+        Column(classes=10_000, contexts=1000, features=(10, 30, 100), visits=24, seeds=1, alphas=(0.1,)),
         Column(classes=100, contexts=10_000, features=(10,), visits=48, seeds=1, alphas=(0.1,)),
-        Column(
-            classes=1000, contexts=10_000, features=(30,), visits=48, seeds=1, alphas=(0.1,),
-            heads=("linear", "lms-plif"),
-        ),
+        Column(classes=1000, contexts=10_000, features=(30,), visits=48, seeds=1, alphas=(0.1,)),
+        Column(classes=10_000, contexts=1000, features=(30,), visits=48, seeds=1, alphas=(0.1,)),
     ),
     Scale.PAPER: (
         Column(classes=100, contexts=100_000, features=(10, 30, 50), visits=100, seeds=3),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from experiments._corpus import Corpus, corpus
 
@@ -28,6 +30,39 @@ def test_shipped_parts_are_taken_as_they_are(tmp_path: Path) -> None:
     found = corpus(written(tmp_path, train="a b \n a \n", valid="b \n", test="a\n"), vocabulary=10)
     assert spoken(found, "train") == "a b <eos> a <eos>"
     assert (spoken(found, "valid"), spoken(found, "test")) == ("b <eos>", "a <eos>")
+
+
+@pytest.mark.parametrize("pattern", ["ptb.{}.txt", "wiki.{}.tokens"])
+def test_parts_may_be_called_as_they_ship(tmp_path: Path, pattern: str) -> None:
+    for part, text in {"train": "a b \n a \n", "valid": "b \n", "test": "a\n"}.items():
+        (tmp_path / pattern.format(part)).write_text(text)
+    found = corpus(tmp_path, vocabulary=10)
+    assert [spoken(found, part) for part in ("train", "valid", "test")] == [
+        "a b <eos> a <eos>", "b <eos>", "a <eos>"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("column", ["text", "sentence"])
+def test_datasets_of_the_hub_are_read_row_by_row(tmp_path: Path, column: str) -> None:
+    for name, rows in {
+        "train-00000-of-00002": ["", " = A title = \n"],
+        "train-00001-of-00002": ["a b"],
+        "validation-00000-of-00001": ["b \n"],
+        "test-00000-of-00001": ["a"],
+    }.items():
+        parquet.write_table(pyarrow.table({column: rows}), tmp_path / f"{name}.parquet")
+    found = corpus(tmp_path, vocabulary=10)
+    assert spoken(found, "train") == "<eos> = A title = <eos> a b <eos>"
+    assert (spoken(found, "valid"), spoken(found, "test")) == ("b <eos>", "a <eos>")
+
+
+def test_a_dataset_without_text_names_its_columns(tmp_path: Path) -> None:
+    for part in ("validation", "test"):
+        parquet.write_table(pyarrow.table({"image": [1], "label": [2]}), tmp_path / f"{part}-0.parquet")
+    with pytest.raises(
+        ValueError, match="has the columns image, label: lines of text are looked for in text"
+    ):
+        corpus(tmp_path, vocabulary=10)
 
 
 def test_words_beyond_the_vocabulary_become_unknown(tmp_path: Path) -> None:
@@ -86,7 +121,7 @@ def test_every_token_has_a_name() -> None:
 
 
 def test_a_directory_without_a_text_says_what_belongs_there(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"No valid\.txt in"):
+    with pytest.raises(FileNotFoundError, match=r"No valid part in .*: a text has valid\.txt"):
         corpus(tmp_path, vocabulary=10)
 
 

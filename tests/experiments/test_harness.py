@@ -173,9 +173,7 @@ def test_redraw_without_results_says_what_to_do(run: Run) -> None:
 
 
 def test_missing_text_is_an_error_that_names_the_option(place: Path, run: Run) -> None:
-    with pytest.raises(
-        SystemExit, match=r"needs a directory with valid\.txt and test\.txt .* --text DIRECTORY"
-    ):
+    with pytest.raises(SystemExit, match=r"needs a text\. No valid part in .* --text DIRECTORY"):
         run("--text", str(place / "none"), experiment=NEEDS_TEXT)
     assert measured(place) == []
 
@@ -191,6 +189,22 @@ def test_text_reaches_the_cells_and_paper_scale_leaves_page_and_committed_result
     assert {line.split()[2] for line in _notes(place)} == {str(text)}
     assert [path.name for path in (place / "results").iterdir()] == ["toy-paper.json"]
     assert (place / "results.md").read_text() == PAGE
+
+
+def test_what_one_text_gave_is_no_result_of_another(place: Path, run: Run) -> None:
+    texts = []
+    for words in ("a b c\n", "a b d\n", "a b c\n"):
+        texts.append(place / f"text{len(texts)}")
+        texts[-1].mkdir()
+        for name in ("valid.txt", "test.txt"):
+            (texts[-1] / name).write_text(words)
+    counts, digests = [], []
+    for text in texts:
+        run("--text", str(text), experiment=NEEDS_TEXT)
+        counts.append(len(measured(place)))
+        digests.append(json.loads((place / "results" / "toy.json").read_text())["text"])
+    assert 0 < counts[0] < counts[1] == counts[2]  # the third has the first one's words
+    assert digests[0] == digests[2] != digests[1]
 
 
 def test_a_smoke_run_needs_no_text(place: Path, run: Run) -> None:

@@ -1,0 +1,87 @@
+"""Whether a run gives the numbers of an earlier one: every number of every cell that both have."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+# Other processors round sums in another order, and training carries that on.
+TOLERANCE = 0.01
+_SHOWN = 5
+_TIMED = "seconds"  # in the names of what no run gives again
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A number that is another one now."""
+
+    settings: Mapping[str, Any]
+    name: str
+    before: Any
+    now: Any
+
+    def __str__(self) -> str:
+        return f"{self.name} is {self.now}, was {self.before} ({json.dumps(dict(self.settings))})"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How many numbers were compared, and which of them differ."""
+
+    cells: int
+    numbers: int
+    differences: tuple[Difference, ...]
+
+    def __str__(self) -> str:
+        said = f"{self.numbers:,} numbers of {self.cells:,} cells compared with the committed ones, "
+        if not self.differences:
+            return f"{said}all within {TOLERANCE:.0%}."
+        shown = "".join(f"\n  {each}" for each in self.differences[:_SHOWN])
+        more = len(self.differences) - _SHOWN
+        return (
+            f"{said}{len(self.differences):,} differ by more than {TOLERANCE:.0%}:{shown}"
+            f"{f'{chr(10)}  and {more:,} more' if more > 0 else ''}"
+        )
+
+
+def compare(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> Comparison:
+    """Cells as JSON holds them ("settings" and "found"), matched by their settings."""
+    earlier = {_key(cell): cell for cell in before}
+    both = [(earlier[_key(cell)], cell) for cell in now if _key(cell) in earlier]
+    count, different = 0, []
+    for old, new in both:
+        values, new_values = dict(_numbers(old["found"])), dict(_numbers(new["found"]))
+        names = sorted(values.keys() | new_values.keys())
+        count += len(names)
+        different += [
+            Difference(new["settings"], name, values.get(name), new_values.get(name))
+            for name in names
+            if not _is_same(values.get(name), new_values.get(name))
+        ]
+    return Comparison(len(both), count, tuple(different))
+
+
+def _key(cell: Mapping[str, Any]) -> str:
+    return json.dumps(cell["settings"], sort_keys=True)
+
+
+def _numbers(found: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """All values that are no containers, under the way to them."""
+    if isinstance(found, Mapping):
+        for key, value in found.items():
+            if _TIMED not in key:
+                yield from _numbers(value, f"{name}.{key}" if name else key)
+    elif isinstance(found, list):
+        for place, value in enumerate(found):
+            yield from _numbers(value, f"{name}[{place}]")
+    else:
+        yield name, found
+
+
+def _is_same(before: Any, now: Any) -> bool:
+    if isinstance(before, int | float) and isinstance(now, int | float):
+        return before == now or math.isclose(before, now, rel_tol=TOLERANCE)
+    return bool(before == now)
