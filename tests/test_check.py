@@ -15,6 +15,7 @@ from oracles import certificate_proves, exact_gap
 
 import argmaxable as am
 from argmaxable.check import require
+from argmaxable.solve_exactly import with_independent_basis
 
 INF = math.inf
 STRENGTHS = list(am.Strength)
@@ -462,6 +463,15 @@ def test_the_bound_from_one_rival_is_what_rationals_confirm(domain: am.Domain) -
             assert certificate_proves(head, domain, class_id, proof, Fraction(upper))
             slack = Fraction(1e-12 * max(1.0, abs(upper)))
             assert not certificate_proves(head, domain, class_id, proof, Fraction(upper) - slack)
+
+
+def test_dependent_rows_leave_the_basis_with_their_weights() -> None:
+    head = am.Head([[0.0, 0], [3, 0], [-3, 0], [6, 0], [0, 1], [0, -1]])
+    redundant = certificate({1: 0.25, 2: 0.25, 3: 0.0, 4: 0.25, 5: 0.25}, basis=5)
+    found = with_independent_basis(head, am.Everywhere(), redundant)
+    assert (found.classes.tolist(), found.basis) == ([1, 2, 4, 3, 5], 3)
+    assert found.weights.tolist() == [0.25, 0.25, 0.25, 0.0, 0.25]
+    assert am.Checker(head, am.Everywhere()).proves_in_rationals(0, found, 0.0)
 
 
 @every_domain

@@ -377,6 +377,16 @@ def test_json_and_a_bundle_go_together(command: Command, lossy: Path, tmp_path: 
     assert command("check", tmp_path / "proofs", lossy).code == 0
 
 
+def test_check_proves_unargmaxable_classes_by_rationals_when_asked(
+    command: Command, lossy: Path, tmp_path: Path
+) -> None:
+    command("verify", lossy, "--output", tmp_path / "proofs")
+    checked = command("check", tmp_path / "proofs", lossy, "--rational")
+    assert checked.code == 0
+    assert "3 of 3 unargmaxable classes proven by rational numbers alone." in checked.out
+    assert "rational numbers" not in command("check", tmp_path / "proofs", lossy).out
+
+
 def test_check_exits_with_1_and_names_the_class_that_was_tampered_with(
     command: Command, lossy: Path, tmp_path: Path
 ) -> None:

@@ -111,6 +111,21 @@ def test_every_verdict_of_a_finished_run_is_proven(head_name: str, domain_name: 
     assert found == Recheck(head.classes - len(result.undecided), len(result.undecided), 0, ())
 
 
+@pytest.mark.parametrize("domain_name", DOMAINS)
+@pytest.mark.parametrize("head_name", HEADS)
+def test_every_unargmaxable_class_is_proven_by_rationals_alone(
+    head_name: str, domain_name: str, tmp_path: Path
+) -> None:
+    head = HEADS[head_name]()
+    result = verify(head, DOMAINS[domain_name], workers=1)
+    write_bundle(result, tmp_path)
+    heard: list[tuple[int, int]] = []
+    found = recheck(read_bundle(tmp_path), head, rational=True, progress=lambda *counts: heard.append(counts))
+    assert found == Recheck(head.classes - len(result.undecided), len(result.undecided), 0, ())
+    lost = len(result.unargmaxable)
+    assert heard == [(done, lost) for done in range(lost + 1)]
+
+
 @pytest.mark.parametrize("domain_name", ["box", "everywhere", "ball", "RMSNorm", "LayerNorm"])
 def test_heads_of_general_rows_leave_nothing_undecided(domain_name: str) -> None:
     for name in ("with bias", "without bias", "with ties and bias"):

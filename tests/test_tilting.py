@@ -13,6 +13,7 @@ import argmaxable as am
 from argmaxable.chart import chart_of
 from argmaxable.check import Checker
 from argmaxable.prove.tilting import Candidates, prove_together
+from argmaxable.solve_exactly import with_independent_basis
 from argmaxable.verdict import Method
 
 FEATURES, CLASSES, DEEP = 128, 1500, 12
@@ -105,6 +106,28 @@ def test_shared_proofs_survive_a_bundle_and_are_noticed_when_changed(tmp_path: P
     bundle.manifest["head"]["sha256"] = changed.sha256()
     failures = am.recheck(bundle, changed).failures
     assert 0 in {failure.class_id for failure in failures}
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_rationals_confirm_shared_proofs_and_refute_those_of_another_class(
+    constant: bool, tmp_path: Path
+) -> None:
+    weight = head_with_deep_classes().weight.copy()
+    if constant:
+        weight[:, 5] = 0.25
+    head = am.Head(weight)
+    result = am.verify(head, only=range(DEEP), workers=1)
+    am.write_bundle(result, tmp_path / "proofs")
+    bundle = am.read_bundle(tmp_path / "proofs")
+    assert am.recheck(bundle, head, rational=True).proven == DEEP
+    checker = Checker(head, am.Everywhere())
+    certificate = result.unargmaxable[0].certificate
+    assert certificate is not None
+    narrowed = with_independent_basis(head, am.Everywhere(), certificate)
+    assert narrowed.basis == FEATURES + 1 - constant
+    assert constant or certificate.basis > narrowed.basis
+    assert checker.proves_in_rationals(0, narrowed, 0.0)
+    assert not checker.proves_in_rationals(DEEP + 1, narrowed, 0.0)
 
 
 def test_weights_that_are_no_weights_prove_nothing_beside_others_that_do() -> None:

@@ -170,8 +170,12 @@ class Checker:
 
     def proves(self, class_id: int, certificate: Certificate, claim: float) -> bool:
         """Whether the certificate proves t* ≤ claim; exact where floats can't tell."""
-        if self.bound(class_id, certificate).upper <= claim:
-            return True
+        return self.bound(class_id, certificate).upper <= claim or self.proves_in_rationals(
+            class_id, certificate, claim
+        )
+
+    def proves_in_rationals(self, class_id: int, certificate: Certificate, claim: float) -> bool:
+        """Whether the certificate proves t* ≤ claim by integers and rationals alone, as long as it takes."""
         if not math.isfinite(claim) or not _is_well_formed(certificate, class_id, self.head.classes):
             return False
         weights: Dyadic | None = Dyadic.of(certificate.weights)

@@ -5,7 +5,7 @@ in whoever wrote it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -18,6 +18,7 @@ from argmaxable.domain import Domain
 from argmaxable.errors import BundleError, DomainError
 from argmaxable.head import Head
 from argmaxable.scores import blocks
+from argmaxable.solve_exactly import with_independent_basis
 from argmaxable.verdict import Certificate, OwnDirection, Point, Status, status_of
 
 # Points held at a time while their gaps are formed.
@@ -42,13 +43,28 @@ class Recheck:
     failures: tuple[Failure, ...]
 
 
-def recheck(bundle: Bundle, head: Head) -> Recheck:
-    """Check every claim; raises BundleError when the bundle is about another head."""
+def recheck(
+    bundle: Bundle,
+    head: Head,
+    *,
+    rational: bool = False,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Recheck:
+    """Check every claim; raises BundleError when the bundle is about another head.
+
+    Where floats decide, their rounding is bounded. With `rational`, each proof that a class is unargmaxable
+    must also hold without them: its weights are computed as rational numbers, which takes its time, and
+    `progress` hears how many of how many are done.
+    """
     if len(bundle.centre) != head.features or not np.isfinite(bundle.centre).all():
         raise BundleError("the bundle's centre does not fit the head.")
     claimed = bundle.manifest["head"].get("sha256")
     checker = checker_about(head, claimed, bundle.domain, "the bundle is", centre=bundle.centre)
     failures = {failure.class_id: failure for failure in _failures(checker, bundle.claims)}
+    if rational:
+        held = [claim for claim in bundle.claims if claim.class_id not in failures]
+        irrational = _failed_in_rationals(checker, held, progress)
+        failures |= {failure.class_id: failure for failure in irrational}
     undecided = sum(1 for claim in bundle.claims if claim.status is Status.UNDECIDED)
     decided = {claim.class_id for claim in bundle.claims if claim.status is not Status.UNDECIDED}
     return Recheck(
@@ -183,6 +199,19 @@ def _failed_upper_bounds(checker: Checker, claims: list[Claim]) -> Iterable[Fail
                 yield Failure(
                     claim.class_id, f"its certificate does not prove a margin of at most {claim.upper:g}"
                 )
+
+
+def _failed_in_rationals(
+    checker: Checker, claims: list[Claim], progress: Callable[[int, int], None]
+) -> Iterable[Failure]:
+    lost = [claim for claim in claims if claim.status is Status.UNARGMAXABLE]
+    for done, claim in enumerate(lost):
+        progress(done, len(lost))
+        assert claim.certificate is not None  # or it would not have held so far
+        certificate = with_independent_basis(checker.head, checker.domain, claim.certificate)
+        if not checker.proves_in_rationals(claim.class_id, certificate, 0.0):
+            yield Failure(claim.class_id, "its certificate has no rational weights that prove it")
+    progress(len(lost), len(lost))
 
 
 def _bounds_over_shared_rows(checker: Checker, claims: list[Claim]) -> dict[int, float]:

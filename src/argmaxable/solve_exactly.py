@@ -54,6 +54,21 @@ def exact_weights(head: Head, domain: Domain, class_id: int, certificate: Certif
     return _join(Dyadic(np.array(numerators, dtype=object), 0), rest)
 
 
+def with_independent_basis(head: Head, domain: Domain, certificate: Certificate) -> Certificate:
+    """The certificate with so few of its basis rows in the basis that they are independent; the others keep
+    the weights they have. What many weights could solve, `exact_weights` then solves by these."""
+    basis = certificate.basis
+    if not basis:
+        return certificate
+    rows = _equations(domain, Dyadic.of(head.rows(certificate.classes[:basis])), certificate.coordinates)
+    matrix = np.vstack([rows.integers.T, np.full((1, basis), 1, dtype=object)])
+    first = _pivots(matrix)
+    order = np.concatenate([first, np.setdiff1d(np.arange(len(certificate.classes)), first)])
+    return Certificate(
+        certificate.classes[order], certificate.weights[order], len(first), certificate.coordinates
+    )
+
+
 def _equations(domain: Domain, rows: Dyadic, coordinates: NDArray[np.intp] | None) -> Dyadic:
     """Rows in the coordinates that a combination has to reproduce."""
     rows = scaled_rows(domain, rows)
@@ -97,11 +112,16 @@ def _independent_equations(left: NDArray[Any]) -> list[int] | None:
     rows, columns = left.shape
     if rows == columns:
         return list(range(rows))
-    reduced = flint.nmod_mat(columns, rows, [int(v) % _PRIME for v in left.T.ravel()], _PRIME)
+    found = _pivots(left.T)
+    return found if len(found) == columns else None
+
+
+def _pivots(matrix: NDArray[Any]) -> list[int]:
+    """Independent columns, as many as there are and the first that will do, found modulo a large prime."""
+    rows, columns = matrix.shape
+    reduced = flint.nmod_mat(rows, columns, [int(v) % _PRIME for v in matrix.ravel()], _PRIME)
     echelon, rank = reduced.rref()
-    if rank < columns:
-        return None
-    table = [[int(echelon[i, j]) for j in range(rows)] for i in range(columns)]
+    table = [[int(echelon[i, j]) for j in range(columns)] for i in range(rank)]
     return [next(j for j, value in enumerate(line) if value) for line in table]
 
 

@@ -8,12 +8,15 @@ from typing import Annotated
 import typer
 
 from argmaxable.arithmetic.formats import rounded
-from argmaxable.bundle import read_bundle
+from argmaxable.bundle import Bundle, read_bundle
 from argmaxable.cli import options
 from argmaxable.cli.ceiling import check_ceilings
+from argmaxable.cli.progress import count_bar
 from argmaxable.cli.top_k import check_ranks
+from argmaxable.head import Head
 from argmaxable.load import load_head
-from argmaxable.recheck import recheck
+from argmaxable.recheck import Recheck, recheck
+from argmaxable.verdict import Status
 
 _MOST_FAILURES = 20
 
@@ -30,12 +33,21 @@ def check(
     subfolder: options.Subfolder = None,
     cache_dir: options.CacheDir = None,
     round_to: options.RoundTo = None,
+    rational: Annotated[
+        bool,
+        typer.Option(
+            "--rational",
+            help="Also prove each unargmaxable class by rational numbers alone: about 0.1 s a class "
+            "with 120 features, 6 s with 576, eight times as long for twice the features.",
+        ),
+    ] = False,
 ) -> None:
     """Re-check every verdict of a proof bundle, exactly and without a solver.
 
     \b
-    Example:
+    Examples:
       argmaxable check proofs model.onnx
+      argmaxable check proofs model.onnx --rational
 
     \b
     Exit codes: 0 every claim is proven, 1 some claim is not, 2 bad input,
@@ -48,8 +60,12 @@ def check(
     )  # fmt: skip
     if round_to is not None:
         head = rounded(head, round_to)
-    found = recheck(claims, head)
+    found = _recheck_in_rationals(claims, head) if rational else recheck(claims, head)
     typer.echo(f"{found.proven:,} of {head.classes:,} verdicts proven over the domain {claims.domain}.")
+    if rational:
+        lost = {claim.class_id for claim in claims.claims if claim.status is Status.UNARGMAXABLE}
+        kept = len(lost - {failure.class_id for failure in found.failures})
+        typer.echo(f"{kept:,} of {len(lost):,} unargmaxable classes proven by rational numbers alone.")
     if found.undecided or found.missing:
         typer.echo(f"{found.undecided:,} undecided, {found.missing:,} classes without a verdict.")
     for failure in found.failures[:_MOST_FAILURES]:
@@ -60,3 +76,8 @@ def check(
     for check_more in (check_ceilings, check_ranks):
         failed |= check_more(bundle, head)
     raise typer.Exit(1 if failed else 3 if found.undecided or found.missing else 0)
+
+
+def _recheck_in_rationals(claims: Bundle, head: Head) -> Recheck:
+    with count_bar("proofs in rationals") as progress:
+        return recheck(claims, head, rational=True, progress=progress)
