@@ -51,6 +51,12 @@ SHARDED = {
 }
 REPOSITORIES = {
     "org/whole": WHOLE,
+    "org/added": {
+        **WHOLE,
+        "vocab.json": encoded({f"token{number}": number for number in range(5)}),
+        "added_tokens.json": encoded({"<added>": 5}),
+        "special_tokens_map.json": encoded({"bos_token": "token0"}),
+    },
     "org/sharded": SHARDED,
     "org/nested": {f"deep/er/{name}": data for name, data in WHOLE.items()},
     "org/gguf": {"config.json": CONFIG, "model.gguf": b"GGUF", "head.npy": b"\x93NUMPY"},

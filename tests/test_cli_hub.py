@@ -99,6 +99,12 @@ def test_nothing_is_fetched_but_what_the_head_needs(shell: Command, hub: Hub) ->
     assert set(hub.files) == {"config.json", "vocab.json", "model.safetensors"}
 
 
+def test_tokens_added_behind_the_vocabulary_have_their_labels(shell: Command, hub: Hub) -> None:
+    record = shell("inspect", "org/added", "--json").record
+    assert record["labels"]["first"] == [*(f"token{number}" for number in range(5)), "<added>"]
+    assert {"added_tokens.json", "special_tokens_map.json"} <= set(hub.files)
+
+
 @pytest.mark.parametrize(("options", "revision"), [([], "main"), (["--revision", "v2"], "v2")])
 def test_revision_and_cache_are_heeded(
     shell: Command, tmp_path: Path, options: list[str], revision: str

@@ -27,6 +27,8 @@ from argmaxable.load.registry import BUILT_IN
 _SMALL_FILES = (
     "config*.json",
     "tokenizer*.json",
+    "added_tokens.json",
+    "special_tokens_map.json",
     "*vocab*.json",
     "*vocab*.txt",
     "*vocab*.y*ml",
