@@ -11,8 +11,6 @@ ARGS       ?=
 TEXT       ?=
 export MODEL TEXT
 
-EXPERIMENTS := $(patsubst experiments/%.py,%,$(wildcard experiments/[!_]*.py))
-
 # What is installed, and since which pyproject.toml.
 BASE := $(VENV)/.installed-base
 TEST := $(VENV)/.installed-test
@@ -54,10 +52,10 @@ bench: $(TEST) ## run every program in benchmarks/
 	@set -e; for program in benchmarks/[!_]*.py; do echo "== $$program"; $(BIN)/python "$$program"; done
 
 experiments: $(TEST) ## run the papers' experiments, on the text in TEXT=directory (valid.txt, test.txt); goes on where it stopped
-	@set -e; for program in $(EXPERIMENTS); do $(BIN)/python -m experiments.$$program; done
+	@$(BIN)/python -m experiments
 
 experiments-smoke: $(TEST) ## run every experiment once at a toy size
-	@set -e; for program in $(EXPERIMENTS); do echo "== $$program"; $(BIN)/python -m experiments.$$program --smoke; done
+	@$(BIN)/python -m experiments --smoke
 
 clean: ## remove the environment, the fetched model and all caches; proofs/ stays
 	rm -rf $(VENV) .cache build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -22,8 +22,9 @@ RANDOM_PLIF = "random-plif"
 HEADS = ("linear", "sigsoftmax", "lms-plif", RANDOM_PLIF, "mos", "mos-plif")
 _RECURRENT = "weight_hh_l0"
 _LARGEST_EMBEDDING = 0.1  # words start out in [−0.1, 0.1], as in the authors' code
-# The control's slopes log₂(1 + 2^v), v normal with this deviation, have mean 1.12 and deviation 0.62: as
-# Ganea et al. report of learned ones (Table 2: 1.10 and 0.62).
+# The control's slopes log₂(1 + 2^v), v normal with this deviation, have mean 1.12 and deviation 0.62. That is
+# what Table 2 of Ganea et al. has (1.10 and 0.62), and what a PLIF has whose slopes log(1 + e^v) start from
+# normal v around slope 1.
 _RANDOM_SLOPES = 1.2
 
 State = tuple[Tensor, Tensor]

@@ -18,6 +18,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from argmaxable.errors import InputError
+
 END_OF_LINE = "<eos>"
 UNKNOWN = "<unk>"
 
@@ -132,8 +134,10 @@ def _lines(path: Path) -> list[str]:
 
 
 def _rows(path: Path) -> list[str]:
-    from pyarrow import parquet
-
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        raise InputError(f"{path.name}: reading Parquet needs pyarrow: pip install pyarrow.") from error
     table = parquet.read_table(path)
     column = next((name for name in _LINE_COLUMNS if name in table.column_names), None)
     if column is None:

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from argmaxable.errors import InputError
 from benchmarks._record import circumstances
 from experiments._again import compare
 from experiments._corpus import text_files
@@ -59,11 +60,13 @@ class Scale(StrEnum):
 
 @dataclass(frozen=True)
 class Cell:
-    """One measurement: its settings and what it found, with the processor seconds it took."""
+    """One measurement: its settings and what it found, with the processor seconds it took and the commit of
+    the code that took them."""
 
     settings: Settings
     found: Mapping[str, Any]
     seconds: float
+    commit: str = ""
 
 
 @dataclass(frozen=True)
@@ -97,14 +100,15 @@ def main(experiment: Experiment, description: str | None) -> None:
     with _kept_in(scale, experiment, text) as folder:
         if options.fresh:
             _forget(folder)
-        cells = _run(experiment, scale, text, folder, options.workers)
+        measured = _run(experiment, scale, text, folder, options.workers)
+        cells = [_read(_path(folder, settings)) for settings in experiment.cells(scale)]
     record = _record(experiment, scale, text, cells)
     if scale is Scale.SMOKE:
         _try_out(experiment, record)
     elif scale is Scale.PAPER:
         _write_json(RESULTS / f"{experiment.name}-paper.json", record)
     else:
-        _say_whether_again(experiment, record)
+        _say_whether_again(experiment, record, measured)
         _write_json(_record_path(experiment), record)
         _publish(experiment, record)
 
@@ -125,29 +129,52 @@ def _options(experiment: Experiment, description: str | None) -> argparse.Namesp
         "--redraw", action="store_true", help="only draw figures and tables again from the committed results"
     )
     parser.add_argument("--fresh", action="store_true", help="forget the cells kept from earlier runs")
-    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)), help="processes")
+    parser.add_argument("--workers", type=_positive, default=len(os.sched_getaffinity(0)), help="processes")
     if experiment.needs_text:
-        parser.add_argument(
-            "--text", type=Path, default=Path(os.environ.get("TEXT") or DEFAULT_TEXT),
-            help="directory with train.txt, valid.txt, test.txt, or the last two, or with the Parquet files "
-            "of a dataset on the hub (default: data/wikitext-2)",
-        )  # fmt: skip
+        text_of(parser)
     else:
         parser.set_defaults(text=DEFAULT_TEXT)
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.fresh and (options.redraw or options.smoke):
+        parser.error(
+            "--fresh has nothing to forget here: --redraw measures nothing, and --smoke keeps nothing."
+        )
+    return options
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no number of processes; expected 1 or more.")
+    return int(text)
 
 
 def _text(experiment: Experiment, scale: Scale, path: Path) -> Path | None:
     if not experiment.needs_text or scale is Scale.SMOKE:
         return None
+    require_text(experiment.name, path)
+    return path.resolve()
+
+
+def text_of(parser: argparse.ArgumentParser) -> None:
+    """The option that names a text."""
+    parser.add_argument(
+        "--text",
+        type=Path,
+        default=Path(os.environ.get("TEXT") or DEFAULT_TEXT),
+        help="directory with train.txt, valid.txt, test.txt, or the last two, or with the Parquet files of a "
+        "dataset on the hub (default: data/wikitext-2)",
+    )
+
+
+def require_text(who: str, path: Path) -> None:
+    """Stop where there is no text."""
     try:
         text_files(path)
     except FileNotFoundError as error:
         sys.exit(
-            f"{experiment.name} needs a text. {error} Name your directory with --text DIRECTORY or "
+            f"{who}: no text. {error} Name your directory with --text DIRECTORY or "
             "make experiments TEXT=DIRECTORY."
         )
-    return path.resolve()
 
 
 # ---------------------------------------------------------------------- running
@@ -180,8 +207,10 @@ def _forget(folder: Path) -> None:
         path.unlink()
 
 
-def _run(experiment: Experiment, scale: Scale, text: Path | None, folder: Path, workers: int) -> list[Cell]:
-    """All cells in their own order, those not kept yet computed."""
+def _run(
+    experiment: Experiment, scale: Scale, text: Path | None, folder: Path, workers: int
+) -> list[Settings]:
+    """Measure the cells that are not kept yet; returns their settings."""
     wanted = list(experiment.cells(scale))
     missing = [settings for settings in wanted if not _path(folder, settings).exists()]
     missing.sort(key=experiment.weight, reverse=True)
@@ -200,7 +229,7 @@ def _run(experiment: Experiment, scale: Scale, text: Path | None, folder: Path, 
             )
 
         _compute(experiment, missing, text, folder, workers, finished)
-    return [_read(_path(folder, settings)) for settings in wanted]
+    return missing
 
 
 def _compute(
@@ -212,10 +241,13 @@ def _compute(
     finished: Callable[[Settings], None],
 ) -> None:
     os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))  # read by the libraries as a worker loads them
+    commit = circumstances()["commit"]
     pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_start_worker)
     try:
         waiting: dict[Future[None], Settings] = {
-            pool.submit(_measure, experiment.measure, settings, text, _path(folder, settings)): settings
+            pool.submit(
+                _measure, experiment.measure, settings, text, commit, _path(folder, settings)
+            ): settings
             for settings in missing
         }
         for future in as_completed(waiting):
@@ -226,6 +258,9 @@ def _compute(
         sys.exit(
             "Stopped. The same command goes on with the cells that are not finished (--smoke: with all)."
         )
+    except InputError as error:
+        pool.shutdown(cancel_futures=True)
+        sys.exit(f"{experiment.name}: {error} Finished cells are kept; the same command goes on.")
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -235,11 +270,13 @@ def _start_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _measure(measure: Measure, settings: Settings, text: Path | None, path: Path) -> None:
+def _measure(measure: Measure, settings: Settings, text: Path | None, commit: str, path: Path) -> None:
     started = time.process_time()  # not by the clock: others may want this machine too
     found = measure(settings, text)
     seconds = round(time.process_time() - started, 2)
-    _write_json(path, {"settings": dict(settings), "found": dict(found), "seconds": seconds})
+    _write_json(
+        path, {"settings": dict(settings), "found": dict(found), "seconds": seconds, "commit": commit}
+    )
 
 
 def _bar() -> Progress:
@@ -293,6 +330,8 @@ def _record(experiment: Experiment, scale: Scale, text: Path | None, cells: Sequ
         "expected": experiment.expected,
         "scale": scale.value,
         **circumstances(),
+        # Of the code that measured, which may be older than the code that writes this.
+        "commit": ", ".join(dict.fromkeys(cell.commit for cell in cells)),
         **({"text": _digest(text)} if text else {}),
         "processor_seconds": round(sum(cell.seconds for cell in cells), 1),
         "cells": [
@@ -301,12 +340,15 @@ def _record(experiment: Experiment, scale: Scale, text: Path | None, cells: Sequ
     }
 
 
-def _say_whether_again(experiment: Experiment, record: Mapping[str, Any]) -> None:
-    """Beside what is committed, before it is replaced."""
-    if _record_path(experiment).exists():
-        # Through JSON, as the committed numbers went: it has no tuples, and only text for keys.
-        now = json.loads(json.dumps(record))
-        print(f"{experiment.name}: {compare(_committed(experiment)['cells'], now['cells'])}")
+def _say_whether_again(
+    experiment: Experiment, record: Mapping[str, Any], measured: Sequence[Settings]
+) -> None:
+    """Beside what is committed, before it is replaced. Kept cells may be the committed ones: not they."""
+    if not _record_path(experiment).exists():
+        return
+    # Through JSON, as the committed numbers went: it has no tuples, and only text for keys.
+    new = [cell for cell in json.loads(json.dumps(record["cells"])) if cell["settings"] in measured]
+    print(f"{experiment.name}: {compare(_committed(experiment)['cells'], new)}")
 
 
 def _publish(experiment: Experiment, record: Mapping[str, Any]) -> None:
@@ -341,10 +383,14 @@ def _section(experiment: Experiment, record: Mapping[str, Any]) -> str:
             "",
             experiment.table(_cells(record)).strip(),
             "",
-            f"`python -m experiments.{experiment.name}` · {record['date']} · commit {record['commit']} · "
+            f"`{_command(experiment)}` · {record['date']} · commit {record['commit']} · "
             f"{record['machine']} · {minutes:.1f} processor minutes",
         ]
     )
+
+
+def _command(experiment: Experiment) -> str:
+    return f"python -m experiments.{experiment.name}{' --text DIRECTORY' if experiment.needs_text else ''}"
 
 
 def _try_out(experiment: Experiment, record: Mapping[str, Any]) -> None:

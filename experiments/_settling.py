@@ -4,6 +4,7 @@ long as patience lasts, then an exact answer for the classes that are left.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 import argmaxable as am
 from argmaxable.domain import Domain
+from argmaxable.repair.margin import MarginSolver
 from argmaxable.verify import DEFAULT_DOMAIN
 
 # A class wins at x = w_c, after some reflections, or where only a solver looked; or it is proven not to win.
@@ -21,27 +23,27 @@ _BY_SOLVER = {
     am.Status.UNARGMAXABLE: LOST,
     am.Status.UNDECIDED: OUTCOMES.index("undecided"),
 }
+# Bounds on a margin count as met this close: enough for its rank among those of other classes.
+_CLOSE, _CLOSE_LOGITS = 0.05, 0.5
+# Solves at most for a margin; each brings the bounds ten times closer.
+_SOLVES = 5
 
 
 @dataclass(frozen=True, eq=False)
 class Settled:
-    """For every class its outcome (a place in OUTCOMES), the reflections it took (patience + 1 where they did
-    not do) and its margin; `tied` counts those that are unargmaxable only because of identical rows.
-
-    The margin is a proven bound: the class's gap where reflection or the solver found it to win, or an upper
-    bound of at most 0.
+    """For every class its outcome (a place in OUTCOMES) and its steps, counted as in the paper: reflections,
+    none for a class that wins at x = w_c, patience + 1 where they did not do. `tied` counts the classes that
+    are unargmaxable only because of identical rows.
     """
 
     outcome: NDArray[np.int64]
     steps: NDArray[np.int64]
-    margin: NDArray[np.float64]
     tied: int
 
-    @property
-    def mean_tries(self) -> float | None:
-        """Points tried for a class that reflection finds, on average; None where it finds none."""
-        found = self.steps[self.outcome <= REFLECTED]
-        return round(float(found.mean()) + 1, 3) if found.size else None
+    def mean_steps(self, classes: NDArray[np.int64] | slice = slice(None)) -> float | None:
+        """Steps for a class that they find, on average over some classes; None where they find none."""
+        found = self.steps[classes][self.outcome[classes] <= REFLECTED]
+        return round(float(found.mean()), 3) if found.size else None
 
 
 def settle(head: am.Head, *, patience: int, domain: Domain = DEFAULT_DOMAIN) -> Settled:
@@ -54,7 +56,6 @@ def settle(head: am.Head, *, patience: int, domain: Domain = DEFAULT_DOMAIN) -> 
     return Settled(
         outcome=np.array([_outcome(each, reflected.get(each.class_id)) for each in verdicts], np.int64),
         steps=np.array([reflected.get(each.class_id, patience + 1) for each in verdicts], np.int64),
-        margin=np.array([_margin(each) for each in verdicts], np.float64),
         tied=sum(each.is_tied for each in verdicts),
     )
 
@@ -75,5 +76,29 @@ def _outcome(verdict: am.Verdict, reflections: int | None) -> int:
     return REFLECTED if reflections else 0
 
 
-def _margin(verdict: am.Verdict) -> float:
-    return verdict.upper if verdict.status is am.Status.UNARGMAXABLE else verdict.lower
+# ---------------------------------------------------------------------- margins
+
+
+def margins(
+    head: am.Head, classes: NDArray[np.int64], domain: Domain = DEFAULT_DOMAIN
+) -> NDArray[np.float64]:
+    """The margins t* of some classes in whole logits; not a number where no bounds meet.
+
+    In floats and unproven: good for ranks. Whole, since the margins of unargmaxable classes often differ by
+    rounding alone: their best is the same point near 0, against the same rival.
+    """
+    solver = MarginSolver(am.Checker(head, domain))
+    return np.round([_margin(solver, class_id) for class_id in classes.tolist()])
+
+
+def _margin(solver: MarginSolver, class_id: int) -> float:
+    no_raises, tolerance = np.zeros(solver.classes), _CLOSE_LOGITS * solver.chart.scale
+    lower, upper, target = -math.inf, math.inf, 0.0
+    for _ in range(_SOLVES):
+        # It stops within a tenth of the target's distance: the last upper bound is a better target each time.
+        found = solver.solve(class_id, no_raises, target=target, tolerance=tolerance)
+        lower, upper = max(lower, found.lower), min(upper, found.upper)
+        if upper - lower <= max(tolerance, _CLOSE * abs(upper)):
+            return (lower + upper) / 2 / solver.chart.scale
+        target = upper
+    return math.nan

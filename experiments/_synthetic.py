@@ -1,8 +1,8 @@
 """Distributions without structure, and heads learned on them jointly with a vector for each context (Ganea
 et al. 2019, section 5.1).
 
-Contexts come in blocks, each from random numbers of its own, one block after the other: memory does not bound
-their number.
+Contexts come in blocks, each from random numbers of its own, one block after the other: their distributions
+need not fit into memory, only their vectors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from argmaxable.head import Head
 from argmaxable.layers import PLIF, MonotonicNetwork, SoftmaxHead
 from argmaxable.theory.bounds import squared_error_bounds
-from argmaxable.theory.cross_entropy import entropy, kl_divergence, least_cross_entropy, mode_matching
+from argmaxable.theory.cross_entropy import entropy, kl_divergence, least_cross_entropy
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -113,9 +113,20 @@ class Learned:
 
     def blocks(self) -> Iterator[Matrix]:
         """log Q of all contexts."""
+        # Nothing is yielded under no_grad, which would go on for whoever asked.
         for block in self.vectors:
-            with torch.no_grad():
-                yield self.head.log_prob(block).double().numpy()
+            yield self._without_grad(self.head.log_prob, block).double().numpy()
+
+    def modes(self) -> Iterator[NDArray[np.int64]]:
+        """The most probable class of all contexts, by the logits before the head's function: it increases,
+        but where it is nearly flat its values are equal in single precision."""
+        for block in self.vectors:
+            yield self._without_grad(self.head.argmax, block).numpy()
+
+    @staticmethod
+    @torch.no_grad()
+    def _without_grad(function: Callable[[Tensor], Tensor], block: Tensor) -> Tensor:
+        return function(block)
 
 
 def learn(problem: Problem, name: str, *, features: int, visits: int) -> Learned:
@@ -188,16 +199,15 @@ class Judged:
 def judge(problem: Problem, learned: Learned) -> Judged:
     """All contexts, one block after the other."""
     divergences, matched, squares = [], [], []
-    for log_p, log_q in zip(problem.blocks(), learned.blocks(), strict=True):
-        p = np.exp(log_p)
-        divergences.append(kl_divergence(p, log_q))
-        matched.append(mode_matching(p, log_q) * len(p))
+    for log_p, log_q, modes in zip(problem.blocks(), learned.blocks(), learned.modes(), strict=True):
+        divergences.append(kl_divergence(np.exp(log_p), log_q))
+        matched.append(log_p.argmax(axis=1) == modes)
         squares.append(((log_p - log_q) ** 2).mean(axis=1))
     divergence = np.concatenate(divergences)
     return Judged(
         divergence=float(divergence.mean()),
         deviation=float(divergence.std()),
-        matched=sum(matched) / problem.contexts,
+        matched=float(np.concatenate(matched).mean()),
         log_error=math.sqrt(np.concatenate(squares)[:_DECOMPOSED].mean()),
     )
 

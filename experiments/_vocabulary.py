@@ -5,6 +5,7 @@ Frequencies in the text that a public model was trained on are not published, so
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ _WORD_LIST = (
     "pypi:wordfreq==3.1.1!wordfreq/data/jieba_zh_orig.txt"
     "#sha256=4b1c6ecffc6198be3396d5cf871c4423ca71c907c231348d352dd54d62b97473"
 )
+_BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 # The levels of a Han character, from common to rare.
 HAN = ("Han, common", "Han, less common", "Han, beyond the standard")
 
@@ -78,6 +80,12 @@ class Ranked:
     classes: NDArray[np.int64]
     frequency: NDArray[np.float64]
 
+    def counted(self) -> Ranked:
+        """Those that were counted at all, from frequent to rare."""
+        falling = np.argsort(-self.frequency, kind="stable")
+        falling = falling[self.frequency[falling] != 0]
+        return Ranked(self.classes[falling], self.frequency[falling])
+
 
 def ranked(labels: Sequence[str], kind: Frequency, counts: Mapping[str, int]) -> Ranked:
     """The classes by frequency; `counts` are those of characters."""
@@ -85,15 +93,25 @@ def ranked(labels: Sequence[str], kind: Frequency, counts: Mapping[str, int]) ->
         chosen = [number for number, label in enumerate(labels) if scripts_of(label) == {"han"}]
         found = [float(counts.get(labels[number], 0)) for number in chosen]
     else:
-        chosen = [number for number, label in enumerate(labels) if _is_merged(label)]
-        found = [-float(number) for number in chosen]
+        chosen = _merged(labels)
+        found = [float(len(labels) - number) for number in chosen]
     return Ranked(np.array(chosen, np.int64), np.array(found, np.float64))
 
 
-def _is_merged(label: str) -> bool:
-    """Whether a token was made by a merge. These stand in the order of merges, each the most frequent pair
-    that was left in the text the vocabulary was made from; single bytes and special tokens stand apart."""
-    return not (is_special(label) or is_padding(label) or label.startswith("<0x") or len(label.encode()) < 2)
+def _merged(labels: Sequence[str]) -> list[int]:
+    """The tokens made by merges, in that order: each the most frequent pair that was left in the text the
+    vocabulary was made from. They follow the single bytes, before which special tokens stand that don't all
+    look it (<filename>); a merge may be of bytes that are no character yet (<0xE2><0x80>)."""
+    first = 1 + max((number for number, label in enumerate(labels) if _is_single_byte(label)), default=-1)
+    return [
+        number
+        for number, label in enumerate(labels[first:], first)
+        if not (is_special(label) or is_padding(label))
+    ]
+
+
+def _is_single_byte(label: str) -> bool:
+    return len(label.encode()) == 1 or _BYTE.fullmatch(label) is not None
 
 
 def published_counts() -> Counter[str]:

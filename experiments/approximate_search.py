@@ -4,7 +4,9 @@ A search calls unargmaxable what it has not found within its patience. All that 
 (recall 100 %), for nothing finds it; how much else is (precision) is measured against proven verdicts. The
 searches: the class's own direction alone, braid reflection from x = w_c by patience, and entropic descent at
 the softmax's own temperature and at a tenth of it. The descent's weights λ also claim by themselves, where
-they prove it: precision 100 %, and the recall is measured. Random heads with bias, and heads of OCR models.
+they prove it: precision 100 %, and the recall is measured. A descent starts in the middle of the domain; it
+is tried on a sample of the classes that the own direction does not find, and of the unargmaxable ones. Random
+heads with bias, and heads of OCR models.
 
     python -m experiments.approximate_search --smoke
     python -m experiments.approximate_search
@@ -13,7 +15,7 @@ they prove it: precision 100 %, and the recall is measured. Random heads with bi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +28,7 @@ from argmaxable.ceiling.descent import Slope
 from argmaxable.random_heads import Distribution, random_head
 from benchmarks import _models
 from experiments._experiment import Cell, Experiment, Scale, Settings, main
+from experiments._markdown import markdown_table
 from experiments.random_heads import PATIENCE, reflections_needed
 
 if TYPE_CHECKING:
@@ -165,12 +168,21 @@ def missed_by_reflection(some: Sequence[Cell], patience: int) -> float:
 
 
 def missed_by_descent(some: Sequence[Cell], temperature: float) -> float:
-    """Estimated from the classes tried. A descent begins where the own direction has failed."""
+    """Estimated from the classes tried, among those that the own direction misses: what it finds needs no
+    descent."""
     total = 0.0
     for cell in some:
         tried = cell.found["descents"][str(temperature)]
         total += cell.found["missed by own direction"] * tried["missed"] / max(tried["argmaxable"], 1)
     return total
+
+
+def most_missed_by_descent(cell: Cell, temperature: float) -> float:
+    """More are missed in one case of twenty only, of all samples that might have been tried."""
+    tried, left = cell.found["descents"][str(temperature)], cell.found["missed by own direction"]
+    if tried["argmaxable"] == left:
+        return float(tried["missed"])
+    return float(left * highest_share(tried["missed"], tried["argmaxable"]))
 
 
 def recall_of_weights(some: Sequence[Cell], temperature: float) -> float:
@@ -179,38 +191,109 @@ def recall_of_weights(some: Sequence[Cell], temperature: float) -> float:
     return float(sum(each["proven"] for each in tried) / max(sum(each["unargmaxable"] for each in tried), 1))
 
 
+def least_recall_of_weights(cell: Cell, temperature: float) -> float:
+    """Less in one case of twenty only, of all samples that might have been tried."""
+    tried = cell.found["descents"][str(temperature)]
+    if tried["unargmaxable"] == cell.found["unargmaxable"]:
+        return recall_of_weights([cell], temperature)
+    return 1 - highest_share(tried["unargmaxable"] - tried["proven"], tried["unargmaxable"])
+
+
+def highest_share(hits: int, tried: int) -> float:
+    """The upper end of the one-sided 95 % interval of a share (Clopper & Pearson 1934)."""
+    from scipy.stats import beta
+
+    return float(beta.ppf(0.95, hits + 1, tried - hits)) if hits < tried else 1.0
+
+
 # ---------------------------------------------------------------------- showing
+
+
+@dataclass(frozen=True)
+class Column:
+    """A method in the table: its share over all heads of a row, and the least that one head alone shows."""
+
+    name: str
+    pooled: Callable[[Sequence[Cell]], float]
+    least: Callable[[Cell], float]
+
+
+def columns() -> list[Column]:
+    """Precision of the searches, then recall of the weights."""
+    found = [_own_direction(), *map(_reflection, SHOWN_PATIENCES)]
+    return [*found, *map(_descent, TEMPERATURES), *map(_weights, TEMPERATURES)]
+
+
+def _own_direction() -> Column:
+    def share(some: Sequence[Cell]) -> float:
+        return precision(some, missed_by_own_direction(some))
+
+    return Column("own direction", share, lambda cell: share([cell]))
+
+
+def _reflection(patience: int) -> Column:
+    def share(some: Sequence[Cell]) -> float:
+        return precision(some, missed_by_reflection(some, patience))
+
+    return Column(f"reflection, {patience:,}", share, lambda cell: share([cell]))
+
+
+def _descent(temperature: float) -> Column:
+    return Column(
+        f"descent, T = {temperature:g}",
+        lambda some: precision(some, missed_by_descent(some, temperature)),
+        lambda cell: precision([cell], most_missed_by_descent(cell, temperature)),
+    )
+
+
+def _weights(temperature: float) -> Column:
+    return Column(
+        f"λ, T = {temperature:g}: recall",
+        lambda some: recall_of_weights(some, temperature),
+        lambda cell: least_recall_of_weights(cell, temperature),
+    )
 
 
 def table(measured: Sequence[Cell]) -> str:
     """A row for each kind of head, and what the papers say."""
-    names = ["heads", "unargmaxable", "own direction"]
-    names += [f"reflection, {patience:,}" for patience in SHOWN_PATIENCES]
-    names += [f"descent, T = {temperature:g}" for temperature in TEMPERATURES]
-    names += [f"λ, T = {temperature:g}: recall" for temperature in TEMPERATURES]
-    lines = [f"| {' | '.join(names)} |", f"|---|{'--:|' * (len(names) - 1)}"]
-    for name, some in _groups(measured).items():
-        entries = [name, _counts(some), _percent(precision(some, missed_by_own_direction(some)))]
-        entries += [
-            _percent(precision(some, missed_by_reflection(some, patience))) for patience in SHOWN_PATIENCES
-        ]
-        entries += [
-            _percent(precision(some, missed_by_descent(some, temperature))) for temperature in TEMPERATURES
-        ]
-        entries += [_percent(recall_of_weights(some, temperature)) for temperature in TEMPERATURES]
-        lines.append(f"| {' | '.join(entries)} |")
-    lines += [
-        "",
-        "Precision of “unargmaxable” as each search claims it (recall is 100 %), and recall of what the "
-        "weights λ of the descent prove (precision is 100 %).",
-        "",
-        "| method | paper | ours |",
-        "|---|---|---|",
-        "| Demeter et al. 2020 | precision near 100 %, recall 68 % | not run: not described there |",
-        "| reflection | recall 100 %, lower precision | recall 100 %, precision "
-        f"{_span(measured, SHOWN_PATIENCES[0])} at 10 steps, {_span(measured, PATIENCE)} at {PATIENCE:,} |",
+    shown = columns()
+    rows = [
+        [name, _counts(some), *(_entry(some, column) for column in shown)]
+        for name, some in _groups(measured).items()
     ]
-    return "\n".join(lines)
+    spans = [_span(measured, patience) for patience in (SHOWN_PATIENCES[0], PATIENCE)]
+    papers = [
+        ("Demeter et al. 2020", "precision near 100 %, recall 68 %", "not run: not described there"),
+        (
+            "reflection",
+            "recall 100 %, lower precision",
+            f"recall 100 %, precision of single heads {spans[0]} at {SHOWN_PATIENCES[0]} steps, "
+            f"{spans[1]} at {PATIENCE:,}",
+        ),
+    ]
+    return "\n\n".join(
+        [
+            markdown_table(["heads", "unargmaxable", *(column.name for column in shown)], rows),
+            _note(measured),
+            markdown_table(["method", "paper", "ours"], papers, text_columns=3),
+        ]
+    )
+
+
+def _note(measured: Sequence[Cell]) -> str:
+    sample = min(cell.settings["descents"] for cell in measured)
+    return (
+        "Precision of “unargmaxable” as each search claims it (recall is 100 %), and recall of what the "
+        "weights λ of the descent prove (precision is 100 %): seeds together and, in brackets where it is "
+        f"lower, the least that a single head shows. Where a descent was tried on a sample ({sample} classes "
+        "of either status), that is the lower end of the one-sided 95 % interval: with none of the sample "
+        f"missed, up to {100 * highest_share(0, sample):.1f} % of the classes may be."
+    )
+
+
+def _entry(some: Sequence[Cell], column: Column) -> str:
+    pooled, least = (f"{100 * share:.1f}" for share in (column.pooled(some), min(map(column.least, some))))
+    return f"{pooled} %" if pooled == least else f"{pooled} % ({least})"
 
 
 def _groups(measured: Sequence[Cell]) -> dict[str, list[Cell]]:
@@ -228,20 +311,17 @@ def _counts(some: Sequence[Cell]) -> str:
     return counts + (f" (undecided: {undecided})" if undecided else "")
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
 def _span(measured: Sequence[Cell], patience: int) -> str:
-    values = [precision(some, missed_by_reflection(some, patience)) for some in _groups(measured).values()]
+    values = [precision([cell], missed_by_reflection([cell], patience)) for cell in measured]
     return f"{100 * min(values):.0f} to {100 * max(values):.0f} %"
 
 
 def figures(measured: Sequence[Cell]) -> dict[str, Figure]:
-    """Precision of reflection by patience (a line for each head), and of the other searches."""
+    """Precision of reflection by patience (a line for each head), and of the other searches (a dot for each,
+    and a line down to the least that the classes tried allow)."""
     from argmaxable.figures.style import LINE_COLOURS, PAGE, drawing, grouped
 
-    groups = _groups(measured)
+    groups, others = _groups(measured), [_own_direction(), *map(_descent, TEMPERATURES)]
     with drawing(PAGE, 3.6, "precision of “unargmaxable”, as each search claims it") as figure:
         left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
         for number, (name, some) in enumerate(groups.items()):
@@ -249,17 +329,21 @@ def figures(measured: Sequence[Cell]) -> dict[str, Figure]:
             for cell in some:
                 values = [100 * precision([cell], missed_by_reflection([cell], each)) for each in PATIENCES]
                 left.plot(PATIENCES, values, color=colour, linewidth=0.9, marker="o", markersize=2)
-            values = [100 * precision(some, missed_by_own_direction(some))]
-            values += [100 * precision(some, missed_by_descent(some, each)) for each in TEMPERATURES]
-            places = np.arange(len(values)) + 0.06 * (number - (len(groups) - 1) / 2)
-            right.plot(places, values, "o", markersize=4, color=colour, label=name)
+            for seed, cell in enumerate(some):
+                share = np.array([column.pooled([cell]) for column in others])
+                least = np.array([column.least(cell) for column in others])
+                shift = number - (len(groups) - 1) / 2 + 0.25 * (seed - (len(some) - 1) / 2)
+                places, below = np.arange(len(others)) + 0.11 * shift, (100 * (share - least), 0 * least)
+                right.errorbar(
+                    places, 100 * share, yerr=below, fmt="o", markersize=2.5, elinewidth=0.8, color=colour,
+                    label=name if seed == 0 else None,
+                )  # fmt: skip
         left.set_xscale("symlog", linthresh=1)
         left.set(xlabel="steps of reflection", ylabel="precision (%)", ylim=(0, 103))
         left.set_xticks((0, 1, 10, 100, 1000))
         left.xaxis.set_major_formatter(grouped)
-        names = ["own\ndirection", *(f"descent,\nT = {temperature:g}" for temperature in TEMPERATURES)]
-        right.set_xticks(range(len(names)), labels=names)
-        right.set_xlim(-0.5, len(names) - 0.5)
+        right.set_xticks(range(len(others)), labels=[column.name.replace(", ", ",\n") for column in others])
+        right.set_xlim(-0.5, len(others) - 0.5)
         for axes in (left, right):
             axes.grid(axis="y")
         figure.legend(loc="outside lower center", ncols=2)

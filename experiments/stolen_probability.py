@@ -2,9 +2,10 @@
 
 Demeter et al. 2020 found that language models with small heads keep words inside the hull of the others'
 weights, and that the effect fades as d grows. Here the same text trains heads with d = 8 to 64, several seeds
-each, and every token gets a proven verdict. Three questions: does its row lie in the hull (theirs: weights
-alone); the same for a random head of that size; and is there no vector of features, out of all that the
-LSTM below can produce, for which the token is predicted (with the bias).
+each, and every token gets a proven verdict. Two questions: does its row lie in the hull (theirs: weights
+alone), and is there no vector of features, out of all that the LSTM below can produce, for which the token
+is predicted (with the bias)? Random heads of that size, without bias, stand beside the first: what uniform
+ones lose is counted, what normal ones, which lose more, are expected to lose has a formula.
 
   python -m experiments.stolen_probability --smoke
   python -m experiments.stolen_probability --text data/wikitext-2
@@ -22,25 +23,21 @@ from numpy.typing import NDArray
 
 import argmaxable as am
 from argmaxable.domain import Domain
-from argmaxable.figures.style import FAINT, LINE_COLOURS, PAGE, drawing, grouped
+from argmaxable.figures.style import FAINT, INK, LINE_COLOURS, PAGE, drawing, grouped, paint
 from argmaxable.random_heads import Distribution, random_head
 from argmaxable.verify import DEFAULT_DOMAIN
 from experiments._corpus import corpus
 from experiments._experiment import Cell, Experiment, Scale, Settings, main
+from experiments._gaussian import expected_unargmaxable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FEATURES = (8, 12, 16, 24, 32, 48, 64)
 SEEDS = 3
-# Each question with its name in tables.
-QUESTIONS = {
-    "random": "random head",
-    "weights": "weights alone",
-    "reachable": "bias, features in [−1, 1]",
-}
-TRAINED = ("weights", "reachable")
-COLOURS = {"random": FAINT, "weights": LINE_COLOURS[0], "reachable": LINE_COLOURS[1]}
+# Each question about the trained heads with its name in tables and figures.
+QUESTIONS = {"weights": "weights alone", "reachable": "bias, features in [−1, 1]"}
+UNIFORM, NORMAL = "uniform random head", "normal random head, expected"
 TENTHS = 10
 
 
@@ -65,34 +62,37 @@ def weight(settings: Settings) -> float:
 
 
 def measure(settings: Settings, text: Path | None) -> dict[str, Any]:
-    """Train one head and ask the three questions."""
+    """Train one head, ask both questions, and see what random heads of its size lose."""
     from experiments._small_models import REACHABLE, head_of, small_model, without_bias
 
     words = corpus(text, vocabulary=settings["vocabulary"])
     features, seed = settings["features"], settings["seed"]
     trained = small_model(words, features=features, epochs=settings["epochs"], seed=seed)
     head = head_of(trained, words)
-    random = random_head(head.classes, features, seed=seed, distribution=Distribution.UNIFORM)
+    uniform = random_head(head.classes, features, seed=seed, distribution=Distribution.UNIFORM)
     return {
-        "validation": round(trained.validation, 2),
         "test": round(trained.test, 2),
-        "random": ask(random, DEFAULT_DOMAIN, words.counts),
+        "uniform": count(am.verify(uniform, workers=1)),
+        "normal_expected": expected_unargmaxable(head.classes, features, has_bias=False),
         "weights": ask(without_bias(head), DEFAULT_DOMAIN, words.counts),
         "reachable": ask(head, REACHABLE, words.counts),
     }
 
 
+def count(result: am.Result) -> dict[str, int]:
+    return {"unargmaxable": len(result.unargmaxable), "undecided": len(result.undecided)}
+
+
 def ask(head: am.Head, domain: Domain, counts: NDArray[np.int64]) -> dict[str, Any]:
-    """How many classes are unargmaxable, and how frequent these are; the classes are ordered by count."""
+    """How many classes are unargmaxable, which share of each tenth of the vocabulary and of the text that is;
+    the classes are ordered by count."""
     result = am.verify(head, domain, workers=1)
     lost = np.zeros(head.classes, bool)
     lost[[verdict.class_id for verdict in result.unargmaxable]] = True
     return {
-        "unargmaxable": int(lost.sum()),
-        "undecided": len(result.undecided),
+        **count(result),
         "tenths": [round(float(part.mean()), 4) for part in np.array_split(lost, TENTHS)],
         "share_of_text": round(float(counts[lost].sum() / counts.sum()), 4),
-        "median_count": float(np.median(counts[lost])) if lost.any() else None,
     }
 
 
@@ -100,33 +100,40 @@ def ask(head: am.Head, domain: Domain, counts: NDArray[np.int64]) -> dict[str, A
 
 
 def table(found: Sequence[Cell]) -> str:
+    """A row for each d."""
     classes = found[0].settings["vocabulary"]
-    head = " | ".join(
-        [
-            "d",
-            "test perplexity",
-            *(f"unargmaxable of {classes:,}: {name}" for name in QUESTIONS.values()),
-            *(f"their share of the text: {QUESTIONS[name]}" for name in TRAINED),
-        ]
-    )
+    names = [
+        "d",
+        "test perplexity",
+        *(f"unargmaxable of {classes:,}: {name}" for name in (UNIFORM, NORMAL, *QUESTIONS.values())),
+        *(f"their share of the text: {name}" for name in QUESTIONS.values()),
+    ]
     rows = [
         _row(features, [cell for cell in found if _features(cell) == features]) for features in _dims(found)
     ]
-    rule = " | ".join(["---:"] * len(head.split(" | ")))
-    return "\n".join([f"| {head} |", f"| {rule} |", *rows])
+    return "\n".join([f"| {' | '.join(names)} |", "|--:" * len(names) + "|", *rows])
 
 
 def _row(features: int, seeds: Sequence[Cell]) -> str:
+    expected = seeds[0].found["normal_expected"]
     values = [
-        features,
+        str(features),
         _spread([cell.found["test"] for cell in seeds], ".0f"),
-        *(_spread([cell.found[name]["unargmaxable"] for cell in seeds], ",.0f") for name in QUESTIONS),
+        _lost(seeds, "uniform"),
+        f"{expected:,.0f}" if expected >= 1 else f"{expected:.1g}" if expected >= 0.001 else "< 0.001",
+        *(_lost(seeds, name) for name in QUESTIONS),
         *(
             _spread([100 * cell.found[name]["share_of_text"] for cell in seeds], ".1f") + " %"
-            for name in TRAINED
+            for name in QUESTIONS
         ),
     ]
-    return f"| {' | '.join(map(str, values))} |"
+    return f"| {' | '.join(values)} |"
+
+
+def _lost(seeds: Sequence[Cell], name: str) -> str:
+    is_any_undecided = any(cell.found[name]["undecided"] for cell in seeds)
+    lost = _spread([cell.found[name]["unargmaxable"] for cell in seeds], ",.0f")
+    return lost + (" + undecided" if is_any_undecided else "")
 
 
 def _spread(values: Sequence[float], form: str) -> str:
@@ -145,40 +152,51 @@ def _features(cell: Cell) -> int:
 
 def figures(found: Sequence[Cell]) -> dict[str, Figure]:
     """The number of lost tokens against d, and who they are."""
-    with drawing(PAGE, 2.6) as figure:
-        left, right = figure.subplots(1, 2)
+    with drawing(PAGE, 2.8) as figure:
+        left, *others = figure.subplots(1, 3, width_ratios=(1.3, 1, 1))
         _draw_numbers(left, found)
-        _draw_tenths(right, found)
+        for axes, name in zip(others, QUESTIONS, strict=True):
+            _draw_tenths(axes, found, name)
+        others[0].set_ylabel("unargmaxable (%)")
+        others[-1].legend(loc="center left", bbox_to_anchor=(1, 0.5))
     return {"stolen_probability": figure}
 
 
 def _draw_numbers(axes: Any, found: Sequence[Cell]) -> None:
     dims = _dims(found)
-    for name, label in QUESTIONS.items():
+    for name, label, colour in (
+        ("reachable", QUESTIONS["reachable"], LINE_COLOURS[1]),
+        ("weights", QUESTIONS["weights"], LINE_COLOURS[0]),
+        ("uniform", UNIFORM, FAINT),
+    ):
         every = [(_features(cell), cell.found[name]["unargmaxable"]) for cell in found]
         means = [np.mean([number for features, number in every if features == each]) for each in dims]
-        axes.plot(dims, means, color=COLOURS[name], label=label)
-        axes.scatter(*zip(*every, strict=True), s=8, color=COLOURS[name], linewidths=0)
+        axes.plot(dims, means, color=colour, label=label)
+        axes.scatter(*zip(*every, strict=True), s=8, color=colour, linewidths=0)
+    expected = {_features(cell): cell.found["normal_expected"] for cell in found}
+    axes.plot(dims, [expected[features] for features in dims], ":", color=INK, label=NORMAL)
     axes.set(xlabel="features d", ylabel="unargmaxable tokens", xscale="log")
     axes.set_xticks(dims, labels=map(str, dims))
     axes.set_xticks([], minor=True)
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter(grouped)
-    axes.legend(loc="lower left", bbox_to_anchor=(-0.1, 1), ncols=2)
+    axes.legend(loc="lower left", bbox_to_anchor=(-0.1, 1))
 
 
-def _draw_tenths(axes: Any, found: Sequence[Cell]) -> None:
-    for number, features in enumerate(_dims(found)):
-        shares = [cell.found["reachable"]["tenths"] for cell in found if _features(cell) == features]
+def _draw_tenths(axes: Any, found: Sequence[Cell], name: str) -> None:
+    dims = _dims(found)
+    # One colour, darker with d; those of the questions mean something else.
+    darkness = np.linspace(0, 1, len(dims))
+    for features, dark in zip(dims, darkness, strict=True):
+        shares = [cell.found[name]["tenths"] for cell in found if _features(cell) == features]
         axes.plot(
             range(1, TENTHS + 1), 100 * np.mean(shares, axis=0), label=f"d = {features}",
-            color=LINE_COLOURS[number % len(LINE_COLOURS)],
+            color=paint(LINE_COLOURS[2], pale=0.65 * (1 - dark), light=1 - 0.75 * dark),
         )  # fmt: skip
     axes.set(
-        xlabel="tenth of the vocabulary, frequent → rare", ylabel="unargmaxable (%), features in [−1, 1]",
+        title=QUESTIONS[name], xlabel="tenth of the vocabulary,\nfrequent → rare",
         ylim=(0, 103), xticks=range(1, TENTHS + 1),
     )  # fmt: skip
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 EXPERIMENT = Experiment(

@@ -471,7 +471,7 @@ def test_dependent_rows_leave_the_basis_with_their_weights() -> None:
     found = with_independent_basis(head, am.Everywhere(), redundant)
     assert (found.classes.tolist(), found.basis) == ([1, 2, 4, 3, 5], 3)
     assert found.weights.tolist() == [0.25, 0.25, 0.25, 0.0, 0.25]
-    assert am.Checker(head, am.Everywhere()).proves_in_rationals(0, found, 0.0)
+    assert am.Checker(head, am.Everywhere()).proves_in_rationals(0, found)
 
 
 @every_domain

@@ -126,8 +126,8 @@ def test_rationals_confirm_shared_proofs_and_refute_those_of_another_class(
     narrowed = with_independent_basis(head, am.Everywhere(), certificate)
     assert narrowed.basis == FEATURES + 1 - constant
     assert constant or certificate.basis > narrowed.basis
-    assert checker.proves_in_rationals(0, narrowed, 0.0)
-    assert not checker.proves_in_rationals(DEEP + 1, narrowed, 0.0)
+    assert checker.proves_in_rationals(0, certificate)
+    assert not checker.proves_in_rationals(DEEP + 1, certificate)
 
 
 def test_weights_that_are_no_weights_prove_nothing_beside_others_that_do() -> None:

@@ -22,7 +22,7 @@ from argmaxable.exact import Dyadic, round_up
 from argmaxable.geometry import TINY, UNIT, box_support, contains, gamma, support_bound, support_is_at_most
 from argmaxable.head import Head
 from argmaxable.scores import Gaps, Scores, row_blocks
-from argmaxable.solve_exactly import Equations, exact_weights
+from argmaxable.solve_exactly import Equations, exact_weights, with_independent_basis
 from argmaxable.verdict import Certificate, OwnDirection, Strength, Witness
 
 Matrix = NDArray[np.float64]
@@ -170,12 +170,18 @@ class Checker:
 
     def proves(self, class_id: int, certificate: Certificate, claim: float) -> bool:
         """Whether the certificate proves t* ≤ claim; exact where floats can't tell."""
-        return self.bound(class_id, certificate).upper <= claim or self.proves_in_rationals(
+        return self.bound(class_id, certificate).upper <= claim or self._proves_exactly(
             class_id, certificate, claim
         )
 
-    def proves_in_rationals(self, class_id: int, certificate: Certificate, claim: float) -> bool:
-        """Whether the certificate proves t* ≤ claim by integers and rationals alone, as long as it takes."""
+    def proves_in_rationals(self, class_id: int, certificate: Certificate) -> bool:
+        """Whether the certificate proves t* ≤ 0 by integers and rationals alone, which may take minutes."""
+        if not _is_well_formed(certificate, class_id, self.head.classes):
+            return False
+        narrowed = with_independent_basis(self.head, self.domain, certificate)
+        return self._proves_exactly(class_id, narrowed, 0.0)
+
+    def _proves_exactly(self, class_id: int, certificate: Certificate, claim: float) -> bool:
         if not math.isfinite(claim) or not _is_well_formed(certificate, class_id, self.head.classes):
             return False
         weights: Dyadic | None = Dyadic.of(certificate.weights)

@@ -57,16 +57,15 @@ def exact_weights(head: Head, domain: Domain, class_id: int, certificate: Certif
 def with_independent_basis(head: Head, domain: Domain, certificate: Certificate) -> Certificate:
     """The certificate with so few of its basis rows in the basis that they are independent; the others keep
     the weights they have. What many weights could solve, `exact_weights` then solves by these."""
-    basis = certificate.basis
-    if not basis:
+    basis, coordinates = certificate.basis, certificate.coordinates
+    out_of_range = coordinates is not None and ((coordinates < 0) | (coordinates >= head.features)).any()
+    if not basis or out_of_range:  # nothing to choose from, or for `exact_weights` to refuse
         return certificate
-    rows = _equations(domain, Dyadic.of(head.rows(certificate.classes[:basis])), certificate.coordinates)
+    rows = _equations(domain, Dyadic.of(head.rows(certificate.classes[:basis])), coordinates)
     matrix = np.vstack([rows.integers.T, np.full((1, basis), 1, dtype=object)])
     first = _pivots(matrix)
     order = np.concatenate([first, np.setdiff1d(np.arange(len(certificate.classes)), first)])
-    return Certificate(
-        certificate.classes[order], certificate.weights[order], len(first), certificate.coordinates
-    )
+    return Certificate(certificate.classes[order], certificate.weights[order], len(first), coordinates)
 
 
 def _equations(domain: Domain, rows: Dyadic, coordinates: NDArray[np.intp] | None) -> Dyadic:

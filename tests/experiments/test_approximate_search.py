@@ -13,10 +13,13 @@ from experiments.approximate_search import (
     EXPERIMENT,
     PATIENCES,
     REAL,
+    highest_share,
+    least_recall_of_weights,
     measure,
     missed_by_descent,
     missed_by_own_direction,
     missed_by_reflection,
+    most_missed_by_descent,
     precision,
     proven_by_descent,
     recall_of_weights,
@@ -105,11 +108,37 @@ def test_recall_is_taken_over_the_unargmaxable_classes_tried() -> None:
 
 
 def test_the_table_puts_seeds_of_one_size_into_one_row() -> None:
-    rows = table([found(lost=30, own=10, missed=0, proven=20)] * 2).splitlines()
+    rows = table([found(lost=20, own=10, missed=1, proven=20)] * 2).splitlines()
     assert rows[2] == (
-        "| random, 80 × 4 | 30, 30 | 75.0 % | 75.0 % | 75.0 % | 75.0 % | 75.0 % | 100.0 % | 100.0 % "
+        "| random, 80 × 4 | 20, 20 | 66.7 % | 66.7 % | 66.7 % | 66.7 % | 66.7 % | 95.2 % | 95.2 % "
         "| 100.0 % | 100.0 % |"
     )
+
+
+def test_the_table_has_the_worst_seed_in_brackets() -> None:
+    rows = table([found(lost=20, own=10, missed=0, proven=20), found(lost=20, own=20, missed=0, proven=20)])
+    assert "| 57.1 % (50.0) |" in rows.splitlines()[2]
+
+
+def test_none_of_a_hundred_leaves_up_to_three_percent() -> None:
+    assert highest_share(0, 100) == pytest.approx(1 - 0.05 ** (1 / 100))
+    assert highest_share(10, 10) == 1
+
+
+def test_a_sample_allows_more_misses_than_it_has() -> None:
+    cell = found(lost=30, own=40, missed=0, proven=20)
+    assert missed_by_descent([cell], 1.0) == 0
+    assert most_missed_by_descent(cell, 1.0) == pytest.approx(40 * highest_share(0, 10))
+
+
+def test_where_every_class_was_tried_nothing_is_left_to_chance() -> None:
+    cell = found(lost=20, own=10, missed=1, proven=15)
+    assert most_missed_by_descent(cell, 1.0) == 1
+    assert least_recall_of_weights(cell, 1.0) == 0.75
+
+
+def test_a_sample_allows_less_recall_than_it_has() -> None:
+    assert least_recall_of_weights(found(lost=30, own=10, missed=0, proven=20), 1.0) < 0.9
 
 
 def test_real_heads_are_no_part_of_a_smoke_run() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -147,6 +148,63 @@ def test_kept_cells_are_not_measured_again(place: Path, run: Run, gone_on: GoneO
     assert squares(place) == [9, 1, 4]
 
 
+def test_the_commit_is_that_of_the_measuring_code(place: Path, run: Run, gone_on: GoneOn) -> None:
+    shutil.copytree(gone_on.place / ".cache", place / ".cache")
+    for path, commit in zip(sorted((place / ".cache" / "toy").iterdir()), ["aaa", "bbb", "bbb"], strict=True):
+        path.write_text(json.dumps({**json.loads(path.read_text()), "commit": commit}))
+    run()
+    assert set(json.loads((place / "results" / "toy.json").read_text())["commit"].split(", ")) == {
+        "aaa",
+        "bbb",
+    }
+
+
+def test_only_cells_measured_now_are_compared_with_the_committed_ones(
+    place: Path, run: Run, gone_on: GoneOn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder in (".cache", "results"):
+        shutil.copytree(gone_on.place / folder, place / folder, dirs_exist_ok=True)
+    run()
+    assert "0 numbers of 0 cells compared" in capsys.readouterr().out
+    run("--fresh")
+    assert "3 numbers of 3 cells compared with the committed ones, all within 1%." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--workers", "0"], "0 is no number of processes"),
+        (["--fresh", "--smoke"], "--fresh has nothing to forget"),
+        (["--fresh", "--redraw"], "--fresh has nothing to forget"),
+    ],
+)
+def test_options_without_a_meaning_are_refused(
+    run: Run, capsys: pytest.CaptureFixture[str], arguments: list[str], complaint: str
+) -> None:
+    with pytest.raises(SystemExit):
+        run(*arguments)
+    assert complaint in capsys.readouterr().err
+
+
+def test_a_model_that_can_not_be_read_is_no_traceback(
+    place: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOY_REFUSES", "1")
+    with pytest.raises(SystemExit, match=r"toy: no file 1\. Finished cells are kept"):
+        run()
+    assert measured(place) == ["3", "2"]
+
+
+def test_all_experiments_ask_for_a_text_before_the_first_begins(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments", "--text", str(tmp_path)],
+        cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "Some experiments: no text. No valid part in" in done.stderr
+    assert not done.stdout
+
+
 def test_a_smoke_run_shows_its_table_and_writes_nothing(
     place: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -173,7 +231,7 @@ def test_redraw_without_results_says_what_to_do(run: Run) -> None:
 
 
 def test_missing_text_is_an_error_that_names_the_option(place: Path, run: Run) -> None:
-    with pytest.raises(SystemExit, match=r"needs a text\. No valid part in .* --text DIRECTORY"):
+    with pytest.raises(SystemExit, match=r"no text\. No valid part in .* --text DIRECTORY"):
         run("--text", str(place / "none"), experiment=NEEDS_TEXT)
     assert measured(place) == []
 

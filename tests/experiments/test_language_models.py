@@ -25,6 +25,7 @@ from experiments.language_models import (
     plif_of,
     rank_of,
     recipe,
+    unargmaxable,
 )
 
 SMOKE = cells(Scale.SMOKE)
@@ -98,9 +99,23 @@ def test_figures_are_drawn_from_what_json_keeps(measured: list[Cell]) -> None:
     assert set(EXPERIMENT.figures(kept)) == {"language_models", "language_models_plif"}
 
 
-def test_mixtures_have_no_linear_verdicts(measured: list[Cell]) -> None:
+def test_nothing_is_said_of_mixtures_with_a_plif(measured: list[Cell]) -> None:
     verdicts = {cell.settings["head"]: cell.found["unargmaxable"] for cell in measured}
-    assert {head for head, found in verdicts.items() if found is None} == {"mos", "mos-plif"}
+    assert {head for head, found in verdicts.items() if found is None} == {"mos-plif"}
+
+
+def test_no_mixture_ever_says_a_word_that_its_components_can_not() -> None:
+    torch.manual_seed(0)
+    words = [f"w{number}" for number in range(40)]
+    model = AWDLSTM(Shape("mos", vocabulary=40, features=3, hidden=5, layers=2, mixtures=3))
+    torch.nn.init.normal_(model.embedding.weight, std=3.0)
+    found = unargmaxable(model, words)
+    assert found is not None
+    lost = {words.index(word) for word in found["reachable"]["words"]}
+    with torch.no_grad():
+        said = model.head.log_prob(10 * torch.randn(20_000, 3)).argmax(dim=1).unique().tolist()
+    assert len(lost) > 10 < len(said)
+    assert lost.isdisjoint(said)
 
 
 def test_words_lost_everywhere_are_lost_within_the_box_too(measured: list[Cell]) -> None:

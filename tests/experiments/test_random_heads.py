@@ -1,23 +1,19 @@
-"""Random heads: the paper's own draws, the formula for what to expect, and the cells' numbers."""
+"""Random heads: the paper's own draws, the cells' numbers, and how they are shown."""
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
-import pytest
-from oracles import hull_vertices
 
 import argmaxable as am
 from argmaxable.random_heads import Distribution
 from experiments._experiment import Cell, Scale
+from experiments._gaussian import expected_unargmaxable
 from experiments.random_heads import (
     EXPERIMENT,
     FEATURES,
     PATIENCE,
-    expected_unargmaxable,
+    figures,
     head_of_the_paper,
-    log_inner_angle,
     measure,
     reflections_needed,
     table,
@@ -34,35 +30,6 @@ def test_a_head_is_the_one_that_the_papers_code_draws() -> None:
     np.testing.assert_array_equal(head.bias, bias[0])
 
 
-TETRAHEDRON = (3 * math.acos(1 / 3) - math.pi) / (4 * math.pi)
-
-
-@pytest.mark.parametrize(("vertices", "angle"), [(1, 1.0), (2, 1 / 2), (3, 1 / 6), (4, TETRAHEDRON)])
-def test_angles_of_a_point_a_segment_a_triangle_and_a_tetrahedron(vertices: int, angle: float) -> None:
-    assert math.exp(log_inner_angle(vertices)) == pytest.approx(angle, rel=1e-10)
-
-
-def test_without_features_all_classes_but_the_one_with_the_largest_bias_are_lost() -> None:
-    assert expected_unargmaxable(100, 0) == pytest.approx(99)
-
-
-def test_with_as_many_features_as_classes_none_is_lost() -> None:
-    assert expected_unargmaxable(8, 7) == pytest.approx(0, abs=1e-12)
-
-
-def test_the_expected_number_is_the_mean_over_many_heads() -> None:
-    counts = [60 - len(upper_hull(seed)) for seed in range(400)]
-    error = np.std(counts) / math.sqrt(len(counts))
-    assert abs(np.mean(counts) - expected_unargmaxable(60, 2)) < 4 * error
-
-
-def upper_hull(seed: int) -> set[int]:
-    """The classes of a normal head (60 × 2, with bias) that win somewhere: vertices of the hull of the rows
-    (w, b) and a point far below all of them."""
-    rows = np.random.default_rng(seed).normal(size=(60, 3))
-    return hull_vertices(np.vstack([rows, [0.0, 0.0, -1e6]])) - {60}
-
-
 def test_a_class_out_of_reach_of_reflection_counts_one_step_more_than_patience() -> None:
     """Row 2 lies inside the triangle of the others: no step finds it."""
     head = am.Head(np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, 0.0], [-1.0, -1.0]]))
@@ -71,6 +38,19 @@ def test_a_class_out_of_reach_of_reflection_counts_one_step_more_than_patience()
 
 def test_the_same_cell_gives_the_same_numbers_again() -> None:
     assert measure(SMALL, None) == measure(SMALL, None)
+
+
+def test_the_mean_steps_are_those_of_the_classes_that_were_found() -> None:
+    """A class that 2,500 steps don't find is among the argmaxable ones of this head."""
+    settings = {"distribution": "uniform", "features": 2, "seed": 14, "classes": 300}
+    found = measure(settings, None)
+    head = head_of_the_paper(300, 2, seed=14, distribution=Distribution.UNIFORM)
+    verdicts = am.verify(head, method=am.Algorithm.REFLECTION, patience=PATIENCE, workers=1).verdicts
+    steps = [verdict.steps for verdict in verdicts if verdict.status is am.Status.ARGMAXABLE]
+    assert found["not_found"] > 0
+    assert len(steps) + found["not_found"] == 300 - found["unargmaxable"]
+    assert found["mean_steps_found"] == np.mean(steps)
+    assert found["median_steps_found"] == np.median(steps)
 
 
 def test_a_cell_has_proven_counts_beside_the_expected_one() -> None:
@@ -85,15 +65,33 @@ def test_the_committed_run_has_every_size_of_the_figure_in_both_distributions() 
     assert {(cell["distribution"], cell["features"], cell["classes"]) for cell in cells} == wanted
 
 
-def test_the_table_has_a_row_for_each_number_of_features_with_all_seeds() -> None:
-    found = {"unargmaxable": 1234, "undecided": 0, "solves": 5, "mean_steps": 1.5, "median_steps": 1.0,
-             "not_found": 2, "expected": 1200.4}  # fmt: skip
-    cells = [
-        Cell({**SMALL, "distribution": kind.value, "seed": seed}, found, 1.0)
+FOUND = {"unargmaxable": 1234, "undecided": 0, "solves": 5, "mean_steps_found": 1.5,
+         "median_steps_found": 1.0, "not_found": 2, "expected": 1200.4}  # fmt: skip
+
+
+def cells_of(features: int) -> list[Cell]:
+    return [
+        Cell({**SMALL, "features": features, "distribution": kind.value, "seed": seed}, FOUND, 1.0)
         for kind in Distribution
         for seed in (13, 14)
     ]
-    (row,) = table(cells).splitlines()[2:]
+
+
+def test_the_table_has_a_row_for_each_number_of_features_with_all_seeds() -> None:
+    (row,) = table(cells_of(3)).splitlines()[2:]
     assert row.startswith("| 3 |")
     assert row.count("1,234, 1,234") == 2
     assert "| 1,200 |" in row
+
+
+def test_the_table_quotes_the_paper_only_after_30_features() -> None:
+    rows = table([*cells_of(30), *cells_of(31)]).splitlines()[2:]
+    assert ["none expected" in row for row in rows] == [False, True]
+
+
+def test_the_figure_of_normal_weights_has_the_formulas_curve_beside_the_counts() -> None:
+    drawn = figures([*cells_of(3), *cells_of(5)])
+    means, curve = drawn["random_heads_normal"].axes[0].lines
+    assert list(means.get_ydata()) == [1234, 1234]
+    assert list(curve.get_ydata()) == [expected_unargmaxable(60, d, has_bias=True) for d in (3, 4, 5)]
+    assert len(drawn["random_heads_uniform"].axes[0].lines) == 1

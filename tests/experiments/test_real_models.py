@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,19 +10,20 @@ import pytest
 import argmaxable as am
 from argmaxable.random_heads import random_head
 from experiments._experiment import Cell, Scale
-from experiments._settling import LOST, Settled
+from experiments._frequency import against_frequency, margin_correlation
+from experiments._settling import LOST, settle
 from experiments._vocabulary import Ranked
 from experiments.real_models import (
     FREQUENCY_OF,
     STANDARD_OF,
-    _against_frequency,
     cells,
     describe,
+    figures,
     measure,
     table,
 )
 
-SETTINGS = {"classes": 80, "features": 4, "patience": 5}
+SETTINGS = {"classes": 80, "features": 4, "patience": 5, "margins": 20}
 
 
 @pytest.fixture(scope="module")
@@ -39,33 +39,10 @@ def test_every_model_of_the_gallery_is_a_cell_and_names_in_tables_exist() -> Non
 
 def test_tallies_sum_to_the_classes(head: am.Head) -> None:
     labelled = am.Head(head.weight, None, [chr(0x4E00 + number) for number in range(80)])
-    found = describe(labelled, family="", name="", patience=5)
+    found = describe(labelled, SETTINGS, family="", name="")
     assert sum(found["outcomes"]) == sum(map(sum, found["vocabulary"])) == 80
     assert sum(count for count, _ in found["categories"].values()) == 80
     assert sum(lost for _, lost in found["categories"].values()) == found["outcomes"][LOST]
-
-
-def test_rare_victims_show_in_the_correlations_and_the_last_tenth() -> None:
-    outcome = np.repeat([0, LOST], [15, 5])
-    settled = Settled(outcome, np.where(outcome, 6, 0), 20.0 - np.arange(20), 0)
-    order = Ranked(np.arange(20), 100.0 - np.arange(20))
-    found = _against_frequency(order, settled)
-    assert found["margin"] == 1
-    assert found["steps"] < -0.7
-    assert found["tenths"][0][LOST] == 0
-    assert found["tenths"][-1][LOST] == 2
-    shuffled = replace(order, frequency=order.frequency[::-1])
-    assert _against_frequency(shuffled, settled)["margin"] == -1
-
-
-def test_classes_never_counted_are_a_group_of_their_own() -> None:
-    outcome = np.repeat([0, LOST], [20, 5])
-    settled = Settled(outcome, outcome, -1.0 * outcome, 0)
-    order = Ranked(np.arange(25), np.r_[np.arange(20.0, 0.0, -1.0), np.zeros(5)])
-    found = _against_frequency(order, settled)
-    assert found["unseen"] == 5
-    assert [sum(tally) for tally in found["tenths"]] == [*[2] * 10, 5]
-    assert [tally[LOST] for tally in found["tenths"]] == [*[0] * 10, 5]
 
 
 def test_the_same_cell_gives_the_same_numbers() -> None:
@@ -76,3 +53,15 @@ def test_the_table_has_the_papers_numbers_beside_ours() -> None:
     written = table([Cell(SETTINGS, measure(SETTINGS, None), 0.1)])
     assert "| **paper, all** | 13 | 150 |" in written
     assert "| **here, all** | 1 | 1 |" in written
+    assert "mean steps (reflections)" in written
+
+
+def test_the_most_frequent_tenth_is_drawn_with_its_mean_steps(head: am.Head) -> None:
+    order = Ranked(np.arange(80), 80.0 - np.arange(80))
+    settled = settle(head, patience=5)
+    frequency = {**against_frequency(order, settled), "margin": margin_correlation(head, order, 10)}
+    cell = Cell({**SETTINGS, "name": "PP-OCRv5"}, {**measure(SETTINGS, None), "frequency": frequency}, 0.1)
+    written = table([cell])
+    assert f"| {frequency['steps']:+.2f} | {frequency['margin']['correlation']:+.2f} (" in written
+    axes = figures([cell])["real_models-frequency"].axes[0]
+    assert axes.texts[0].get_text() == f"{frequency['mean_steps'][0]:.1f}"

@@ -11,7 +11,7 @@ from experiments._corpus import corpus
 from experiments._experiment import Cell, Scale
 from experiments._small_models import REACHABLE, head_of, small_model, speak, without_bias
 from experiments._training import Trained, contexts
-from experiments.seeds_and_sizes import _left, cells, measure, table
+from experiments.seeds_and_sizes import _left, cells, figures, measure, table
 
 TEXT = corpus(None, vocabulary=30)
 SETTINGS = {"seed": 1, "patience": 20, "vocabulary": 30, "epochs": 1, "teacher": 4, "students": [3]}
@@ -88,6 +88,15 @@ def test_the_table_lists_the_seeds_beside_the_papers(found: dict[str, Any]) -> N
     written = table([Cell(SETTINGS, found, 1.0), Cell(SETTINGS, found, 1.0)])
     assert "8, 3, 366" in written
     assert "| 2 seeds, student | 3 |" in written
+    assert "mean steps (reflections)" in written
+
+
+def test_the_figure_tells_what_the_solver_found_from_what_is_lost(found: dict[str, Any]) -> None:
+    figure = figures([Cell(SETTINGS, found, 1.0)])["seeds_and_sizes"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "found by the solver",
+        "unargmaxable",
+    ]
 
 
 def test_the_committed_seeds_differ_in_the_seed_alone() -> None:

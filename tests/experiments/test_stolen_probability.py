@@ -7,7 +7,19 @@ import numpy as np
 import argmaxable as am
 from argmaxable.verify import DEFAULT_DOMAIN
 from experiments._experiment import Cell, Scale
-from experiments.stolen_probability import FEATURES, QUESTIONS, SEEDS, _spread, ask, cells, measure, table
+from experiments.stolen_probability import (
+    FEATURES,
+    NORMAL,
+    QUESTIONS,
+    SEEDS,
+    UNIFORM,
+    _spread,
+    ask,
+    cells,
+    figures,
+    measure,
+    table,
+)
 
 SETTINGS = {"features": 3, "seed": 0, "vocabulary": 40, "epochs": 1}
 ANGLES = np.arange(11) * 2 * np.pi / 11
@@ -20,15 +32,14 @@ def test_a_row_inside_the_hull_is_counted_with_its_frequency() -> None:
     found = ask(WITH_ONE_INSIDE, DEFAULT_DOMAIN, COUNTS)
     assert found["unargmaxable"] == 1
     assert found["share_of_text"] == 0.02
-    assert found["median_count"] == 2
     assert found["tenths"] == [*[0] * 9, 1]
     assert found["undecided"] == 0
 
 
-def test_without_victims_there_is_no_median_count() -> None:
+def test_without_victims_no_part_of_the_text_is_lost() -> None:
     found = ask(am.Head(np.eye(12)), DEFAULT_DOMAIN, COUNTS)
     assert found["unargmaxable"] == 0
-    assert found["median_count"] is None
+    assert found["share_of_text"] == 0
 
 
 def test_a_smaller_domain_loses_no_fewer_tokens() -> None:
@@ -49,7 +60,16 @@ def test_the_same_cell_gives_the_same_numbers_and_a_row() -> None:
     assert measure(SETTINGS, None) == found
     written = table([Cell(SETTINGS, found, 1.0)])
     assert f"| 3 | {found['test']:.0f} |" in written
-    assert all(name in written for name in QUESTIONS.values())
+    assert all(name in written for name in (UNIFORM, NORMAL, *QUESTIONS.values()))
+
+
+def test_the_figure_shows_both_questions_by_frequency() -> None:
+    asked = {"unargmaxable": 3, "undecided": 0, "tenths": [0.0] * 9 + [0.75], "share_of_text": 0.01}
+    found = {"test": 9.0, "uniform": {"unargmaxable": 1, "undecided": 0}, "normal_expected": 2.5,
+             "weights": asked, "reachable": {**asked, "tenths": [1.0] * 10}}  # fmt: skip
+    _, *panels = figures([Cell(SETTINGS, found, 1.0)])["stolen_probability"].axes
+    assert [axes.get_title() for axes in panels] == list(QUESTIONS.values())
+    assert [axes.lines[0].get_ydata()[-1] for axes in panels] == [75, 100]
 
 
 def test_a_spread_names_its_ends_only_where_seeds_differ() -> None:

@@ -64,3 +64,23 @@ def test_earlier_merges_are_more_frequent_and_bytes_have_no_rank() -> None:
     found = ranked(["<|endoftext|>", "a", "<0xC3>", " t", "he", "é"], Frequency.MERGES, {})
     assert found.classes.tolist() == [3, 4, 5]
     assert found.frequency[0] > found.frequency[1] > found.frequency[2]
+
+
+def test_a_merge_of_bytes_that_are_no_character_yet_is_a_merge() -> None:
+    found = ranked(["<0xE2>", "<0x80>", " t", "<0xE2><0x80>"], Frequency.MERGES, {})
+    assert found.classes.tolist() == [2, 3]
+
+
+def test_special_tokens_before_the_bytes_are_no_merges_whatever_they_look_like() -> None:
+    found = ranked(["<|endoftext|>", "<filename>", "a", "t", "at"], Frequency.MERGES, {})
+    assert found.classes.tolist() == [4]
+
+
+def test_without_single_bytes_every_token_counts_as_a_merge() -> None:
+    assert ranked(["at", "the"], Frequency.MERGES, {}).counted().classes.tolist() == [0, 1]
+
+
+def test_counted_classes_come_from_frequent_to_rare_without_those_never_seen() -> None:
+    found = ranked(["人", "刈", "大"], Frequency.CHARACTERS, {"人": 3, "大": 7}).counted()
+    assert found.classes.tolist() == [2, 0]
+    assert found.frequency.tolist() == [7, 3]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from argmaxable.errors import LoadError
 from experiments._experiment import Cell, Experiment, Scale, Settings
 
 if TYPE_CHECKING:
@@ -18,10 +19,13 @@ def cells(scale: Scale) -> list[Settings]:
 
 
 def measure(settings: Settings, text: Path | None) -> Mapping[str, Any]:
-    """The square; TOY_FAILS names a number that fails, TOY_NOTES a file that lists what was measured."""
+    """The square. TOY_FAILS names a number that fails, TOY_REFUSES one without a file, TOY_NOTES a file
+    that lists what was measured."""
     number = settings["number"]
     if os.environ.get("TOY_FAILS") == str(number):
         raise ArithmeticError(f"can't square {number}")
+    if os.environ.get("TOY_REFUSES") == str(number):
+        raise LoadError(f"no file {number}.")
     with Path(os.environ["TOY_NOTES"]).open("a") as notes:
         notes.write(f"{number} {os.environ['OMP_NUM_THREADS']} {text}\n")
     return {"square": number**2}

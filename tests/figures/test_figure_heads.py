@@ -88,23 +88,34 @@ def test_hulls_are_drawn_of_two_or_three_features(features: int) -> None:
         hull(result)
 
 
-def test_measured_heads_have_the_share_that_verify_proves() -> None:
+def test_measured_heads_have_the_unargmaxable_classes_that_verify_proves() -> None:
     (measured,) = measure_random_heads(40, [3], seeds=1)
     head = random_head(40, 3, seed=0, distribution=Distribution.UNIFORM)
     result = am.verify(head, workers=1)
-    assert measured.share == len(result.unargmaxable) / 40
-    assert 0 < measured.share < 1
+    assert measured.unargmaxable == len(result.unargmaxable)
+    assert 0 < measured.unargmaxable < 40
     assert measured.steps > 0
+
+
+def test_a_class_that_reflection_does_not_find_is_counted_and_left_out_of_the_mean() -> None:
+    (measured,) = measure_random_heads(400, [4], seeds=1)
+    head = random_head(400, 4, seed=0, distribution=Distribution.UNIFORM)
+    verdicts = am.verify(head, method=am.Algorithm.REFLECTION, patience=2500, workers=1).verdicts
+    steps = [verdict.steps for verdict in verdicts if verdict.status is am.Status.ARGMAXABLE]
+    assert measured.not_found == 400 - measured.unargmaxable - len(steps) > 0
+    assert measured.steps == np.mean(steps)
+    title = random_heads([measured]).axes[1].get_title()
+    assert title == f"without {measured.not_found} not found in 2,500 steps"
 
 
 def test_random_heads_have_a_dot_each_and_a_line_through_the_means() -> None:
     measured = measure_random_heads(20, [2, 4], seeds=2)
     axes = random_heads(measured).axes[0]
     dots = np.asarray(axes.collections[0].get_offsets())
-    np.testing.assert_allclose(sorted(dots[:, 1]), sorted(100 * each.share for each in measured))
+    np.testing.assert_allclose(sorted(dots[:, 1]), sorted(each.unargmaxable for each in measured))
     np.testing.assert_allclose(
         axes.lines[0].get_ydata(),
-        [100 * np.mean([each.share for each in measured if each.features == d]) for d in (2, 4)],
+        [np.mean([each.unargmaxable for each in measured if each.features == d]) for d in (2, 4)],
     )
 
 
@@ -113,6 +124,8 @@ def test_nothing_measured_is_rejected() -> None:
         random_heads([])
     with pytest.raises(am.InputError, match="at least one"):
         measure_random_heads(5, [])
+    with pytest.raises(am.InputError, match="two classes; found 1, 3 and 1"):
+        measure_random_heads(1, [2])
 
 
 def test_the_knots_of_a_layer_have_the_values_that_the_layer_computes() -> None:
