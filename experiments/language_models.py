@@ -31,6 +31,7 @@ from argmaxable.figures.style import FAINT, INK, LINE_COLOURS, PAGE, drawing
 from argmaxable.theory.rank import measure_rank
 from argmaxable.theory.spectrum import rows_of
 from experiments._experiment import Cell, Experiment, Scale, Settings, main
+from experiments._markdown import markdown_table
 from experiments._statistics import half_interval
 
 if TYPE_CHECKING:
@@ -275,67 +276,58 @@ def table(cells: Sequence[Cell]) -> str:
 
 
 def _perplexities(cells: Sequence[Cell]) -> str:
-    lines = [
-        "| head | parameters | validation | test | test − linear | PTB¹ | WikiText-2¹ | PTB² |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|",
-    ]
+    columns = ["head", "parameters", "validation", "test", "test − linear", "PTB¹", "WikiText-2¹", "PTB²"]
+    rows = []
     for head, name in HEADS.items():
         found = _of(cells, head)
         gap = "" if head == "linear" else _signed([each["test"] for each in found], _of(cells, "linear"))
-        lines.append(
-            f"| {name} | {found[0]['parameters']:,} | {_spread([each['validation'] for each in found])} "
-            f"| {_spread([each['test'] for each in found])} | {gap} "
-            f"| {PENN_TREEBANK.get(head, '')} | {WIKITEXT_2.get(head, '')} | {CONTROLLED.get(head, '')} |"
-        )
-    count = len(_of(cells, "linear"))
-    return "\n".join(
-        [
-            *lines, "",
-            f"Perplexities: means of {count} seeds ± half of the 95 % interval; differences are paired by "
-            "seed. ¹ Test perplexity (and time of an epoch) in Table 1 of Ganea et al. ² Test perplexity "
-            "(and rank of log P, of 10,000) of Parthiban et al. ³ As published by Yang et al. 2018, not run "
-            "again.",
-        ]
-    )  # fmt: skip
+        rows.append(
+            [
+                name, f"{found[0]['parameters']:,}", _spread([each["validation"] for each in found]),
+                _spread([each["test"] for each in found]), gap,
+                *(paper.get(head, "") for paper in (PENN_TREEBANK, WIKITEXT_2, CONTROLLED)),
+            ]
+        )  # fmt: skip
+    return f"{markdown_table(columns, rows)}\n\n" + (
+        f"Perplexities: means of {len(_of(cells, 'linear'))} seeds ± half of the 95 % interval; differences "
+        "are paired by seed. ¹ Test perplexity (and time of an epoch) in "
+        "Table 1 of Ganea et al. ² Test perplexity (and rank of log P, of 10,000) of Parthiban et al. ³ As "
+        "published by Yang et al. 2018, not run again."
+    )
 
 
 def _costs(cells: Sequence[Cell]) -> str:
-    lines = [
-        "| head | s an epoch | against linear | the paper's | MB in a step | rank of log P | never argmax | "
-        "never, within ±1 |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|",
-    ]
+    columns = [
+        "head", "s an epoch", "against linear", "the paper's", "MB in a step", "rank of log P",
+        "never argmax", "never, within ±1",
+    ]  # fmt: skip
+    rows = []
     plain = mean(each["seconds_per_epoch"] for each in _of(cells, "linear"))
     for head, name in HEADS.items():
         found = _of(cells, head)
         seconds = mean(each["seconds_per_epoch"] for each in found)
         megabytes = max(each["step_megabytes"] for each in found)
-        lines.append(
-            f"| {name} | {seconds:.1f} | {seconds / plain:.2f} × | {PAPER_COST.get(head, '')} "
-            f"| {megabytes:.1f} | {_ranks(found)} | {_lost(found, 'everywhere')} "
-            f"| {_lost(found, 'reachable')} |"
-        )
+        rows.append(
+            [
+                name, f"{seconds:.1f}", f"{seconds / plain:.2f} ×", PAPER_COST.get(head, ""),
+                f"{megabytes:.1f}", _ranks(found), _lost(found, "everywhere"), _lost(found, "reachable"),
+            ]
+        )  # fmt: skip
     most = _of(cells, "linear")[0]["rank"]["most"]
-    return "\n".join(
-        [
-            *lines, "",
-            f"Rank: of at most {most:,}, in single precision, then in double where that differs. Never "
-            "argmax: proven unargmaxable words of each seed, for any input, and for inputs between −1 and 1, "
-            "which is all an LSTM puts out; all other words are proven argmaxable. Of MoS the components are "
-            "meant: what none of them can say, their mixture can't, but of the other words nothing is known.",
-        ]
-    )  # fmt: skip
+    return f"{markdown_table(columns, rows)}\n\n" + (
+        f"Rank: of at most {most:,}, in single precision, then in double where that differs. Never argmax: "
+        "proven unargmaxable words of each seed, for any input, and for inputs between −1 and 1, which is all "
+        "an LSTM puts out; all other words are proven argmaxable. Of MoS the components are meant: what none "
+        "of them can say, their mixture can't, but of the other words nothing is known."
+    )
 
 
 def _slopes(cells: Sequence[Cell]) -> str:
-    lines = ["| slopes | mean | deviation | least | greatest |", "|---|--:|--:|--:|--:|"]
-    paper = " | ".join(f"{value:.2f}" for value in SLOPES.values())
-    lines.append(f"| Ganea et al., Table 2 (WikiText-2) | {paper} |")
+    rows = [["Ganea et al., Table 2 (WikiText-2)", *(f"{value:.2f}" for value in SLOPES.values())]]
     for head in ("lms-plif", "random-plif", "mos-plif"):
         statistics = [each["plif"]["slopes"] for each in _of(cells, head)]
-        ours = " | ".join(f"{mean(each[name] for each in statistics):.2f}" for name in SLOPES)
-        lines.append(f"| {HEADS[head]} | {ours} |")
-    return "\n".join(lines)
+        rows.append([HEADS[head], *(f"{mean(each[name] for each in statistics):.2f}" for name in SLOPES)])
+    return markdown_table(["slopes of the bins that logits fall in", *SLOPES], rows)
 
 
 def _of(cells: Sequence[Cell], head: str) -> list[Mapping[str, Any]]:

@@ -21,6 +21,7 @@ import numpy as np
 import argmaxable as am
 from argmaxable.random_heads import random_head, with_equal_norms, with_voronoi_bias
 from experiments._experiment import Cell, Experiment, Scale, Settings, main
+from experiments._markdown import markdown_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -80,22 +81,22 @@ def prevented(settings: Settings, seed: int) -> am.Head:
 
 def table(measured: Sequence[Cell]) -> str:
     """A row for each kind of head."""
-    lines = [
-        "| features | prevention | stored as | heads | paper: heads with unargmaxable classes | ours "
-        "| unargmaxable classes a head, mean (most) |",
-        "|--:|---|---|--:|---|--:|--:|",
-    ]
+    columns = [
+        "prevention", "stored as", "features", "heads", "paper: heads with unargmaxable classes", "ours",
+        "unargmaxable classes a head, mean (most)",
+    ]  # fmt: skip
+    rows = []
     for cell in measured:
         lost = np.array(cell.found["unargmaxable"])
         entries = [
-            str(cell.settings["features"]), cell.settings["prevention"], cell.settings["stored"],
+            cell.settings["prevention"], cell.settings["stored"], str(cell.settings["features"]),
             str(len(lost)), _paper(cell.settings), str(int((lost > 0).sum())),
             f"{lost.mean():.4g} ({lost.max()})",
         ]  # fmt: skip
         if cell.found["undecided"]:
             entries[-1] += f" + {cell.found['undecided']} undecided in all"
-        lines.append(f"| {' | '.join(entries)} |")
-    return "\n".join(lines)
+        rows.append(entries)
+    return markdown_table(columns, rows, text_columns=2)
 
 
 def _paper(settings: Settings) -> str:

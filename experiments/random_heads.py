@@ -23,6 +23,7 @@ from argmaxable.figures.style import INK
 from argmaxable.random_heads import Distribution
 from experiments._experiment import Cell, Experiment, Scale, Settings, main
 from experiments._gaussian import expected_unargmaxable
+from experiments._markdown import markdown_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -111,11 +112,11 @@ def reflections_needed(head: am.Head, classes: Sequence[int]) -> np.ndarray[Any,
 
 def table(measured: Sequence[Cell]) -> str:
     """A row for each number of features."""
-    lines = [
-        "| features | paper, uniform | ours, uniform | solves | steps if found | not found "
-        "| ours, normal | expected, normal | solves | steps if found | not found |",
-        "|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
-    ]
+    effort = ["solves", "steps if found", "not found"]
+    columns = [
+        "features", "paper, uniform", "ours, uniform", *effort, "ours, normal", "expected, normal", *effort
+    ]  # fmt: skip
+    rows = []
     for features in sorted({cell.settings["features"] for cell in measured}):
         uniform, normal = (
             _of(measured, kind, features) for kind in (Distribution.UNIFORM, Distribution.NORMAL)
@@ -125,8 +126,8 @@ def table(measured: Sequence[Cell]) -> str:
             _lost(uniform), *_effort(uniform),
             _lost(normal), _rounded(normal[0].found["expected"]), *_effort(normal),
         ]  # fmt: skip
-        lines.append(f"| {' | '.join(entries)} |")
-    return "\n".join(lines)
+        rows.append(entries)
+    return markdown_table(columns, rows, text_columns=0)
 
 
 def _of(measured: Sequence[Cell], kind: Distribution, features: int) -> list[Cell]:

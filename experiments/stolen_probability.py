@@ -29,6 +29,7 @@ from argmaxable.verify import DEFAULT_DOMAIN
 from experiments._corpus import corpus
 from experiments._experiment import Cell, Experiment, Scale, Settings, main
 from experiments._gaussian import expected_unargmaxable
+from experiments._markdown import markdown_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -111,12 +112,12 @@ def table(found: Sequence[Cell]) -> str:
     rows = [
         _row(features, [cell for cell in found if _features(cell) == features]) for features in _dims(found)
     ]
-    return "\n".join([f"| {' | '.join(names)} |", "|--:" * len(names) + "|", *rows])
+    return markdown_table(names, rows, text_columns=0)
 
 
-def _row(features: int, seeds: Sequence[Cell]) -> str:
+def _row(features: int, seeds: Sequence[Cell]) -> list[str]:
     expected = seeds[0].found["normal_expected"]
-    values = [
+    return [
         str(features),
         _spread([cell.found["test"] for cell in seeds], ".0f"),
         _lost(seeds, "uniform"),
@@ -127,7 +128,6 @@ def _row(features: int, seeds: Sequence[Cell]) -> str:
             for name in QUESTIONS
         ),
     ]
-    return f"| {' | '.join(values)} |"
 
 
 def _lost(seeds: Sequence[Cell], name: str) -> str:

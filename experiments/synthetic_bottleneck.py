@@ -26,6 +26,7 @@ import numpy as np
 
 from argmaxable.figures.style import FAINT, INK, LINE_COLOURS, PAGE, drawing
 from experiments._experiment import Cell, Experiment, Scale, Settings, main
+from experiments._markdown import markdown_table
 from experiments._statistics import half_interval
 
 if TYPE_CHECKING:
@@ -196,8 +197,7 @@ def table(found: Sequence[Cell]) -> str:
 
 
 def _rows(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join([f"**{title}**", "", *(f"| {' | '.join(line)} |" for line in lines)])
+    return f"**{title}**\n\n{markdown_table(columns, rows, text_columns=0)}"
 
 
 def _sizes(group: Group) -> list[str]:
