@@ -316,9 +316,9 @@ def _costs(cells: Sequence[Cell]) -> str:
     most = _of(cells, "linear")[0]["rank"]["most"]
     return f"{markdown_table(columns, rows)}\n\n" + (
         f"Rank: of at most {most:,}, in single precision, then in double where that differs. Never argmax: "
-        "proven unargmaxable words of each seed, for any input, and for inputs between −1 and 1, which is all "
-        "an LSTM puts out; all other words are proven argmaxable. Of MoS the components are meant: what none "
-        "of them can say, their mixture can't, but of the other words nothing is known."
+        "proven unargmaxable words of each seed, for any input, and for inputs between −1 and 1, which is "
+        "all an LSTM puts out; all other words are proven argmaxable. Of MoS the components are meant: what "
+        "none of them can say, their mixture can't, but of the other words nothing is known."
     )
 
 
