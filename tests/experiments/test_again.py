@@ -14,8 +14,8 @@ def cell(found: Any, **settings: Any) -> dict[str, Any]:
 
 
 def test_numbers_within_a_percent_are_the_same_and_times_do_not_count() -> None:
-    before = [cell({"loss": 10.0, "seconds_per_epoch": 3.0, "deep": [{"gap": 0}]}, seed=0)]
-    now = [cell({"loss": 10.09, "seconds_per_epoch": 9.0, "deep": [{"gap": 0}]}, seed=0)]
+    before = [cell({"loss": 10.0, "seconds_per_epoch": 3.0, "solves": 7, "deep": [{"gap": 0}]}, seed=0)]
+    now = [cell({"loss": 10.09, "seconds_per_epoch": 9.0, "solves": 5, "deep": [{"gap": 0}]}, seed=0)]
     found = compare(before, now)
     assert (found.cells, found.numbers, found.differences) == (1, 2, ())
     assert str(found) == "2 numbers of 1 cells compared with the committed ones, all within 1%."
@@ -44,3 +44,8 @@ def test_cells_are_matched_by_their_settings_and_new_ones_left_out() -> None:
     now = [cell({"x": 2}, seed=1), cell({"x": 7}, seed=2), cell({"x": 1}, size=2, seed=0)]
     found = compare(before, now)
     assert (found.cells, found.numbers, found.differences) == (2, 2, ())
+
+
+def test_a_run_without_committed_cells_claims_nothing() -> None:
+    found = compare([cell({"x": 1}, seed=0)], [cell({"x": 1}, seed=1)])
+    assert str(found) == "no cell that is committed was measured again."
