@@ -183,7 +183,7 @@ def table(found: Sequence[Cell]) -> str:
     compared, longer = rounds(groups(found))
     return "\n\n".join(
         [
-            _table("Mean KL(P* ‖ Q) in nats (lower is better)", compared, "divergence", 1.0, 3),
+            _table("Mean KL(P\\* ‖ Q) in nats (lower is better)", compared, "divergence", 1.0, 3),
             _table("Contexts whose mode is matched, % (higher is better)", compared, "matched", 100.0, 1),
             "\\* The interval is over the contexts of the only seed: how much seeds differ it does not say.",
             _proofs(compared),
