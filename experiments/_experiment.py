@@ -348,7 +348,11 @@ def _say_whether_again(
         return
     # Through JSON, as the committed numbers went: it has no tuples, and only text for keys.
     new = [cell for cell in json.loads(json.dumps(record["cells"])) if cell["settings"] in measured]
-    print(f"{experiment.name}: {compare(_committed(experiment)['cells'], new)}")
+    before = _committed(experiment)
+    if before.get("text") == record.get("text"):
+        print(f"{experiment.name}: {compare(before['cells'], new)}")
+    else:
+        print(f"{experiment.name}: of another text than the committed numbers, which it replaces.")
 
 
 def _publish(experiment: Experiment, record: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@ find lower perplexities, at hardly more cost (Table 1); mixtures of softmaxes ar
 Parthiban, Mao & Inkpen 2021 add a control: a random PLIF that never learns does as well. Here all heads have
 the same number of parameters, text and epochs, and every head that is no mixture is verified afterwards.
 
-  python -m experiments.language_models --text data/wikitext-2           as committed: half an hour
+  python -m experiments.language_models --text data/wikitext-2           as committed: 35 processor minutes
   python -m experiments.language_models --text data/penn-treebank --paper  as published: a GPU and days
   python -m experiments.language_models --smoke
 

@@ -8,7 +8,7 @@ levels of character standards. Margins are solved for a sample of the classes. F
 first use.
 
   python -m experiments.real_models --smoke      random heads, nothing is fetched
-  python -m experiments.real_models              all models: 7 processor minutes
+  python -m experiments.real_models              all models: 5 processor minutes
   python -m experiments.real_models --redraw     table and figures from the committed numbers
 """
 

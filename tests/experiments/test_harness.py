@@ -249,7 +249,9 @@ def test_text_reaches_the_cells_and_paper_scale_leaves_page_and_committed_result
     assert (place / "results.md").read_text() == PAGE
 
 
-def test_what_one_text_gave_is_no_result_of_another(place: Path, run: Run) -> None:
+def test_what_one_text_gave_is_no_result_of_another(
+    place: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
     texts = []
     for words in ("a b c\n", "a b d\n", "a b c\n"):
         texts.append(place / f"text{len(texts)}")
@@ -263,6 +265,7 @@ def test_what_one_text_gave_is_no_result_of_another(place: Path, run: Run) -> No
         digests.append(json.loads((place / "results" / "toy.json").read_text())["text"])
     assert 0 < counts[0] < counts[1] == counts[2]  # the third has the first one's words
     assert digests[0] == digests[2] != digests[1]
+    assert capsys.readouterr().out.count("of another text than the committed numbers") == 2
 
 
 def test_a_smoke_run_needs_no_text(place: Path, run: Run) -> None:
