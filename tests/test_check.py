@@ -429,6 +429,21 @@ def test_no_certificate_proves_more_than_rationals_confirm(
 
 
 @every_domain
+@settings(deterministic, max_examples=100)
+@given(claims())
+def test_what_is_proven_in_rationals_is_so(domain: am.Domain, claim: tuple[am.Head, am.Certificate]) -> None:
+    head, evidence = claim
+    with np.errstate(over="ignore"):
+        total = evidence.weights.sum()
+    proven = am.Checker(head, domain).proves_in_rationals(0, evidence)
+    if proven:
+        assert not am.verify(head, domain, only=[0], workers=1).argmaxable
+    if 0 < total < INF:
+        narrowed = with_independent_basis(head, domain, evidence)
+        assert proven == certificate_proves(head, domain, 0, narrowed, Fraction(0))
+
+
+@every_domain
 @deterministic
 @given(claims(), centres)
 def test_no_centre_makes_a_certificate_prove_more(
