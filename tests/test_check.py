@@ -439,8 +439,11 @@ def test_what_is_proven_in_rationals_is_so(domain: am.Domain, claim: tuple[am.He
     if proven:
         assert not am.verify(head, domain, only=[0], workers=1).argmaxable
     if 0 < total < INF:
-        narrowed = with_independent_basis(head, domain, evidence)
-        assert proven == certificate_proves(head, domain, 0, narrowed, Fraction(0))
+        confirmed = certificate_proves(
+            head, domain, 0, with_independent_basis(head, domain, evidence), Fraction(0)
+        )
+        # Coordinates mean nothing behind a LayerNorm; a certificate with some may be refused.
+        assert proven == confirmed or (confirmed and evidence.coordinates is not None)
 
 
 @every_domain
