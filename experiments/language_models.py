@@ -3,7 +3,8 @@
 Ganea et al. 2019 put a learned increasing function (PLIF) between the logits and the softmax of AWD-LSTM and
 find lower perplexities, at hardly more cost (Table 1); mixtures of softmaxes are better and slower.
 Parthiban, Mao & Inkpen 2021 add a control: a random PLIF that never learns does as well. Here all heads have
-the same number of parameters, text and epochs, and every head that is no mixture is verified afterwards.
+the same number of parameters, text and epochs, and their words are verified afterwards, as far as that goes
+for a mixture.
 
   python -m experiments.language_models --text data/wikitext-2           as committed: 35 processor minutes
   python -m experiments.language_models --text data/penn-treebank --paper  as published: a GPU and days

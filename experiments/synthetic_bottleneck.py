@@ -341,7 +341,7 @@ def _least_everywhere(group: Group) -> float:
 
 
 def _dirichlet() -> Figure:
-    """Figure 5: what the distributions are like, a line for each of a few contexts."""
+    """Figure 5: what the distributions are like, a context of each."""
     from experiments._synthetic import Problem
 
     with drawing(PAGE, 2.0) as figure:

@@ -62,8 +62,8 @@ def recheck(
     failures = {failure.class_id: failure for failure in _failures(checker, bundle.claims)}
     if rational:
         held = [claim for claim in bundle.claims if claim.class_id not in failures]
-        irrational = _failed_in_rationals(checker, held, progress)
-        failures |= {failure.class_id: failure for failure in irrational}
+        unproven = _failed_in_rationals(checker, held, progress)
+        failures |= {failure.class_id: failure for failure in unproven}
     undecided = sum(1 for claim in bundle.claims if claim.status is Status.UNDECIDED)
     decided = {claim.class_id for claim in bundle.claims if claim.status is not Status.UNDECIDED}
     return Recheck(

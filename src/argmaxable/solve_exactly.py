@@ -35,11 +35,10 @@ _INVERSE_ITERATIONS = 8
 def exact_weights(head: Head, domain: Domain, class_id: int, certificate: Certificate) -> Dyadic | None:
     """All weights as integers (up to one common positive factor), or None when there is no
     non-negative exact solution."""
-    basis, features = certificate.basis, head.features
-    coordinates = certificate.coordinates
-    if coordinates is not None and ((coordinates < 0) | (coordinates >= features)).any():
+    basis, coordinates = certificate.basis, certificate.coordinates
+    if not _are_features(coordinates, head):
         return None
-    equations = features if coordinates is None else len(coordinates)
+    equations = head.features if coordinates is None else len(coordinates)
     if basis > equations + 1:
         return None
     ids = np.append(certificate.classes, class_id)
@@ -58,14 +57,17 @@ def with_independent_basis(head: Head, domain: Domain, certificate: Certificate)
     """The certificate with so few of its basis rows in the basis that they are independent; the others keep
     the weights they have. What many weights could solve, `exact_weights` then solves by these."""
     basis, coordinates = certificate.basis, certificate.coordinates
-    out_of_range = coordinates is not None and ((coordinates < 0) | (coordinates >= head.features)).any()
-    if not basis or out_of_range:  # nothing to choose from, or for `exact_weights` to refuse
+    if not basis or not _are_features(coordinates, head):  # nothing to choose from, or to be refused
         return certificate
     rows = _equations(domain, Dyadic.of(head.rows(certificate.classes[:basis])), coordinates)
     matrix = np.vstack([rows.integers.T, np.full((1, basis), 1, dtype=object)])
     first = _pivots(matrix)
     order = np.concatenate([first, np.setdiff1d(np.arange(len(certificate.classes)), first)])
     return Certificate(certificate.classes[order], certificate.weights[order], len(first), coordinates)
+
+
+def _are_features(coordinates: NDArray[np.intp] | None, head: Head) -> bool:
+    return coordinates is None or bool(((coordinates >= 0) & (coordinates < head.features)).all())
 
 
 def _equations(domain: Domain, rows: Dyadic, coordinates: NDArray[np.intp] | None) -> Dyadic:
