@@ -1,0 +1,185 @@
+"""Prints the measurements of the house: how large it is, and how its rooms hang together.
+
+    python scripts/house.py [ROOT]        ROOT: a checkout (default: this one)
+
+A room is a folder or a loose module directly below the package. Imports inside functions count like others.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import Counter, defaultdict
+from functools import cache
+from pathlib import Path
+
+LONG_FUNCTION = 60
+
+
+def package_of(root: Path) -> Path:
+    return root / "src" / "argmaxable"
+
+
+class House:
+    """The source of the package: every module's syntax tree, and who imports whom."""
+
+    def __init__(self, root: Path) -> None:
+        self.package = package_of(root)
+        self.trees: dict[str, ast.Module] = {}
+        self.lines = 0
+        for path in sorted(self.package.rglob("*.py")):
+            text = path.read_text(encoding="utf-8")
+            self.lines += len(text.splitlines())
+            self.trees[self._name(path)] = ast.parse(text)
+        self.imports = {name: self._imports(tree) - {name} for name, tree in self.trees.items()}
+
+    def _name(self, path: Path) -> str:
+        return ".".join(path.relative_to(self.package).with_suffix("").parts)
+
+    def _imports(self, tree: ast.Module) -> set[str]:
+        """The package's modules that a module imports by name."""
+        found = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                found |= {self._module(f"{node.module}.{alias.name}") for alias in node.names}
+            elif isinstance(node, ast.Import):
+                found |= {self._module(alias.name) for alias in node.names}
+        return found - {None}
+
+    def _module(self, dotted: str) -> str | None:
+        """The module that a dotted name is, or is defined in; None for other packages' names."""
+        first, *parts = dotted.split(".")
+        while first == "argmaxable":
+            for name in (".".join(parts), ".".join([*parts, "__init__"])):
+                if name in self.trees:
+                    return name
+            parts = parts[:-1]
+        return None
+
+    @property
+    def rooms(self) -> set[str]:
+        return {room_of(name) for name in self.trees} - {"__init__"}
+
+    @property
+    def edges(self) -> set[tuple[str, str]]:
+        """Pairs of rooms of which one imports the other."""
+        pairs = {(room_of(one), room_of(other)) for one in self.trees for other in self.imports[one]}
+        return {(one, other) for one, other in pairs if one != other and "__init__" not in (one, other)}
+
+    @property
+    def longest_chain(self) -> list[str]:
+        """The longest line of modules each of which imports the next."""
+
+        @cache
+        def below(name: str) -> tuple[str, ...]:
+            return (name, *max((below(other) for other in sorted(self.imports[name])), key=len, default=()))
+
+        return list(max((below(name) for name in sorted(self.trees)), key=len))
+
+    @property
+    def domain_classes(self) -> set[str]:
+        """`Domain`, whatever is derived from it, and names that stand for several of these."""
+        names = {"Domain"}
+        nodes = [node for tree in self.trees.values() for node in tree.body]
+        while True:
+            found = {
+                node.name
+                for node in nodes
+                if isinstance(node, ast.ClassDef) and any(_last_name(base) in names for base in node.bases)
+            }
+            if found <= names:
+                break
+            names |= found
+        unions = {
+            node.targets[0].id
+            for node in nodes
+            if isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            and isinstance(node.value, ast.BinOp)
+            and _names(node.value) <= names
+        }
+        return names | unions
+
+    @property
+    def domain_tests(self) -> int:
+        """How often the code asks what kind of domain it has."""
+        domains = self.domain_classes
+        return sum(
+            isinstance(node, ast.Call)
+            and _last_name(node.func) == "isinstance"
+            and bool(_names(node.args[1]) & domains)
+            for tree in self.trees.values()
+            for node in ast.walk(tree)
+        )
+
+    @property
+    def repeated_classes(self) -> dict[str, list[str]]:
+        """Public class names that stand in several rooms or modules, and where."""
+        places = defaultdict(list)
+        for name, tree in self.trees.items():
+            for node in tree.body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    places[node.name].append(name)
+        return {name: modules for name, modules in places.items() if len(modules) > 1}
+
+    @property
+    def functions(self) -> list[tuple[str, ast.FunctionDef]]:
+        return [
+            (f"{name}:{node.name}", node)
+            for name, tree in self.trees.items()
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef)
+        ]
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[0]
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _names(node: ast.expr) -> set[str]:
+    return {_last_name(part) for part in ast.walk(node) if isinstance(part, ast.Name | ast.Attribute)}
+
+
+def _parameters(function: ast.FunctionDef) -> int:
+    arguments = function.args
+    return len([*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs])
+
+
+def report(house: House) -> list[tuple[str, str]]:
+    """What is measured, and the measurements."""
+    repeated = house.repeated_classes
+    across = {name for name, modules in repeated.items() if len({room_of(one) for one in modules}) > 1}
+    long = [name for name, node in house.functions if (node.end_lineno or 0) - node.lineno >= LONG_FUNCTION]
+    # The parameters of a command are its options; those of everything else are a burden on the caller.
+    widest, count = max(
+        ((name, _parameters(node)) for name, node in house.functions if not name.startswith("cli.")),
+        key=lambda pair: pair[1],
+    )
+    chain = house.longest_chain
+    sizes = Counter(room_of(name) for name in house.trees if name != "__init__")
+    return [
+        ("rooms", f"{len(house.rooms)} ({', '.join(f'{room} {n}' for room, n in sorted(sizes.items()))})"),
+        ("modules", f"{len(house.trees)}"),
+        ("lines", f"{house.lines:,}"),
+        ("edges between rooms", f"{len(house.edges)}"),
+        ("longest import chain", f"{len(chain)} ({' > '.join(chain)})"),
+        ("isinstance of a domain", f"{house.domain_tests}"),
+        ("class names defined twice", f"{len(repeated)} ({', '.join(sorted(repeated)) or 'none'})"),
+        ("of these in two rooms", f"{len(across)} ({', '.join(sorted(across)) or 'none'})"),
+        (f"functions over {LONG_FUNCTION} lines", f"{len(long)} ({', '.join(long) or 'none'})"),
+        ("longest parameter list", f"{count} ({widest})"),
+    ]
+
+
+def main() -> None:
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
+    for what, value in report(House(root)):
+        print(f"{what}: {value}")
+
+
+if __name__ == "__main__":
+    main()
