@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import argmaxable as am
-from argmaxable.load.pypi import resolve
+from argmaxable.models.fetch.pypi import resolve
 
 CACHE = Path(__file__).parent.parent / ".cache" / "benchmarks"
 

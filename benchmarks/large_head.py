@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 import argmaxable as am
 from argmaxable.compute.budget import parse_bytes
-from argmaxable.head import FLOAT_DTYPES
+from argmaxable.core.head import FLOAT_DTYPES
 
 SHARE = 0.01
 # Rows made at a time, and planted rows that are mixtures of the same others.

@@ -18,9 +18,9 @@ import _models
 import _record
 
 import argmaxable as am
-from argmaxable.arithmetic.formats import Float, Rounding, rounded
-from argmaxable.arithmetic.survival import Outcome, survival
-from argmaxable.prove.twins import find_twins
+from argmaxable.compute.identical_rows import find_twins
+from argmaxable.questions.arithmetic.formats import Float, Rounding, rounded
+from argmaxable.questions.arithmetic.survival import Outcome, survival
 
 NAMES = ["ppocrv4_rec_ch", "ppocrv3_rec_ch", "ppocrv6_rec_tiny"]
 DOMAIN = am.Box(-100, 100)

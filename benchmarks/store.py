@@ -27,7 +27,7 @@ import numpy as np
 import psycopg
 
 import argmaxable as am
-from argmaxable.result import Cost, Facts
+from argmaxable.core.result import Cost, Facts
 from argmaxable.store import Plan, Store, open_store
 from argmaxable.store.migrations import _WORDS, STEPS
 from argmaxable.store.rows import EvidenceRow, VerdictRow, batch_of

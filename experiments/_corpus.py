@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 
 END_OF_LINE = "<eos>"
 UNKNOWN = "<unk>"

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 from benchmarks._record import circumstances
 from experiments._again import compare
 from experiments._corpus import text_files
@@ -357,7 +357,7 @@ def _say_whether_again(
 
 def _publish(experiment: Experiment, record: Mapping[str, Any]) -> None:
     """The figures, and the table in its place in docs/results.md."""
-    from argmaxable.figures import save
+    from argmaxable.report.figures import save
 
     cells = _cells(record)
     FIGURES.mkdir(exist_ok=True)
@@ -399,7 +399,7 @@ def _command(experiment: Experiment) -> str:
 
 def _try_out(experiment: Experiment, record: Mapping[str, Any]) -> None:
     """What publishing does, into a folder that is thrown away."""
-    from argmaxable.figures import save
+    from argmaxable.report.figures import save
 
     cells = _cells(json.loads(json.dumps(record)))
     with tempfile.TemporaryDirectory() as folder:

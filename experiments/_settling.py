@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import argmaxable as am
-from argmaxable.domain import Domain
-from argmaxable.repair.margin import MarginSolver
-from argmaxable.verify import DEFAULT_DOMAIN
+from argmaxable.core.domain import Domain
+from argmaxable.edit.repair.margin import MarginSolver
+from argmaxable.questions.argmax import DEFAULT_DOMAIN
 
 # A class wins at x = w_c, after some reflections, or where only a solver looked; or it is proven not to win.
 OUTCOMES = ("first try", "reflected", "solved", "unargmaxable", "undecided")

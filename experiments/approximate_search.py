@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import argmaxable as am
-from argmaxable.ceiling.descent import Slope
-from argmaxable.random_heads import Distribution, random_head
+from argmaxable.models.random_heads import Distribution, random_head
+from argmaxable.questions.ceiling.descent import Slope
 from benchmarks import _models
 from experiments._experiment import Cell, Experiment, Scale, Settings, main
 from experiments._markdown import markdown_table
@@ -319,7 +319,7 @@ def _span(measured: Sequence[Cell], patience: int) -> str:
 def figures(measured: Sequence[Cell]) -> dict[str, Figure]:
     """Precision of reflection by patience (a line for each head), and of the other searches (a dot for each,
     and a line down to the least that the classes tried allow)."""
-    from argmaxable.figures.style import LINE_COLOURS, PAGE, drawing, grouped
+    from argmaxable.report.figures.style import LINE_COLOURS, PAGE, drawing, grouped
 
     groups, others = _groups(measured), [_own_direction(), *map(_descent, TEMPERATURES)]
     with drawing(PAGE, 3.6, "precision of “unargmaxable”, as each search claims it") as figure:

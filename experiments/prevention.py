@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import argmaxable as am
-from argmaxable.random_heads import random_head, with_equal_norms, with_voronoi_bias
+from argmaxable.models.random_heads import random_head, with_equal_norms, with_voronoi_bias
 from experiments._experiment import Cell, Experiment, Scale, Settings, main
 from experiments._markdown import markdown_table
 
@@ -108,7 +108,7 @@ def _paper(settings: Settings) -> str:
 
 def figures(measured: Sequence[Cell]) -> dict[str, Figure]:
     """A dot for each head: how many of its classes are lost."""
-    from argmaxable.figures.style import PAGE, STATUS_COLOURS, drawing, grouped
+    from argmaxable.report.figures.style import PAGE, STATUS_COLOURS, drawing, grouped
 
     colour = STATUS_COLOURS[am.Status.UNARGMAXABLE]
     features = sorted({cell.settings["features"] for cell in measured}, reverse=True)

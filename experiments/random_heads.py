@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import argmaxable as am
-from argmaxable.figures.random_heads import Measured, random_heads
-from argmaxable.figures.style import INK
-from argmaxable.random_heads import Distribution
+from argmaxable.models.random_heads import Distribution
+from argmaxable.report.figures.random_heads import Measured, random_heads
+from argmaxable.report.figures.style import INK
 from experiments._experiment import Cell, Experiment, Scale, Settings, main
 from experiments._gaussian import expected_unargmaxable
 from experiments._markdown import markdown_table
@@ -87,7 +87,7 @@ def measure(settings: Settings, text: Path | None) -> Mapping[str, Any]:
 def head_of_the_paper(classes: int, features: int, *, seed: int, distribution: Distribution) -> am.Head:
     """A random head with bias (float64), drawn as the paper's code draws it.
 
-    argmaxable.random_heads draws from NumPy's new generators, which give other numbers.
+    argmaxable.models.random_heads draws from NumPy's new generators, which give other numbers.
     """
     generator = np.random.RandomState(seed)
 

@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import argmaxable as am
-from argmaxable.campaign.plan import Entry, read_campaign
-from argmaxable.figures.style import LINE_COLOURS, PAGE, STATUS_COLOURS, drawing
-from argmaxable.random_heads import random_head
+from argmaxable.models.random_heads import random_head
+from argmaxable.report.figures.style import LINE_COLOURS, PAGE, STATUS_COLOURS, drawing
+from argmaxable.workflow.campaign.plan import Entry, read_campaign
 from experiments._experiment import ROOT, Cell, Experiment, Scale, Settings, main
 from experiments._frequency import TENTHS, against_frequency, margin_correlation
 from experiments._markdown import markdown_table

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from argmaxable.figures.style import LINE_COLOURS, PAGE, STATUS_COLOURS, drawing, grouped
-from argmaxable.verdict import Status
+from argmaxable.core.verdict import Status
+from argmaxable.report.figures.style import LINE_COLOURS, PAGE, STATUS_COLOURS, drawing, grouped
 from experiments._corpus import Corpus, corpus
 from experiments._experiment import Cell, Experiment, Scale, Settings, main
 from experiments._markdown import markdown_table

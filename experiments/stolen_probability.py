@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import argmaxable as am
-from argmaxable.domain import Domain
-from argmaxable.figures.style import FAINT, INK, LINE_COLOURS, PAGE, drawing, grouped, paint
-from argmaxable.random_heads import Distribution, random_head
-from argmaxable.verify import DEFAULT_DOMAIN
+from argmaxable.core.domain import Domain
+from argmaxable.models.random_heads import Distribution, random_head
+from argmaxable.questions.argmax import DEFAULT_DOMAIN
+from argmaxable.report.figures.style import FAINT, INK, LINE_COLOURS, PAGE, drawing, grouped, paint
 from experiments._corpus import corpus
 from experiments._experiment import Cell, Experiment, Scale, Settings, main
 from experiments._gaussian import expected_unargmaxable

@@ -10,7 +10,7 @@ import matplotlib
 import numpy as np
 from scipy.special import log_softmax, logsumexp
 
-from argmaxable.head import Head
+from argmaxable.core.head import Head
 from argmaxable.theory.bounds import nearest_logits, squared_error_bounds
 from argmaxable.theory.cross_entropy import by_features, entropy
 from argmaxable.theory.pointwise import approximate

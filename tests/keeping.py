@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 import argmaxable as am
-from argmaxable.check import centre_of
-from argmaxable.result import Facts
+from argmaxable.check.checker import centre_of
+from argmaxable.core.result import Facts
 from argmaxable.store import Plan, open_store
 
 BOX = am.Box(-100.0, 100.0)

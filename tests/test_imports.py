@@ -236,7 +236,7 @@ def test_all_is_sorted_and_names_nothing_twice() -> None:
 def test_the_whole_tree_of_errors_is_public() -> None:
     errors = {
         name
-        for name, value in vars(argmaxable.errors).items()
+        for name, value in vars(argmaxable.core.errors).items()
         if isinstance(value, type) and issubclass(value, Exception)
     }
     assert errors <= set(argmaxable.__all__)

@@ -1,14 +1,10 @@
 """Prove for every class of a classifier's output layer that it can be the argmax, or never can."""
 
-from argmaxable.best_rank.rank import BestRank, RankProof, TopK
-from argmaxable.best_rank.top_k import best_ranks
-from argmaxable.bundle import Bundle, read_bundle, write_bundle
-from argmaxable.ceiling.compute import ceilings
-from argmaxable.ceiling.nucleus import Entry, Membership, Nucleus, nucleus
-from argmaxable.ceiling.record import Ceiling, Ceilings, Mixture
-from argmaxable.check import Checker
-from argmaxable.domain import Ball, Box, Domain, Everywhere, LayerNorm, RMSNorm, parse_domain
-from argmaxable.errors import (
+from argmaxable.check.checker import Checker
+from argmaxable.core.best_rank import BestRank, RankProof, TopK
+from argmaxable.core.ceiling import Ceiling, Ceilings, Mixture
+from argmaxable.core.domain import Ball, Box, Domain, Everywhere, LayerNorm, RMSNorm, parse_domain
+from argmaxable.core.errors import (
     ArgmaxableError,
     BundleError,
     DomainError,
@@ -19,17 +15,21 @@ from argmaxable.errors import (
     NotFoundError,
     StoreError,
 )
-from argmaxable.explain.explain import explain
-from argmaxable.explain.explanation import Explanation
-from argmaxable.head import Head
-from argmaxable.load import find_head, load_head
-from argmaxable.recheck import Recheck, recheck
-from argmaxable.result import Cost, Result
-from argmaxable.run.progress import Progress
+from argmaxable.core.head import Head
+from argmaxable.core.progress import Progress
+from argmaxable.core.result import Cost, Result
+from argmaxable.core.verdict import Certificate, Method, OwnDirection, Point, Status, Strength, Verdict
+from argmaxable.core.version import VERSION as __version__
+from argmaxable.models import find_head, load_head
+from argmaxable.proofs.bundle import Bundle, read_bundle, write_bundle
+from argmaxable.proofs.recheck import Recheck, recheck
+from argmaxable.questions.argmax import verify
+from argmaxable.questions.best_rank.top_k import best_ranks
+from argmaxable.questions.ceiling.compute import ceilings
+from argmaxable.questions.ceiling.nucleus import Entry, Membership, Nucleus, nucleus
+from argmaxable.questions.explain.explain import explain
+from argmaxable.questions.explain.explanation import Explanation
 from argmaxable.run.session import Algorithm
-from argmaxable.verdict import Certificate, Method, OwnDirection, Point, Status, Strength, Verdict
-from argmaxable.verify import verify
-from argmaxable.version import VERSION as __version__
 
 __all__ = [
     "Algorithm",

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from argmaxable.compute.backend import Backend, backend_of
 from argmaxable.compute.compare import best_at, best_at_own_rows
 from argmaxable.compute.rows import Rows, StreamedRows, hold, lengths, scores_at
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 
 # More than one block of 2,048 in both directions, and no multiple of it.
 CLASSES, FEATURES = 4500, 5

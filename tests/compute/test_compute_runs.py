@@ -10,12 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 import argmaxable as am
-from argmaxable.check import Checker
+from argmaxable.check.checker import Checker
 from argmaxable.compute.budget import PROCESS_BYTES, SOLVE_BYTES, Compute, parse_bytes
 from argmaxable.compute.rows import StreamedRows
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
+from argmaxable.core.verdict import Status
 from argmaxable.search.own_direction import own_exponents
-from argmaxable.verdict import Status
 
 
 def planted_head(*, bias: bool) -> am.Head:

@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from argmaxable import Head
-from argmaxable.arithmetic.formats import rounded
 from argmaxable.doctor.rows import odd_rows
+from argmaxable.questions.arithmetic.formats import rounded
 
 
 def trained(classes: int = 500, features: int = 24, seed: int = 0) -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import argmaxable as am
-from argmaxable.ceiling.descent import Slope
+from argmaxable.questions.ceiling.descent import Slope
 from experiments._experiment import Cell, Scale
 from experiments.approximate_search import (
     BOX,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 import argmaxable as am
-from argmaxable.random_heads import random_head
+from argmaxable.models.random_heads import random_head
 from experiments._frequency import against_frequency, margin_correlation
 from experiments._settling import LOST, Settled
 from experiments._vocabulary import Ranked

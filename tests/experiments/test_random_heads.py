@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import argmaxable as am
-from argmaxable.random_heads import Distribution
+from argmaxable.models.random_heads import Distribution
 from experiments._experiment import Cell, Scale
 from experiments._gaussian import expected_unargmaxable
 from experiments.random_heads import (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import argmaxable as am
-from argmaxable.random_heads import random_head
+from argmaxable.models.random_heads import random_head
 from experiments._experiment import Cell, Scale
 from experiments._frequency import against_frequency, margin_correlation
 from experiments._settling import LOST, settle

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import argmaxable as am
-from argmaxable.random_heads import random_head
+from argmaxable.models.random_heads import random_head
 from experiments._settling import LOST, SOLVED, margins, settle, tally
 
 

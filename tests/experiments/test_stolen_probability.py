@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import argmaxable as am
-from argmaxable.verify import DEFAULT_DOMAIN
+from argmaxable.questions.argmax import DEFAULT_DOMAIN
 from experiments._experiment import Cell, Scale
 from experiments.stolen_probability import (
     FEATURES,

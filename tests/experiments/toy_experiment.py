@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from argmaxable.errors import LoadError
+from argmaxable.core.errors import LoadError
 from experiments._experiment import Cell, Experiment, Scale, Settings
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def table(measured: Sequence[Cell]) -> str:
 
 
 def figures(measured: Sequence[Cell]) -> dict[str, Figure]:
-    from argmaxable.figures.style import COLUMN, drawing
+    from argmaxable.report.figures.style import COLUMN, drawing
 
     with drawing(COLUMN, 1.0) as figure:
         figure.subplots().plot([cell.found["square"] for cell in measured])

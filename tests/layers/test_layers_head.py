@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 import argmaxable as am
-from argmaxable.errors import HeadError, InputError
+from argmaxable.core.errors import HeadError, InputError
 from argmaxable.layers import PLIF, Identity, Kernel, MonotonicNetwork, SigSoftmax, SoftmaxHead, Transform
 from argmaxable.layers import head as head_module
 

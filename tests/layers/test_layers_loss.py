@@ -12,7 +12,7 @@ from layer_references import NAMES, naive_log_prob, naive_loss, small_head
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 from argmaxable.layers import SoftmaxHead
 from argmaxable.layers import loss as loss_module
 

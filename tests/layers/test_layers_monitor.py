@@ -15,7 +15,7 @@ from layer_references import NAMES, small_head
 from torch import Tensor, nn
 
 import argmaxable as am
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 from argmaxable.layers import (
     HeadMonitor,
     Health,

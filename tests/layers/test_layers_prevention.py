@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from torch import nn
 
 import argmaxable as am
-from argmaxable.domain import Domain
-from argmaxable.errors import InputError
+from argmaxable.core.domain import Domain
+from argmaxable.core.errors import InputError
 from argmaxable.layers import (
     SphericalLinear,
     VoronoiLinear,

@@ -13,7 +13,7 @@ import transformers
 from torch import Tensor, nn
 
 import argmaxable as am
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 from argmaxable.layers import (
     PLIF,
     SoftmaxHead,

@@ -10,7 +10,7 @@ import torch
 from layer_references import naive_transform
 from torch import Tensor
 
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 from argmaxable.layers import PLIF, Identity, MonotonicNetwork, SigSoftmax, Transform
 from argmaxable.layers import pointwise as pointwise_module
 

@@ -10,8 +10,8 @@ import numpy as np
 from keeping import keep, lossy
 
 import argmaxable as am
+from argmaxable.core.result import Cost, Facts
 from argmaxable.report.page.subject import Subject, subject_of_run
-from argmaxable.result import Cost, Facts
 from argmaxable.store import open_store
 
 HOSTILE = (

@@ -13,14 +13,14 @@ from keeping import keep, keep_some, lossy
 from subjects import HOSTILE, can, never, read, small, subject, verdict, vocabulary
 
 import argmaxable as am
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 from argmaxable.report.page.charts import histogram
 from argmaxable.report.page.columns import columns
 from argmaxable.report.page.content import content_of
+from argmaxable.report.page.groups import Kind, kinds_of
 from argmaxable.report.page.html import page
 from argmaxable.report.page.pictures import margin_charts, steps_chart, weight_charts
 from argmaxable.report.page.subject import Subject, require_same_head, subject_of_bundle, subject_of_result
-from argmaxable.report.page.victims import Kind, kinds_of
 from argmaxable.report.page.weights import weights_of
 from argmaxable.report.page.wording import CHARACTERS, CLASSES, METHODS, TOKENS, domain_in_words, noun_for
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import argmaxable as am
-from argmaxable.serve.meaning import distance, witness_in_words
 from argmaxable.serve.rows import ClassRow, class_rows
+from argmaxable.serve.sentences import distance, witness_in_words
 from argmaxable.store import Named
 
 MIXTURE = am.Certificate(np.array([5, 6, 7, 8]), np.array([0.00001, 0.5, 0.3, 0.2]))

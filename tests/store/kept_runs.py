@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import argmaxable as am
-from argmaxable.result import Cost, Facts
+from argmaxable.core.result import Cost, Facts
+from argmaxable.core.verdict import Witness
 from argmaxable.store import Plan
-from argmaxable.verdict import Witness
 
 CLASSES = 60
 CENTRE = np.array([0.5, -0.25, 0.1])

@@ -12,7 +12,7 @@ from kept_runs import CENTRE, plan
 
 import argmaxable as am
 from argmaxable.store import open_store
-from argmaxable.store.place import FilePlace, ServerPlace, find_place
+from argmaxable.store.location import FilePlace, ServerPlace, find_place
 
 SECRET = "hunter2"
 

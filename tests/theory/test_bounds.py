@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 from argmaxable.theory.bounds import nearest_logits, nearest_of_rank, squared_error_bounds
 
 CONTEXTS, CLASSES = 40, 15

@@ -8,8 +8,8 @@ from scipy.optimize import LinearConstraint, minimize
 from scipy.special import entr, log_softmax
 
 import argmaxable as am
-from argmaxable.errors import InputError
-from argmaxable.head import Head
+from argmaxable.core.errors import InputError
+from argmaxable.core.head import Head
 from argmaxable.theory.cross_entropy import (
     by_features,
     cross_entropy,

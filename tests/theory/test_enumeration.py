@@ -11,8 +11,8 @@ from oracles import exact_margin
 from order_truths import exact_scores, gap_head
 
 import argmaxable as am
+from argmaxable.core.orders import chain, top
 from argmaxable.theory.enumeration import Rankings, enumerate_rankings, feasible_top_k
-from argmaxable.theory.orders import chain, top
 from argmaxable.theory.regions import count_regions
 
 SIZES = [(classes, dims, bias) for classes in range(2, 8) for dims in range(1, 5) for bias in (False, True)]

@@ -13,8 +13,7 @@ from running import Command, is_one_clear_line
 from tiny_models import CLASSES, FEATURES, TOKENS, Saved
 
 import argmaxable as am
-from argmaxable import language_model
-from argmaxable.layers import SoftmaxHead, replace_head
+from argmaxable.layers import SoftmaxHead, language_model, replace_head
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 from argmaxable.theory.exact_rank import exact_rank, find_pivots
 from argmaxable.theory.pointwise import (
     PiecewiseLinear,

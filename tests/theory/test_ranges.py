@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from argmaxable.domain import (
+from argmaxable.core.domain import (
     Ball,
     Box,
     Domain,
@@ -19,7 +19,7 @@ from argmaxable.domain import (
     read_domain,
     write_domain,
 )
-from argmaxable.errors import DomainError, InputError
+from argmaxable.core.errors import DomainError, InputError
 from argmaxable.theory.ranges import measure_ranges
 
 

@@ -13,10 +13,10 @@ import torch
 from scipy.special import log_softmax, logsumexp
 from tiny_models import CLASSES, FEATURES, Saved
 
-from argmaxable.errors import InputError
-from argmaxable.head import Head
-from argmaxable.language_model import LanguageModel, Text
+from argmaxable.core.errors import InputError
+from argmaxable.core.head import Head
 from argmaxable.layers import PLIF, SoftmaxHead, replace_head
+from argmaxable.layers.language_model import LanguageModel, Text
 from argmaxable.theory.rank import RankReport, measure_head, measure_rank, most_rank
 from argmaxable.theory.spectrum import Rows, Spectrum, open_rows, rows_of
 

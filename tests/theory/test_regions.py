@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 from argmaxable.theory.regions import Regions, count_regions, regions_table
 
 # Grivas, Bogoychev & Lopez 2022, appendix C: rows are 1 to 10 classes, columns 1 to 10 features.

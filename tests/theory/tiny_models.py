@@ -20,7 +20,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from argmaxable.language_model import LanguageModel, Text
+from argmaxable.layers.language_model import LanguageModel, Text
 
 # On matrices as small as these, threads only wait for each other.
 torch.set_num_threads(1)

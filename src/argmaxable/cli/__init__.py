@@ -11,8 +11,8 @@ import sys
 import traceback
 
 from argmaxable.cli.app import app
-from argmaxable.errors import ArgmaxableError, EvidenceError
-from argmaxable.labels import visible_text
+from argmaxable.core.errors import ArgmaxableError, EvidenceError
+from argmaxable.core.labels import visible_text
 
 BAD_INPUT, INTERRUPTED, OUR_ERROR = 2, 3, 4
 

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from argmaxable.cli import options
-from argmaxable.domain import Box, write_domain
-from argmaxable.errors import InputError
-from argmaxable.language_model import LanguageModel, Text
-from argmaxable.load import model_name
+from argmaxable.core.domain import Box, write_domain
+from argmaxable.core.errors import InputError
+from argmaxable.layers.language_model import LanguageModel, Text
+from argmaxable.models import model_name
 from argmaxable.theory.ranges import PERCENT, Range, Ranges, measure_ranges
 
 

@@ -32,7 +32,7 @@ from argmaxable.cli.serve import serve
 from argmaxable.cli.show import show
 from argmaxable.cli.table import table
 from argmaxable.cli.verify import verify
-from argmaxable.version import VERSION
+from argmaxable.core.version import VERSION
 
 
 class _Commands(TyperGroup):

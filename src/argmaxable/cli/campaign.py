@@ -11,14 +11,14 @@ from typing import Annotated, Any
 
 import typer
 
-from argmaxable.campaign.index import index_page, write_index
-from argmaxable.campaign.plan import Campaign, Entry, read_campaign
-from argmaxable.campaign.run import Outcome, Resources, run_campaign
 from argmaxable.cli import options
-from argmaxable.cli.kept import opened
 from argmaxable.cli.progress import progress_bar
-from argmaxable.errors import InputError
-from argmaxable.labels import visible
+from argmaxable.cli.stored_runs import opened
+from argmaxable.core.errors import InputError
+from argmaxable.core.labels import visible
+from argmaxable.workflow.campaign.index import index_page, write_index
+from argmaxable.workflow.campaign.plan import Campaign, Entry, read_campaign
+from argmaxable.workflow.campaign.run import Outcome, Resources, run_campaign
 
 _EPILOG = """\b
 Examples:

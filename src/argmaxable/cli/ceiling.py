@@ -8,16 +8,16 @@ from typing import Annotated
 
 import typer
 
-from argmaxable.ceiling.compute import ceilings
-from argmaxable.ceiling.files import CEILINGS, read_ceilings, write_ceilings
-from argmaxable.ceiling.nucleus import nucleus, require_share
-from argmaxable.ceiling.recheck import recheck_ceilings
-from argmaxable.ceiling.report import as_record, describe
 from argmaxable.cli.progress import count_bar
 from argmaxable.cli.remarks import Remarks
-from argmaxable.errors import InputError
-from argmaxable.head import Head
-from argmaxable.result import Result
+from argmaxable.core.errors import InputError
+from argmaxable.core.head import Head
+from argmaxable.core.result import Result
+from argmaxable.proofs.ceilings import CEILINGS, read_ceilings, write_ceilings
+from argmaxable.proofs.recheck_ceilings import recheck_ceilings
+from argmaxable.questions.ceiling.compute import ceilings
+from argmaxable.questions.ceiling.nucleus import nucleus, require_share
+from argmaxable.questions.ceiling.wording import as_record, describe
 
 Ceiling = Annotated[
     bool, typer.Option("--ceiling", help="Prove too how probable each class can be at any input.")

@@ -7,16 +7,16 @@ from typing import Annotated
 
 import typer
 
-from argmaxable.arithmetic.formats import rounded
-from argmaxable.bundle import Bundle, read_bundle
 from argmaxable.cli import options
 from argmaxable.cli.ceiling import check_ceilings
 from argmaxable.cli.progress import count_bar
 from argmaxable.cli.top_k import check_ranks
-from argmaxable.head import Head
-from argmaxable.load import load_head
-from argmaxable.recheck import Recheck, recheck
-from argmaxable.verdict import Status
+from argmaxable.core.head import Head
+from argmaxable.core.verdict import Status
+from argmaxable.models import load_head
+from argmaxable.proofs.bundle import Bundle, read_bundle
+from argmaxable.proofs.recheck import Recheck, recheck
+from argmaxable.questions.arithmetic.formats import rounded
 
 _MOST_FAILURES = 20
 

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from argmaxable.cli import options
-from argmaxable.cli.kept import find_run, opened
-from argmaxable.errors import EvidenceError, InputError
+from argmaxable.cli.stored_runs import find_run, opened
+from argmaxable.core.errors import EvidenceError, InputError
 from argmaxable.report.changes import as_record, changes_grid, contradictions, describe
 from argmaxable.report.comparison import Comparison
 from argmaxable.report.comparison import compare as compare_verdicts

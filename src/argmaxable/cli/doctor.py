@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from argmaxable.arithmetic.formats import Float
 from argmaxable.cli import options
+from argmaxable.core.domain import parse_domain
 from argmaxable.doctor.diagnosis import Checkup
 from argmaxable.doctor.examine import Tests, examine
 from argmaxable.doctor.wording import as_record, describe
-from argmaxable.domain import parse_domain
-from argmaxable.load import find_head
+from argmaxable.models import find_head
+from argmaxable.questions.arithmetic.formats import Float
 
 
 def doctor(

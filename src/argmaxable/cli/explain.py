@@ -9,16 +9,16 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from argmaxable.audit import Request, proven_domain
 from argmaxable.cli import options
-from argmaxable.domain import parse_domain
-from argmaxable.errors import InputError
-from argmaxable.explain.choose import class_ids
-from argmaxable.explain.explain import ROUNDS, Explainer
-from argmaxable.explain.explanation import Explanation
-from argmaxable.explain.wording import as_record, describe
-from argmaxable.load import find_head, read_head
-from argmaxable.verdict import Status
+from argmaxable.core.domain import parse_domain
+from argmaxable.core.errors import InputError
+from argmaxable.core.verdict import Status
+from argmaxable.models import find_head, read_head
+from argmaxable.questions.explain.choose import class_ids
+from argmaxable.questions.explain.explain import ROUNDS, Explainer
+from argmaxable.questions.explain.explanation import Explanation
+from argmaxable.questions.explain.wording import as_record, describe
+from argmaxable.workflow.verify_model import Request, proven_domain
 
 
 def explain(

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from argmaxable.bundle import write_bundle
 from argmaxable.cli import options
-from argmaxable.cli.kept import find_run, opened
-from argmaxable.errors import InputError
+from argmaxable.cli.stored_runs import find_run, opened
+from argmaxable.core.errors import InputError
+from argmaxable.proofs.bundle import write_bundle
 from argmaxable.report.parquet import write_parquet
 from argmaxable.report.rows import Row, as_rows, write_csv, write_jsonl
 from argmaxable.store import RunSummary, State

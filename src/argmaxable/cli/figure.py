@@ -12,13 +12,13 @@ import typer
 
 from argmaxable.cli import options
 from argmaxable.cli.figure_runs import find_groups
-from argmaxable.errors import InputError
-from argmaxable.labels import visible
+from argmaxable.core.errors import InputError
+from argmaxable.core.labels import visible
 
 if TYPE_CHECKING:
-    from argmaxable.figures import Effort
-    from argmaxable.figures.style import Figure
-    from argmaxable.head import Head
+    from argmaxable.core.head import Head
+    from argmaxable.report.figures import Effort
+    from argmaxable.report.figures.style import Figure
 
 _EPILOG = """\b
 Each with what it takes (docs/figures.md shows them):
@@ -134,7 +134,7 @@ def figure(
         request.require_only(name, _TAKEN_BY_ALL)
         _write_all(request, output)
         return
-    from argmaxable.figures.style import require_format, save
+    from argmaxable.report.figures.style import require_format, save
 
     draw, taken = _FIGURES[name]
     request.require_only(name, taken)
@@ -150,8 +150,8 @@ figure.__doc__ = f"{figure.__doc__}\n\n{_EPILOG}"
 
 
 def _decision_regions(request: _Request) -> Figure:
-    from argmaxable.figures import decision_regions
-    from argmaxable.figures.examples import FOUND_CLASS, LOST_CLASS
+    from argmaxable.report.figures import decision_regions
+    from argmaxable.report.figures.examples import FOUND_CLASS, LOST_CLASS
 
     if request.bias and request.subjects:
         raise InputError("--bias chooses an example: leave it out, a MODEL has its own bias or none.")
@@ -160,10 +160,10 @@ def _decision_regions(request: _Request) -> Figure:
 
 
 def _hull(request: _Request) -> Figure:
-    from argmaxable.domain import Everywhere
-    from argmaxable.figures.gallery import HULL_CLASSES, SEED, random_hull
-    from argmaxable.figures.hull import hull, require_drawable
-    from argmaxable.verify import verify
+    from argmaxable.core.domain import Everywhere
+    from argmaxable.questions.argmax import verify
+    from argmaxable.report.figures.gallery import HULL_CLASSES, SEED, random_hull
+    from argmaxable.report.figures.hull import hull, require_drawable
 
     head = _head(request)
     if head is None:
@@ -178,21 +178,21 @@ def _hull(request: _Request) -> Figure:
 
 
 def _braid(request: _Request) -> Figure:
-    from argmaxable.figures import braid
+    from argmaxable.report.figures import braid
 
     return braid(bias=bool(request.bias), title=request.title)
 
 
 def _slices(request: _Request) -> Figure:
-    from argmaxable.figures import slices
-    from argmaxable.figures.examples import FOUR_IN_PLANE
+    from argmaxable.report.figures import slices
+    from argmaxable.report.figures.examples import FOUR_IN_PLANE
 
     return slices(_head(request) or FOUR_IN_PLANE, title=request.title)
 
 
 def _construction(request: _Request) -> Figure:
-    from argmaxable.figures import construction
-    from argmaxable.figures.examples import FOUR_IN_PLANE
+    from argmaxable.report.figures import construction
+    from argmaxable.report.figures.examples import FOUR_IN_PLANE
 
     return construction(_head(request) or FOUR_IN_PLANE, title=request.title)
 
@@ -202,14 +202,14 @@ def _head(request: _Request) -> Head | None:
         return None
     if len(request.subjects) > 1:
         raise InputError(f"this figure is about one MODEL, found {len(request.subjects)}.")
-    from argmaxable.load import load_head
+    from argmaxable.models import load_head
 
     return load_head(request.subjects[0])
 
 
 def _random_heads(request: _Request) -> Figure:
-    from argmaxable.figures import measure_random_heads, random_heads
-    from argmaxable.figures.gallery import RANDOM_CLASSES, RANDOM_DIMS, RANDOM_SEEDS
+    from argmaxable.report.figures import measure_random_heads, random_heads
+    from argmaxable.report.figures.gallery import RANDOM_CLASSES, RANDOM_DIMS, RANDOM_SEEDS
 
     dims = RANDOM_DIMS if request.dims is None else _numbers(request.dims)
     classes, seeds = request.classes or RANDOM_CLASSES, request.seeds or RANDOM_SEEDS
@@ -217,7 +217,7 @@ def _random_heads(request: _Request) -> Figure:
 
 
 def _plif(request: _Request) -> Figure:
-    from argmaxable.figures.gallery import PLIF_BINS, SEED, random_plif
+    from argmaxable.report.figures.gallery import PLIF_BINS, SEED, random_plif
 
     seed = SEED if request.seed is None else request.seed
     return random_plif(request.bins or PLIF_BINS, seed=seed, title=request.title)
@@ -236,7 +236,7 @@ def _numbers(text: str, most: int | None = None) -> list[int]:
 
 
 def _counts(request: _Request) -> Figure:
-    from argmaxable.figures import unargmaxable_counts
+    from argmaxable.report.figures import unargmaxable_counts
 
     groups = find_groups(request.subjects, request.runs, request.db, with_efforts=False)
     runs = [run for group in groups for run in group.runs]
@@ -245,13 +245,13 @@ def _counts(request: _Request) -> Figure:
 
 
 def _steps(request: _Request) -> Figure:
-    from argmaxable.figures import steps_over_classes
+    from argmaxable.report.figures import steps_over_classes
 
     return steps_over_classes(_efforts(request), title=request.title)
 
 
 def _steps_needed(request: _Request) -> Figure:
-    from argmaxable.figures import steps_needed
+    from argmaxable.report.figures import steps_needed
 
     return steps_needed(_efforts(request), title=request.title)
 
@@ -262,8 +262,8 @@ def _efforts(request: _Request) -> list[Effort]:
 
 
 def _write_all(request: _Request, folder: Path) -> None:
-    from argmaxable.figures import all_figures
-    from argmaxable.figures.style import matplotlib, save
+    from argmaxable.report.figures import all_figures
+    from argmaxable.report.figures.style import matplotlib, save
 
     matplotlib()  # before the work, not after it
     groups = find_groups((), request.runs, request.db, with_efforts=True, is_lenient=True)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from argmaxable.cli.kept import find_run, opened
-from argmaxable.errors import InputError
-from argmaxable.labels import visible
+from argmaxable.cli.stored_runs import find_run, opened
+from argmaxable.core.errors import InputError
+from argmaxable.core.labels import visible
 
 if TYPE_CHECKING:
-    from argmaxable.figures import Effort, Group
+    from argmaxable.report.figures import Effort, Group
     from argmaxable.store import RunSummary, Store
 
 
@@ -29,7 +29,7 @@ def find_groups(
 
     Raises InputError when there are none, or their steps can't be told, unless `is_lenient`.
     """
-    from argmaxable.figures.listing import Listed, is_database, read_listing
+    from argmaxable.report.figures.listing import Listed, is_database, read_listing
 
     if named and listing:
         raise InputError("runs are named or listed, not both: leave out RUN or --runs.")
@@ -53,7 +53,7 @@ def _grouped(
     with_efforts: bool,
     is_lenient: bool,
 ) -> list[Group]:
-    from argmaxable.figures import Group
+    from argmaxable.report.figures import Group
 
     names = _names(found)
     by_group: dict[str, list[tuple[RunSummary, str]]] = {}
@@ -82,7 +82,7 @@ def _names(found: Sequence[tuple[str, RunSummary, str | None]]) -> list[str]:
 def _read_efforts(
     store: Store, members: Iterable[tuple[RunSummary, str]], is_lenient: bool
 ) -> Iterable[Effort]:
-    from argmaxable.figures import effort_of
+    from argmaxable.report.figures import effort_of
 
     for run, name in members:
         try:

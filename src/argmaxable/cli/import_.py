@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from argmaxable.cli import options
-from argmaxable.cli.kept import opened
-from argmaxable.domain import parse_domain
-from argmaxable.labels import visible
-from argmaxable.published import published_models
-from argmaxable.report.kept import as_record
+from argmaxable.cli.stored_runs import opened
+from argmaxable.core.domain import parse_domain
+from argmaxable.core.labels import visible
+from argmaxable.report.published import published_models
+from argmaxable.report.stored_runs import as_record
 
 
 def import_(

@@ -12,9 +12,9 @@ from typing import Any
 import typer
 
 from argmaxable.cli import options
-from argmaxable.labels import visible
-from argmaxable.load import find_head
-from argmaxable.load.finding import Finding
+from argmaxable.core.labels import visible
+from argmaxable.models import find_head
+from argmaxable.models.finding import Finding
 
 _MOST_SHOWN = 8
 # Labels can be whole phrases: those of ImageNet have 20 characters on average, some 100.

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from argmaxable.arithmetic.formats import Rounding
+from argmaxable.questions.arithmetic.formats import Rounding
 
 Model = Annotated[
     str,

@@ -8,9 +8,9 @@ import typer
 
 from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.verify import exit_code
-from argmaxable.random_heads import Distribution, random_head, with_equal_norms, with_voronoi_bias
+from argmaxable.models.random_heads import Distribution, random_head, with_equal_norms, with_voronoi_bias
+from argmaxable.questions.argmax import verify as verify_head
 from argmaxable.report.text import summary
-from argmaxable.verify import verify as verify_head
 
 
 def prevent(

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from argmaxable.run.progress import Progress, ProgressCallback
+from argmaxable.core.progress import Progress, ProgressCallback
 
 
 @contextmanager

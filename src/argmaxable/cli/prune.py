@@ -9,12 +9,12 @@ from typing import Annotated
 
 import typer
 
-from argmaxable.audit import Request, audit
-from argmaxable.bundle import write_bundle
 from argmaxable.cli import options
 from argmaxable.cli.progress import progress_bar
-from argmaxable.errors import InputError
-from argmaxable.prune import prune_head, require_prunable, write_id_map, write_pruned
+from argmaxable.core.errors import InputError
+from argmaxable.edit.prune import prune_head, require_prunable, write_id_map, write_pruned
+from argmaxable.proofs.bundle import write_bundle
+from argmaxable.workflow.verify_model import Request, audit
 
 
 def prune(

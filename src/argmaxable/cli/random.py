@@ -9,11 +9,11 @@ import typer
 
 from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.verify import exit_code
-from argmaxable.domain import Box, Domain, parse_domain
-from argmaxable.random_heads import Distribution, random_head
+from argmaxable.core.domain import Box, Domain, parse_domain
+from argmaxable.models.random_heads import Distribution, random_head
+from argmaxable.questions.argmax import verify as verify_head
 from argmaxable.report.text import summary
 from argmaxable.run.session import Algorithm
-from argmaxable.verify import verify as verify_head
 
 
 def random(
@@ -43,9 +43,9 @@ def random(
     Exit codes: as for verify.
     """
     # Late: Qhull's and matplotlib's modules take a tenth of a second that other commands need not spend.
-    from argmaxable.figures.hull import hull, require_drawable
-    from argmaxable.figures.style import require_format, save
-    from argmaxable.qhull import LARGEST_DIMENSION, compare_with_qhull
+    from argmaxable.questions.qhull import LARGEST_DIMENSION, compare_with_qhull
+    from argmaxable.report.figures.hull import hull, require_drawable
+    from argmaxable.report.figures.style import require_format, save
 
     feature_domain = parse_domain(domain)
     if plot is not None:

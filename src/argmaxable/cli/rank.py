@@ -15,9 +15,9 @@ import typer
 from numpy.typing import NDArray
 
 from argmaxable.cli import options
-from argmaxable.errors import InputError
-from argmaxable.language_model import LanguageModel, Text
-from argmaxable.load import model_name
+from argmaxable.core.errors import InputError
+from argmaxable.layers.language_model import LanguageModel, Text
+from argmaxable.models import model_name
 from argmaxable.theory.rank import RankReport, measure_head, measure_rank, most_rank
 from argmaxable.theory.spectrum import Rows, Spectrum, open_rows
 

@@ -9,15 +9,15 @@ from typing import Annotated, Any
 
 import typer
 
-from argmaxable.audit import Request, proven_domain
+from argmaxable.check.orders import OrderCertificate
 from argmaxable.cli import options
-from argmaxable.domain import parse_domain
-from argmaxable.head import Head
-from argmaxable.labels import visible
-from argmaxable.load import find_head, read_head
-from argmaxable.theory.notation import Chain, join, parse_chain
-from argmaxable.theory.order_check import OrderCertificate
-from argmaxable.theory.rankings import Feasibility, RankingVerdict, is_feasible
+from argmaxable.core.domain import parse_domain
+from argmaxable.core.head import Head
+from argmaxable.core.labels import visible
+from argmaxable.models import find_head, read_head
+from argmaxable.questions.ranking.notation import Chain, join, parse_chain
+from argmaxable.questions.ranking.rankings import Feasibility, RankingVerdict, is_feasible
+from argmaxable.workflow.verify_model import Request, proven_domain
 
 _EXIT_CODES = {Feasibility.FEASIBLE: 0, Feasibility.INFEASIBLE: 1, Feasibility.UNDECIDED: 3}
 # Pairs of a proof shown as text; --json has all of them.

@@ -7,12 +7,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from argmaxable.arithmetic.formats import Float
-from argmaxable.arithmetic.survival import survival
-from argmaxable.arithmetic.wording import as_record, describe
-from argmaxable.labels import visible
-from argmaxable.result import Result
-from argmaxable.surface import Surface, surface_of
+from argmaxable.core.labels import visible
+from argmaxable.core.result import Result
+from argmaxable.questions.arithmetic.formats import Float
+from argmaxable.questions.arithmetic.norm_surface import Surface, surface_of
+from argmaxable.questions.arithmetic.survival import survival
+from argmaxable.questions.arithmetic.wording import as_record, describe
 
 # Classes listed in text; --json has all of them.
 _MOST_LISTED = 40

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from argmaxable.audit import Request, chosen_classes, proven_domain
 from argmaxable.cli import options
 from argmaxable.cli.verify import parse_classes
-from argmaxable.domain import parse_domain
-from argmaxable.errors import InputError
-from argmaxable.labels import visible
-from argmaxable.load import find_head, read_head
-from argmaxable.repair.plan import DEFAULT_MARGIN, DEFAULT_SECONDS, repair_head
-from argmaxable.write import require_writable, write_head
+from argmaxable.core.domain import parse_domain
+from argmaxable.core.errors import InputError
+from argmaxable.core.labels import visible
+from argmaxable.edit.repair.plan import DEFAULT_MARGIN, DEFAULT_SECONDS, repair_head
+from argmaxable.models import find_head, read_head
+from argmaxable.models.write import require_writable, write_head
+from argmaxable.workflow.verify_model import Request, chosen_classes, proven_domain
 
 if TYPE_CHECKING:
-    from argmaxable.load.finding import Finding
-    from argmaxable.repair.plan import Repair
+    from argmaxable.edit.repair.plan import Repair
+    from argmaxable.models.finding import Finding
 
 _SHOWN = 12
 

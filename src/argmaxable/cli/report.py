@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from argmaxable.cli import options
-from argmaxable.cli.kept import find_run, opened
-from argmaxable.errors import InputError
-from argmaxable.load import load_head
+from argmaxable.cli.stored_runs import find_run, opened
+from argmaxable.core.errors import InputError
+from argmaxable.models import load_head
 from argmaxable.report.page.content import content_of
 from argmaxable.report.page.html import page
 from argmaxable.report.page.markdown import markdown
@@ -25,7 +25,7 @@ from argmaxable.report.page.subject import (
 from argmaxable.report.page.weights import weights_of
 
 if TYPE_CHECKING:
-    from argmaxable.head import Head
+    from argmaxable.core.head import Head
 
 
 class ReportFormat(StrEnum):

@@ -12,10 +12,10 @@ import typer
 from rich.cells import cell_len
 
 from argmaxable.cli import options
-from argmaxable.cli.kept import find_run, opened
-from argmaxable.errors import InputError
-from argmaxable.labels import visible
-from argmaxable.report.kept import as_record, local_time
+from argmaxable.cli.stored_runs import find_run, opened
+from argmaxable.core.errors import InputError
+from argmaxable.core.labels import visible
+from argmaxable.report.stored_runs import as_record, local_time
 from argmaxable.store import RunSummary, State
 
 if TYPE_CHECKING:

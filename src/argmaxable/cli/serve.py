@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from argmaxable.cli import options
-from argmaxable.errors import InputError
-from argmaxable.load import load_head
+from argmaxable.core.errors import InputError
+from argmaxable.models import load_head
 
 
 def serve(

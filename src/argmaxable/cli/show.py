@@ -7,9 +7,10 @@ import json
 import typer
 
 from argmaxable.cli import options
-from argmaxable.cli.kept import find_run, opened
-from argmaxable.report import kept, text
-from argmaxable.verdict import Status
+from argmaxable.cli.stored_runs import find_run, opened
+from argmaxable.core.verdict import Status
+from argmaxable.report import stored_runs as kept
+from argmaxable.report import text
 
 
 def show(

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from argmaxable.cli import options
-from argmaxable.cli.kept import find_run, opened
-from argmaxable.errors import InputError
+from argmaxable.cli.stored_runs import find_run, opened
+from argmaxable.core.errors import InputError
 from argmaxable.report.grid import GridFormat, render
 from argmaxable.report.tables import family_table, model_table
 from argmaxable.store import RunSummary

@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-from argmaxable.best_rank.files import RANKS, read_ranks, write_ranks
-from argmaxable.best_rank.recheck import recheck_ranks
-from argmaxable.best_rank.top_k import best_ranks
-from argmaxable.best_rank.wording import as_record, describe
 from argmaxable.cli.progress import count_bar
 from argmaxable.cli.remarks import Remarks
-from argmaxable.errors import InputError
-from argmaxable.head import Head
-from argmaxable.result import Result
+from argmaxable.core.errors import InputError
+from argmaxable.core.head import Head
+from argmaxable.core.result import Result
+from argmaxable.proofs.ranks import RANKS, read_ranks, write_ranks
+from argmaxable.proofs.recheck_ranks import recheck_ranks
+from argmaxable.questions.best_rank.top_k import best_ranks
+from argmaxable.questions.best_rank.wording import as_record, describe
 
 TopK = Annotated[
     int | None,

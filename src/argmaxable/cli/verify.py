@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from argmaxable.arithmetic.formats import Float
-from argmaxable.audit import Audit, Request, audit
-from argmaxable.bundle import write_bundle
 from argmaxable.cli import ceiling as ceiling_options
 from argmaxable.cli import options
 from argmaxable.cli import top_k as top_k_options
@@ -20,11 +17,14 @@ from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.remarks import remarks_on
 from argmaxable.cli.report import write_file
 from argmaxable.compute.budget import parse_bytes
-from argmaxable.domain import Everywhere
-from argmaxable.errors import InputError
+from argmaxable.core.domain import Everywhere
+from argmaxable.core.errors import InputError
+from argmaxable.core.result import Result
+from argmaxable.proofs.bundle import write_bundle
+from argmaxable.questions.arithmetic.formats import Float
 from argmaxable.report.text import as_record, summary
-from argmaxable.result import Result
 from argmaxable.run.session import Algorithm
+from argmaxable.workflow.verify_model import Audit, Request, audit
 
 if TYPE_CHECKING:
     from argmaxable.store import Store

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from argmaxable.compute.rows import Rows, StreamedRows, hold
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 
 # What a process takes before it holds anything of a head: the interpreter, its libraries and the blocks
 # of products (measured: 0.25 GB, with room).

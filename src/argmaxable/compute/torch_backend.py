@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from argmaxable.compute.rows import Ids, Matrix32, Rows, StreamedRows, Vector32
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -12,22 +12,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from argmaxable.arithmetic.formats import PRECISIONS, Float
-from argmaxable.arithmetic.survival import Outcome, survival
+from argmaxable.core.domain import Box, Domain
+from argmaxable.core.errors import HeadError, LoadError
+from argmaxable.core.head import Head
+from argmaxable.core.result import Result
+from argmaxable.core.select import padding_classes, special_classes
+from argmaxable.core.verdict import Status, Verdict
 from argmaxable.doctor.diagnosis import Checkup, Diagnosis, Standing
 from argmaxable.doctor.faults import faults_of
 from argmaxable.doctor.remarks import Subject, diagnoses_of
 from argmaxable.doctor.roles import ending_classes, ordinary_classes
 from argmaxable.doctor.rows import OddRows, odd_rows
-from argmaxable.domain import Box, Domain
-from argmaxable.errors import HeadError, LoadError
-from argmaxable.head import Head
-from argmaxable.load import model_name, read_head
-from argmaxable.load.finding import Finding
-from argmaxable.result import Result
-from argmaxable.select import padding_classes, special_classes
-from argmaxable.verdict import Status, Verdict
-from argmaxable.verify import verify
+from argmaxable.models import model_name, read_head
+from argmaxable.models.finding import Finding
+from argmaxable.questions.argmax import verify
+from argmaxable.questions.arithmetic.formats import PRECISIONS, Float
+from argmaxable.questions.arithmetic.survival import Outcome, survival
 
 # Classes of each kind that are looked at closer: a kind's members mostly share their fate.
 _MOST_VERIFIED = 64

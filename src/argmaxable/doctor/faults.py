@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.doctor.diagnosis import Diagnosis, Kind
-from argmaxable.load.finding import Finding
+from argmaxable.models.finding import Finding
 
 
 def faults_of(finding: Finding) -> tuple[Diagnosis, ...]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from argmaxable.core.head import Head
 from argmaxable.doctor.diagnosis import Diagnosis, Kind, Standing
 from argmaxable.doctor.rows import OddRows
-from argmaxable.head import Head
 
 Ids = NDArray[np.intp]
 

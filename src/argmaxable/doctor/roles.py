@@ -8,8 +8,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from argmaxable.head import Head
-from argmaxable.select import padding_classes, special_classes
+from argmaxable.core.head import Head
+from argmaxable.core.select import padding_classes, special_classes
 
 _CONFIG, _GENERATION_CONFIG = "config.json", "generation_config.json"
 # Above any configuration in use.

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.arithmetic.formats import PRECISIONS
-from argmaxable.head import Head
-from argmaxable.prove.twins import Twins, find_twins
-from argmaxable.scores import row_blocks
+from argmaxable.check.witnesses import row_blocks
+from argmaxable.compute.identical_rows import Twins, find_twins
+from argmaxable.core.head import Head
+from argmaxable.questions.arithmetic.formats import PRECISIONS
 
 Ids = NDArray[np.intp]
 Vector = NDArray[np.float64]

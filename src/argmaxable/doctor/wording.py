@@ -6,8 +6,8 @@ import textwrap
 from collections import Counter
 from typing import Any
 
+from argmaxable.core.labels import visible
 from argmaxable.doctor.diagnosis import Checkup, Diagnosis
-from argmaxable.labels import visible
 
 # Classes listed for each finding; --json has all of them.
 _MOST_LISTED = 20

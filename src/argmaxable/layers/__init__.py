@@ -1,6 +1,6 @@
 """Output layers for PyTorch that break the softmax bottleneck, or that can't lose a class."""
 
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 
 try:
     import torch as _torch  # noqa: F401

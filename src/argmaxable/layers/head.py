@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 from argmaxable.layers.loss import Inputs, Task, chunked_loss
 from argmaxable.layers.plif import PLIF
 from argmaxable.layers.pointwise import Transform, computing_dtype

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import nn
 
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 from argmaxable.layers.head import SoftmaxHead
 from argmaxable.layers.monitor import HeadMonitor
 from argmaxable.layers.replace import CONFIG_KEY, replace_head

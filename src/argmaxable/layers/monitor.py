@@ -1,7 +1,7 @@
 """Watching a head while it trains: how many classes are unargmaxable now, and what the head lets through.
 
-Verdicts are proven as always (argmaxable.verify), but start from the witnesses found last time: weights move
-little between two looks, so most classes are settled by one product.
+Verdicts are proven as always (questions/argmax.py), but start from the witnesses found last time: weights
+move little between two looks, so most classes are settled by one product.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from argmaxable.check import Checker
-from argmaxable.domain import Domain
-from argmaxable.errors import InputError
-from argmaxable.head import Head
+from argmaxable.check.checker import Checker
+from argmaxable.core.domain import Domain
+from argmaxable.core.errors import InputError
+from argmaxable.core.head import Head
 from argmaxable.layers.head import SoftmaxHead
-from argmaxable.verify import DEFAULT_DOMAIN, verify
+from argmaxable.questions.argmax import DEFAULT_DOMAIN, verify
 
 
 @dataclass(frozen=True)

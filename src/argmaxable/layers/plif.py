@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 from argmaxable.layers.pointwise import Kernel, Transform, computing_dtype
 
 _LOG_2 = math.log(2)

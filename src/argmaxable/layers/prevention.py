@@ -20,8 +20,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from argmaxable.domain import Ball, Box, Domain, Everywhere, LayerNorm, RMSNorm
-from argmaxable.errors import InputError
+from argmaxable.core.domain import Ball, Box, Domain, Everywhere, LayerNorm, RMSNorm
+from argmaxable.core.errors import InputError
 
 # Rows meant to lie inside a ball stay inside it by this, more than rounding can add.
 _INSIDE = 1 - 1e-6

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 from argmaxable.layers.head import SoftmaxHead
 
 # Where a Hugging Face configuration keeps what the head is made of, so that a saved model says it itself.

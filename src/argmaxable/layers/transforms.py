@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 from argmaxable.layers.pointwise import Kernel, Transform, computing_dtype
 
 # Halvings of a bracket until it is as narrow as float64 allows.

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.linalg import qr
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from argmaxable.chart import Chart
-from argmaxable.verdict import Certificate
+from argmaxable.compute.coordinates import Chart
+from argmaxable.core.verdict import Certificate
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]

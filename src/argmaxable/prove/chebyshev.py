@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.chart import Chart
-from argmaxable.check import Checker
-from argmaxable.domain import Box, Domain
-from argmaxable.errors import DomainError
+from argmaxable.check.checker import Checker
+from argmaxable.compute.coordinates import Chart
+from argmaxable.core.domain import Box, Domain
+from argmaxable.core.errors import DomainError
+from argmaxable.core.verdict import Certificate
 from argmaxable.prove.boundary import basis_certificate
 from argmaxable.prove.highs import Outcome, maximise
 from argmaxable.prove.lazy import without
-from argmaxable.verdict import Certificate
 
 
 @dataclass(frozen=True, eq=False)

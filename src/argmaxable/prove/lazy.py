@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.chart import Chart
-from argmaxable.check import Checker
+from argmaxable.check.checker import Checker
+from argmaxable.compute.coordinates import Chart
 from argmaxable.compute.rows import scores_at
+from argmaxable.core.verdict import Certificate
 from argmaxable.prove.boundary import basis_certificate
 from argmaxable.prove.interior_point import BallSet, BoxSet, FeatureSet, InteriorPoint, Stalled
-from argmaxable.verdict import Certificate
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.chart import chart_of
-from argmaxable.check import Checker, rival_certificate
-from argmaxable.domain import Box, Everywhere
+from argmaxable.check.checker import Checker, rival_certificate
+from argmaxable.compute.coordinates import chart_of
+from argmaxable.core.domain import Box, Everywhere
+from argmaxable.core.verdict import Method
 from argmaxable.prove.lazy import Answer, Blockers, LazySolver, without
 from argmaxable.prove.simplex import settle_exactly
-from argmaxable.verdict import Method
 
 Ids = NDArray[np.intp]
 

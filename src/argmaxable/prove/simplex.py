@@ -16,13 +16,13 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.chart import Chart
-from argmaxable.check import Checker
-from argmaxable.domain import Box, LayerNorm
-from argmaxable.exact import Dyadic
-from argmaxable.geometry import scaled_rows
-from argmaxable.scores import Gaps
-from argmaxable.verdict import Certificate
+from argmaxable.check.checker import Checker
+from argmaxable.check.geometry import scaled_rows
+from argmaxable.check.witnesses import Gaps
+from argmaxable.compute.coordinates import Chart
+from argmaxable.core.domain import Box, LayerNorm
+from argmaxable.core.verdict import Certificate
+from argmaxable.exact.dyadic import Dyadic
 
 Ids = NDArray[np.intp]
 

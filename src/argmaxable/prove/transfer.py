@@ -7,9 +7,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.chart import Chart
-from argmaxable.check import Checker
-from argmaxable.verdict import Certificate
+from argmaxable.check.checker import Checker
+from argmaxable.compute.coordinates import Chart
+from argmaxable.core.verdict import Certificate
 
 Ids = NDArray[np.intp]
 

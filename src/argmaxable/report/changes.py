@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from argmaxable.labels import visible
+from argmaxable.core.labels import visible
+from argmaxable.core.verdict import Status, Verdict
 from argmaxable.report.comparison import Comparison, Matching, Pair
 from argmaxable.report.grid import Column, Grid
 from argmaxable.report.rows import finite, known_class
 from argmaxable.store import RunSummary, State
-from argmaxable.verdict import Status, Verdict
 
 # Classes listed for each kind of change; --json and --format have all of them.
 _MOST_LISTED = 40

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import zip_longest
 
-from argmaxable.verdict import OwnDirection, Status, Verdict
+from argmaxable.core.verdict import OwnDirection, Status, Verdict
 
 # Read anew on every call, in the order of classes.
 Verdicts = Callable[[], Iterator[Verdict]]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from argmaxable.labels import visible
+from argmaxable.core.labels import visible
 
 Cell = str | int | float | bool | None
 

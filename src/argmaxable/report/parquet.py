@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 from argmaxable.report.rows import COLUMNS, Row
 
 # Rows written at a time: a few MB, and row groups that readers like.

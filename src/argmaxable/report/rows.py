@@ -11,9 +11,9 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import TextIO
 
-from argmaxable.published import UNNUMBERED
+from argmaxable.core.verdict import Verdict
 from argmaxable.report.grid import Cell, csv_cell
-from argmaxable.verdict import Verdict
+from argmaxable.report.published import UNNUMBERED
 
 Row = dict[str, Cell]
 

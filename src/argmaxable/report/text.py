@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any, Protocol
 
-from argmaxable.domain import Domain
-from argmaxable.labels import visible
-from argmaxable.result import Cost, Facts
-from argmaxable.verdict import Verdict
+from argmaxable.core.domain import Domain
+from argmaxable.core.labels import visible
+from argmaxable.core.result import Cost, Facts
+from argmaxable.core.verdict import Verdict
 
 # Labels listed in a summary; the proof bundle and --json have all of them.
 _MOST_LABELS = 400

@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.result import Cost
-from argmaxable.verdict import Verdict
+from argmaxable.core.result import Cost
+from argmaxable.core.verdict import Verdict
 
 
 class Journal(Protocol):

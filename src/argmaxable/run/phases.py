@@ -11,21 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from argmaxable.chart import Chart
-from argmaxable.check import Bound
-from argmaxable.ledger import own_directions, points_as_witnesses
+from argmaxable.check.checker import Bound
+from argmaxable.check.witnesses import blocks
+from argmaxable.compute.coordinates import Chart
+from argmaxable.core.verdict import Method, Strength
 from argmaxable.prove.chebyshev import chebyshev_centre
 from argmaxable.prove.lazy import Answer
 from argmaxable.prove.prover import Settled
-from argmaxable.prove.tilting import prove_together
+from argmaxable.prove.shared_rows import prove_together
 from argmaxable.run.engines.engine import Engine, Job, Report
 from argmaxable.run.engines.in_process import InProcess
 from argmaxable.run.engines.processes import Processes
 from argmaxable.run.session import Algorithm, Session, Stop
-from argmaxable.scores import blocks
+from argmaxable.run.settled_classes import own_directions, points_as_witnesses
 from argmaxable.search.own_direction import own_exponents
 from argmaxable.search.reflection import reflect
-from argmaxable.verdict import Method, Strength
 
 Ids = NDArray[np.intp]
 

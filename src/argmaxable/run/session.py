@@ -9,17 +9,17 @@ from enum import StrEnum
 
 import numpy as np
 
-from argmaxable.chart import Chart
-from argmaxable.check import Bound, Checker, require
+from argmaxable.check.checker import Bound, Checker, require
 from argmaxable.compute.budget import Compute
-from argmaxable.ledger import Ledger, points_as_witnesses
+from argmaxable.compute.coordinates import Chart
+from argmaxable.core.progress import Deadline, Progress, ProgressCallback
+from argmaxable.core.result import Cost
+from argmaxable.core.verdict import Certificate, Method, Strength, Verdict
 from argmaxable.prove.prover import Prover, Settled
 from argmaxable.prove.transfer import transfer
-from argmaxable.result import Cost
 from argmaxable.run.engines.engine import Report
 from argmaxable.run.journal import Journal
-from argmaxable.run.progress import Deadline, Progress, ProgressCallback
-from argmaxable.verdict import Certificate, Method, Strength, Verdict
+from argmaxable.run.settled_classes import Ledger, points_as_witnesses
 
 # How often finished classes are handed to the journal.
 _SECONDS_BETWEEN_ENTRIES = 1.0

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.domain import Ball, Box, Domain, LayerNorm, RMSNorm
+from argmaxable.core.domain import Ball, Box, Domain, LayerNorm, RMSNorm
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]

@@ -9,10 +9,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.chart import power_below
-from argmaxable.check import Checker
-from argmaxable.domain import Ball, Box, LayerNorm, RMSNorm
-from argmaxable.scores import row_blocks
+from argmaxable.check.checker import Checker
+from argmaxable.check.witnesses import row_blocks
+from argmaxable.compute.coordinates import power_below
+from argmaxable.core.domain import Ball, Box, LayerNorm, RMSNorm
 
 Ids = NDArray[np.intp]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.chart import Chart
 from argmaxable.compute.compare import best_at
+from argmaxable.compute.coordinates import Chart
 
 Ids = NDArray[np.intp]
 

@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import TypeVar
 from urllib.parse import urlencode
 
+from argmaxable.core.verdict import Method, Status
 from argmaxable.store import Choice, Order
-from argmaxable.verdict import Method, Status
 
 # A search is a few words, and a page number has few digits: longer ones are nobody's.
 _LONGEST_SEARCH, _MOST_DIGITS = 200, 9

@@ -21,8 +21,8 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from argmaxable.errors import ArgmaxableError, NotFoundError
-from argmaxable.labels import visible_text
+from argmaxable.core.errors import ArgmaxableError, NotFoundError
+from argmaxable.core.labels import visible_text
 from argmaxable.serve import views
 from argmaxable.serve.views import Site
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from argmaxable.labels import visible
-from argmaxable.report.kept import local_time
+from argmaxable.core.labels import visible
+from argmaxable.core.verdict import Status
+from argmaxable.core.version import VERSION
 from argmaxable.report.page.wording import STATUSES
+from argmaxable.report.stored_runs import local_time
 from argmaxable.serve.addresses import sorted_by, turned
 from argmaxable.serve.rows import ROLES
-from argmaxable.verdict import Status
-from argmaxable.version import VERSION
 
 
 def render(template: str, **values: Any) -> str:

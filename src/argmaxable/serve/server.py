@@ -10,7 +10,7 @@ from typing import Any
 
 import uvicorn
 
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 
 _ADDRESS = "127.0.0.1"
 # A browser that polls must not keep the server from ending.

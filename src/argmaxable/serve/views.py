@@ -8,23 +8,23 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
-from argmaxable.head import Head
+from argmaxable.core.head import Head
+from argmaxable.core.verdict import Method, Point, Status, Verdict
 from argmaxable.report.changes import changes_grid, contradictions, describe
 from argmaxable.report.comparison import Comparison, compare
-from argmaxable.report.kept import headline
 from argmaxable.report.page.content import content_of
 from argmaxable.report.page.html import page as report_html
 from argmaxable.report.page.subject import subject_of_run
 from argmaxable.report.page.weights import weights_of
 from argmaxable.report.page.wording import METHODS, STRENGTHS, noun_for
+from argmaxable.report.stored_runs import headline
 from argmaxable.serve.addresses import choice_from
 from argmaxable.serve.findings import Findings, findings_of
 from argmaxable.serve.html import render
-from argmaxable.serve.meaning import distance, meaning, witness_in_words
 from argmaxable.serve.neighbours import nearest
 from argmaxable.serve.rows import class_rows, reference, references_of, referred_to
+from argmaxable.serve.sentences import distance, meaning, witness_in_words
 from argmaxable.store import Counts, Order, RunSummary, State
-from argmaxable.verdict import Method, Point, Status, Verdict
 
 if TYPE_CHECKING:
     from argmaxable.store import Store

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from argmaxable.store.browsing import Choice, Entry, Named, Order, Page
 from argmaxable.store.plan import Counts, Plan, PublishedVerdict, RunSummary, State
+from argmaxable.store.queries import Choice, Entry, Named, Order, Page
 
 if TYPE_CHECKING:
     from argmaxable.store.store import Store

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from sqlalchemy import Connection, Engine
 
-from argmaxable.errors import StoreError
+from argmaxable.core.errors import StoreError
 from argmaxable.store.rows import Batch, Kind
 
 # How long to wait for a run that seems to be in use. A killed process lets go at once on this machine,

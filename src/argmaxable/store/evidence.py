@@ -15,8 +15,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.errors import StoreError
-from argmaxable.verdict import Certificate
+from argmaxable.core.errors import StoreError
+from argmaxable.core.verdict import Certificate
 
 _DTYPES = ("<f4", "<f8", "<i4", "<i8")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, inspect, select
 
-from argmaxable.errors import StoreError
+from argmaxable.core.errors import StoreError
 from argmaxable.store.schema import METADATA, VERSIONS
 
 _WORDS = {

@@ -8,14 +8,14 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, case, func, or_, select
 
-from argmaxable.errors import NotFoundError
-from argmaxable.store.browsing import Choice, Entry, Named, Order, Page
+from argmaxable.core.errors import NotFoundError
+from argmaxable.core.verdict import Status
+from argmaxable.store.damaged_rows import legible
 from argmaxable.store.evidence import Shelf
-from argmaxable.store.legible import legible
+from argmaxable.store.queries import Choice, Entry, Named, Order, Page
 from argmaxable.store.reading import PARAMETERS, verdict_columns, verdicts_of
 from argmaxable.store.schema import VERDICTS
 from argmaxable.store.texts import from_column, to_column
-from argmaxable.verdict import Status
 
 # Beyond this no database has a class, and some can't be asked for one.
 _BEYOND = 2**62

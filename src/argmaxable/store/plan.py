@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from argmaxable.domain import Domain
-from argmaxable.result import Cost, Facts
+from argmaxable.core.domain import Domain
+from argmaxable.core.result import Cost, Facts
+from argmaxable.core.verdict import Status
 from argmaxable.run.session import Algorithm
-from argmaxable.verdict import Status
 
 
 @dataclass(frozen=True)

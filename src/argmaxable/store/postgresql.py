@@ -15,10 +15,10 @@ from typing import Any
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError
 
-from argmaxable.errors import StoreError
+from argmaxable.core.errors import StoreError
 from argmaxable.store.database import DELETED, Claim, Database, uninterrupted
+from argmaxable.store.location import ServerPlace
 from argmaxable.store.migrations import STEPS, migrate, require_current, version_of
-from argmaxable.store.place import ServerPlace
 from argmaxable.store.rows import Batch, EvidenceRow, Kind, VerdictRow
 from argmaxable.store.schema import EVIDENCE, VERDICTS
 

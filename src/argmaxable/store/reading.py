@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Connection, Row, Select, null, select
 
-from argmaxable.errors import NotFoundError
+from argmaxable.core.errors import NotFoundError
+from argmaxable.core.verdict import Status, Verdict
+from argmaxable.store.damaged_rows import legible
 from argmaxable.store.evidence import Part, Parts, Shelf
-from argmaxable.store.legible import legible
 from argmaxable.store.plan import State
 from argmaxable.store.rows import VerdictRow, verdict_of
 from argmaxable.store.schema import EVIDENCE, MODELS, RUNS, VERDICTS
 from argmaxable.store.texts import to_column
-from argmaxable.verdict import Status, Verdict
 
 # Verdicts in one page: with a point of 8,192 features each, evidence of 64 MB at most is held.
 _PAGE = 1000

@@ -10,6 +10,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from argmaxable.core.verdict import (
+    Certificate,
+    Method,
+    OwnDirection,
+    Point,
+    Status,
+    Strength,
+    Verdict,
+    Witness,
+)
 from argmaxable.store.evidence import (
     Parts,
     Shelf,
@@ -20,16 +30,6 @@ from argmaxable.store.evidence import (
 )
 from argmaxable.store.plan import PublishedVerdict
 from argmaxable.store.texts import from_column, to_column
-from argmaxable.verdict import (
-    Certificate,
-    Method,
-    OwnDirection,
-    Point,
-    Status,
-    Strength,
-    Verdict,
-    Witness,
-)
 
 # The weights of a certificate with one rival, shared by all of them.
 _ALL_WEIGHT = np.ones(1)

@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import select, update
 
-from argmaxable.errors import StoreError
-from argmaxable.result import Cost
+from argmaxable.core.errors import StoreError
+from argmaxable.core.result import Cost
+from argmaxable.core.verdict import Verdict
 from argmaxable.store.database import DELETED, Claim, Database
 from argmaxable.store.plan import State
 from argmaxable.store.rows import batch_of
 from argmaxable.store.schema import RUNS
 from argmaxable.store.summaries import cost_column, now
 from argmaxable.store.writing import add_verdicts, set_run
-from argmaxable.verdict import Verdict
 
 # Verdicts that are turned into rows at a time: the first phase may settle a million at once.
 _BATCH = 20_000

@@ -17,10 +17,10 @@ from filelock import BaseFileLock, FileLock, Timeout
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
-from argmaxable.errors import StoreError
+from argmaxable.core.errors import StoreError
 from argmaxable.store.database import DELETED, Claim, Database, uninterrupted
+from argmaxable.store.location import FilePlace
 from argmaxable.store.migrations import STEPS, migrate, require_current, version_of
-from argmaxable.store.place import FilePlace
 from argmaxable.store.rows import Batch, EvidenceRow, Kind, VerdictRow
 from argmaxable.store.schema import EVIDENCE, VERDICTS
 

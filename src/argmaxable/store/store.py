@@ -11,21 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Row
 
-from argmaxable.domain import Domain
-from argmaxable.errors import StoreError
-from argmaxable.result import Facts, Record
+from argmaxable.core.domain import Domain
+from argmaxable.core.errors import StoreError
+from argmaxable.core.result import Facts, Record
+from argmaxable.core.verdict import Status, Verdict
 from argmaxable.run.session import Algorithm
 from argmaxable.store import identity, pages, reading, writing
-from argmaxable.store.browsing import Choice, Entry, Named, Page
 from argmaxable.store.database import Claim, Database
 from argmaxable.store.evidence import Shelf
-from argmaxable.store.place import FilePlace, find_place
+from argmaxable.store.location import FilePlace, find_place
 from argmaxable.store.plan import Plan, PublishedVerdict, RunSummary, State
+from argmaxable.store.queries import Choice, Entry, Named, Page
 from argmaxable.store.rows import Batch
 from argmaxable.store.run import Run
 from argmaxable.store.sqlite import SQLite
 from argmaxable.store.summaries import cost_from, now, summary_of
-from argmaxable.verdict import Status, Verdict
 
 
 class Store:

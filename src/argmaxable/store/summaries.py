@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from argmaxable.domain import domain_from_record
-from argmaxable.result import Cost, Facts
+from argmaxable.core.domain import domain_from_record
+from argmaxable.core.result import Cost, Facts
+from argmaxable.core.version import VERSION
 from argmaxable.run.session import Algorithm
-from argmaxable.store.legible import legible
+from argmaxable.store.damaged_rows import legible
 from argmaxable.store.plan import Counts, RunSummary, State
 from argmaxable.store.texts import from_column
-from argmaxable.version import VERSION
 
 
 def now() -> str:

@@ -12,8 +12,8 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
-from argmaxable.errors import StoreError
-from argmaxable.result import Cost
+from argmaxable.core.errors import StoreError
+from argmaxable.core.result import Cost
 from argmaxable.store.database import DELETED, Database
 from argmaxable.store.evidence import id_parts, vector_parts
 from argmaxable.store.identity import labels_sha256

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 from argmaxable.theory.rank import most_rank
 
 Vector = NDArray[np.float64]

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr, log_softmax, xlogy
 
-from argmaxable.errors import InputError
-from argmaxable.head import Head
+from argmaxable.core.errors import InputError
+from argmaxable.core.head import Head
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]

@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.domain import Domain
-from argmaxable.errors import InputError
-from argmaxable.head import Head
+from argmaxable.check.orders import proven_gap
+from argmaxable.core.domain import Domain
+from argmaxable.core.errors import InputError
+from argmaxable.core.head import Head
+from argmaxable.core.orders import Order, chain, top
+from argmaxable.questions.ranking.rankings import EVERYWHERE, Feasibility, is_feasible
 from argmaxable.theory.mirrors import Mirrors
-from argmaxable.theory.order_check import proven_gap
-from argmaxable.theory.orders import Order, chain, top
-from argmaxable.theory.rankings import EVERYWHERE, Feasibility, is_feasible
 from argmaxable.theory.regions import count_regions
 
 Vector = NDArray[np.float64]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 
 # Mersenne's prime: products of two residues fit into 64 bits.
 _PRIME = 2**31 - 1

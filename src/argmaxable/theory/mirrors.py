@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.domain import Box, Domain, LayerNorm, RMSNorm
-from argmaxable.head import Head
-from argmaxable.theory.orders import Order
+from argmaxable.core.domain import Box, Domain, LayerNorm, RMSNorm
+from argmaxable.core.head import Head
+from argmaxable.core.orders import Order
 
 Vector = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 from argmaxable.theory.exact_rank import exact_rank, find_pivots
 
 Vector = NDArray[np.float64]

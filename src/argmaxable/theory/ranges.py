@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.domain import Box
-from argmaxable.errors import InputError
+from argmaxable.core.domain import Box
+from argmaxable.core.errors import InputError
 
 Vector = NDArray[np.float64]
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from argmaxable.errors import InputError
-from argmaxable.head import Head
+from argmaxable.core.errors import InputError
+from argmaxable.core.head import Head
 from argmaxable.theory.spectrum import (
     Matrix,
     Rows,

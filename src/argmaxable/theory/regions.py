@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)

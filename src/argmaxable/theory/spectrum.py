@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.errors import InputError
+from argmaxable.core.errors import InputError
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from argmaxable.labels import visible, visible_text
-from argmaxable.report.page.victims import Kind, kinds_of, scripts
+from argmaxable.core.labels import visible, visible_text
+from argmaxable.core.verdict import Certificate, Status, Verdict
+from argmaxable.report.page.groups import Kind, kinds_of, scripts
 from argmaxable.report.page.wording import STATUSES
 from argmaxable.report.rows import known_class
-from argmaxable.verdict import Certificate, Status, Verdict
 
 _DOWN, _UP = Context(prec=3, rounding=ROUND_FLOOR), Context(prec=3, rounding=ROUND_CEILING)
 # Blockers listed for a proof: 12, or fewer where proofs are many, 10 bytes each.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from argmaxable.labels import visible
+from argmaxable.core.labels import visible
+from argmaxable.core.verdict import Method, Status, Strength, Verdict
+from argmaxable.report.page.groups import Group, Kind, groups, kinds_of, scripts
 from argmaxable.report.page.subject import Subject
-from argmaxable.report.page.victims import Group, Kind, groups, kinds_of, scripts
 from argmaxable.report.page.wording import (
     CLAIM,
     METHODS,
@@ -18,7 +19,6 @@ from argmaxable.report.page.wording import (
     domain_in_words,
     noun_for,
 )
-from argmaxable.verdict import Method, Status, Strength, Verdict
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from argmaxable.core.verdict import Status, Verdict
 from argmaxable.report.grid import Column, Grid, GridFormat, in_markdown, render
 from argmaxable.report.page.columns import blockers, character_name, labels_by_class, shown_label
 from argmaxable.report.page.content import Content
-from argmaxable.report.page.victims import Group
+from argmaxable.report.page.groups import Group
 from argmaxable.report.page.wording import CHARACTERS
 from argmaxable.report.rows import finite, known_class
-from argmaxable.verdict import Status, Verdict
 
 # A model card is read by people: so many lost classes get a row, so many more are listed by label.
 _MOST_ROWS, _MOST_LABELS, _MOST_GROUPS = 30, 400, 12

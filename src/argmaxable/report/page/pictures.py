@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from argmaxable.core.verdict import Status, Verdict
 from argmaxable.report.page.charts import Chart, Vector, curve, histogram, scatter
 from argmaxable.report.page.weights import Weights
 from argmaxable.report.page.wording import STATUSES, Noun
 from argmaxable.report.rows import known_class
-from argmaxable.verdict import Status, Verdict
 
 # Beyond these a logarithmic axis has no room left; a margin of 0 is no place on it either.
 _SMALLEST, _LARGEST = 1e-250, 1e250

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from argmaxable.bundle import Bundle, Claim, read_bundle
-from argmaxable.domain import Domain
-from argmaxable.errors import BundleError, InputError
-from argmaxable.head import Head
-from argmaxable.labels import visible
-from argmaxable.report.kept import headline
-from argmaxable.result import Cost, Facts, Result
+from argmaxable.core.domain import Domain
+from argmaxable.core.errors import BundleError, InputError
+from argmaxable.core.head import Head
+from argmaxable.core.labels import visible
+from argmaxable.core.result import Cost, Facts, Result
+from argmaxable.core.verdict import Method, Status, Verdict
+from argmaxable.proofs.bundle import Bundle, Claim, read_bundle
+from argmaxable.report.stored_runs import headline
 from argmaxable.store import RunSummary, State
-from argmaxable.verdict import Method, Status, Verdict
 
 if TYPE_CHECKING:
     from argmaxable.store import Store

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.head import Head
+from argmaxable.core.head import Head
 
 # Rows turned into float64 at a time.
 _BLOCK = 4096

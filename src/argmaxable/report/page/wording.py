@@ -8,10 +8,10 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from argmaxable.domain import Ball, Box, Domain, Everywhere, LayerNorm, RMSNorm
+from argmaxable.core.domain import Ball, Box, Domain, Everywhere, LayerNorm, RMSNorm
+from argmaxable.core.select import is_special
+from argmaxable.core.verdict import Method, Status, Strength
 from argmaxable.report.page.subject import Subject
-from argmaxable.select import is_special
-from argmaxable.verdict import Method, Status, Strength
 
 # Of the labels: a recogniser's alphabet has a <blank> and perhaps a ligature among its characters.
 _MOSTLY = 0.95

@@ -9,10 +9,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.check import Checker
+from argmaxable.check.checker import Checker
 from argmaxable.compute.budget import Compute
-from argmaxable.domain import Domain
-from argmaxable.head import Head
+from argmaxable.core.domain import Domain
+from argmaxable.core.head import Head
 from argmaxable.prove.prover import Prover, Settled
 
 

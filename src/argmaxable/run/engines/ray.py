@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from argmaxable.domain import domain_from_record
-from argmaxable.errors import InputError
-from argmaxable.head import FLOAT_DTYPES, Head
+from argmaxable.core.domain import domain_from_record
+from argmaxable.core.errors import InputError
+from argmaxable.core.head import FLOAT_DTYPES, Head
 from argmaxable.run.engines.engine import Job, Report
 
 # Workers that die without a single report between them: something is wrong with the cluster.

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.domain import domain_from_record
-from argmaxable.head import FLOAT_DTYPES, Head
+from argmaxable.check.witnesses import row_blocks
+from argmaxable.core.domain import domain_from_record
+from argmaxable.core.head import FLOAT_DTYPES, Head
 from argmaxable.run.engines.engine import Job, Report
-from argmaxable.scores import row_blocks
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,328 @@
+"""Re-checks evidence, exactly and without a solver: the only module whose word makes a verdict.
+
+A witness z is checked by the class's smallest gap to any rival there (scores.py); a certificate λ by weak
+duality, h_X(u) + Σ λ_i (b_c − b_i) ≤ 0 with u = Σ λ_i (w_c − w_i). Floats are used only together
+with a proven bound on their rounding; what they can't decide is decided in integers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxable.check.geometry import (
+    TINY,
+    UNIT,
+    box_support,
+    contains,
+    gamma,
+    support_bound,
+    support_is_at_most,
+)
+from argmaxable.check.solutions import Equations, exact_weights, with_independent_basis
+from argmaxable.check.witnesses import Gaps, Scores, row_blocks
+from argmaxable.compute.budget import Compute
+from argmaxable.core.domain import Box, Domain, LayerNorm, RMSNorm
+from argmaxable.core.errors import EvidenceError
+from argmaxable.core.head import Head
+from argmaxable.core.verdict import Certificate, OwnDirection, Strength, Witness
+from argmaxable.exact.dyadic import Dyadic, round_up
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+Ids = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What a certificate proves: t* ≤ `upper` (infinite when it proves nothing)."""
+
+    upper: float
+    strength: Strength
+
+
+_NOTHING = Bound(math.inf, Strength.EXACT)
+# Sets of rows whose common part of the proofs is remembered; each takes a few numbers for a row.
+_EQUATIONS_KEPT = 16
+
+
+class Checker:
+    """Checks evidence about the classes of one head over one domain."""
+
+    def __init__(
+        self, head: Head, domain: Domain, *, centre: Vector | None = None, compute: Compute | None = None
+    ) -> None:
+        domain.require_features(head.features)
+        self.head, self.domain = head, domain
+        self.centre = centre_of(head) if centre is None else centre
+        self.compute = Compute() if compute is None else compute
+        self.scores = Scores(head, domain, self.centre, self.compute)
+        self._known_equations: dict[tuple[int, bytes], Equations] = {}
+
+    def rebuild(self, classes: Ids, exponents: NDArray[np.intp]) -> Matrix:
+        """Own-direction witnesses z = 2^exponent · gain ∘ (w_c − centre), clipped to a box."""
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            z = self.head.rows(classes) - self.centre
+            if isinstance(self.domain, RMSNorm | LayerNorm):
+                z = self.domain.gains(self.head.features) * z
+            z = np.ldexp(z, exponents[:, None])
+        return np.asarray(np.clip(z, self.domain.lo, self.domain.hi) if isinstance(self.domain, Box) else z)
+
+    def point(self, class_id: int, witness: Witness) -> Vector:
+        """The vector z a witness stands for."""
+        if isinstance(witness, OwnDirection):
+            return np.asarray(self.rebuild(np.array([class_id]), np.array([witness.exponent]))[0])
+        return witness.values
+
+    def gaps(self, classes: Ids, points: Matrix, *, claims: Vector | None = None) -> Gaps:
+        """The proven gap of each class at its point (n × features); −∞ outside the domain.
+
+        Arithmetic gets more exact where a sign, or a claimed lower bound, can't be told otherwise.
+        """
+        return self.scores.gaps(classes, points, claims=claims)
+
+    def own_gaps(
+        self, classes: Ids, exponents: NDArray[np.intp], *, claims: Vector | None = None
+    ) -> Iterator[tuple[Ids, Gaps]]:
+        """The gaps of classes, in ascending order, at their own-direction witnesses: for some of the classes
+        (given by their positions) at a time, until all have been answered."""
+        plain = self._is_plain(classes, exponents)
+        for mutual, positions in ((True, np.flatnonzero(plain)), (False, np.flatnonzero(~plain))):
+            some = None if claims is None else claims[positions]
+            found = self.scores.own_gaps if mutual else self._gaps_in_blocks
+            for block, gaps in found(classes[positions], exponents[positions], claims=some):
+                yield positions[block], gaps
+
+    def _is_plain(self, classes: Ids, exponents: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Whether the witnesses are multiples of rows, neither clipped nor seen through a norm's gain."""
+        plain = np.zeros(len(classes), bool)
+        if isinstance(self.domain, RMSNorm | LayerNorm):
+            return plain
+        for block in row_blocks(len(classes), self.head.features):
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                rows = self.head.rows(classes[block]) - self.centre
+                plain[block] = contains(self.domain, np.ldexp(rows, exponents[block, None]))
+        return plain
+
+    def _gaps_in_blocks(
+        self, classes: Ids, exponents: NDArray[np.intp], *, claims: Vector | None
+    ) -> Iterator[tuple[slice, Gaps]]:
+        for block in row_blocks(len(classes), self.head.features):
+            some = None if claims is None else claims[block]
+            yield (
+                block,
+                self.gaps(classes[block], self.rebuild(classes[block], exponents[block]), claims=some),
+            )
+
+    def bound(self, class_id: int, certificate: Certificate) -> Bound:
+        """The upper bound on the class's margin that the certificate proves."""
+        if not _is_well_formed(certificate, class_id, self.head.classes):
+            return _NOTHING
+        if certificate.basis:
+            return self._bound_by_solution(class_id, certificate)
+        rival = certificate.classes[0]
+        if len(certificate.classes) == 1 and (self.head.weight[class_id] == self.head.weight[rival]).all():
+            # A twin: u = 0 without arithmetic, and heads may have thousands of them.
+            biases = self.head.biases(np.array([class_id, rival]))
+            return Bound(round_up(Fraction(biases[0]) - Fraction(biases[1])), Strength.EXACT)
+        upper = float(self._float_bounds(np.array([class_id]), certificate)[0])
+        if upper <= 0:
+            return Bound(upper, Strength.FLOAT64)
+        return self._exact_bound(class_id, certificate.classes, Dyadic.of(certificate.weights), upper)
+
+    def bounds(self, classes: Ids, certificate: Certificate) -> Vector:
+        """Upper bounds by float64 that one certificate proves for many classes at once."""
+        if certificate.basis or not _is_well_formed(certificate, -1, self.head.classes):
+            return np.full(len(classes), math.inf)
+        uppers = self._float_bounds(classes, certificate)
+        uppers[np.isin(classes, certificate.classes)] = math.inf
+        return uppers
+
+    def _float_bounds(self, classes: Ids, certificate: Certificate) -> Vector:
+        weights = certificate.weights
+        relative = gamma(len(weights) + 8)
+        total = float(weights.sum())
+        lost = len(weights) * TINY
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            own = self.head.rows(classes) - self.centre
+            rows = self.head.rows(certificate.classes) - self.centre
+            u = total * own - weights @ rows
+            error = relative * (total * np.abs(own) + weights @ np.abs(rows)) + lost
+            mine, theirs = self.scores.biases[classes], self.scores.biases[certificate.classes]
+            offset = total * mine - weights @ theirs
+            slack = relative * (total * np.abs(mine) + float(weights @ np.abs(theirs))) + lost
+            value = support_bound(self.domain, u, error)
+            upper = (value + offset + slack) / total
+            upper += relative * (np.abs(value) + np.abs(offset) + slack) / total  # the total is rounded too
+        sound = np.isfinite(upper) & np.isfinite(u).all(axis=1) & np.isfinite(error).all(axis=1)
+        return np.where(sound, upper, math.inf)
+
+    def rival_bounds(self, classes: Ids, rivals: Ids) -> Vector:
+        """Upper bounds on the margins from one rival each: t* ≤ h_X(w_c − w_i) + b_c − b_i."""
+        uppers = np.empty(len(classes))
+        for block in row_blocks(len(classes), self.head.features):
+            mine, theirs = self.scores.biases[classes[block]], self.scores.biases[rivals[block]]
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                u = self.head.rows(classes[block]) - self.head.rows(rivals[block])
+                value = support_bound(self.domain, u, gamma(2) * np.abs(u) + TINY)
+                slack = gamma(8) * (np.abs(mine) + np.abs(theirs) + np.abs(value))
+                bound = value + (mine - theirs) + slack
+            sound = np.isfinite(bound) & np.isfinite(u).all(axis=1)
+            uppers[block] = np.where(sound, bound, math.inf)
+        return uppers
+
+    def proves(self, class_id: int, certificate: Certificate, claim: float) -> bool:
+        """Whether the certificate proves t* ≤ claim; exact where floats can't tell."""
+        return self.bound(class_id, certificate).upper <= claim or self._proves_exactly(
+            class_id, certificate, claim
+        )
+
+    def proves_in_rationals(self, class_id: int, certificate: Certificate) -> bool:
+        """Whether the certificate proves t* ≤ 0 by integers and rationals alone, which may take minutes."""
+        if not _is_well_formed(certificate, class_id, self.head.classes):
+            return False
+        narrowed = with_independent_basis(self.head, self.domain, certificate)
+        return self._proves_exactly(class_id, narrowed, 0.0)
+
+    def _proves_exactly(self, class_id: int, certificate: Certificate, claim: float) -> bool:
+        if not math.isfinite(claim) or not _is_well_formed(certificate, class_id, self.head.classes):
+            return False
+        weights: Dyadic | None = Dyadic.of(certificate.weights)
+        if certificate.basis:
+            weights = exact_weights(self.head, self.domain, class_id, certificate)
+        if weights is None:
+            return False
+        u, offset = self._direction(class_id, certificate.classes, weights)
+        return support_is_at_most(self.domain, u, Dyadic.of(claim) * weights.sum() - offset)
+
+    def _direction(self, class_id: int, classes: Ids, weights: Dyadic) -> tuple[Dyadic, Dyadic]:
+        """u = Σ λ_i (w_c − w_i) and Σ λ_i (b_c − b_i), exactly."""
+        total = weights.sum()
+        own = Dyadic.of(self.head.rows(np.array([class_id]))[0])
+        biases = self.head.biases(np.append(classes, class_id))
+        u = own * total - weights @ Dyadic.of(self.head.rows(classes))
+        return u, Dyadic.of(biases[-1]) * total - weights @ Dyadic.of(biases[:-1])
+
+    def _exact_bound(self, class_id: int, classes: Ids, weights: Dyadic, upper: float) -> Bound:
+        """Decide h_X(u) + Σ λ_i (b_c − b_i) ≤ 0 in integers; `upper` is known already."""
+        u, offset = self._direction(class_id, classes, weights)
+        total = weights.sum().fraction()
+        if isinstance(self.domain, Box):
+            support = box_support(self.domain, u)
+            if support is not None:
+                upper = min(upper, round_up((support + offset).fraction() / total))
+        elif support_is_at_most(self.domain, u, offset * -1):
+            upper = min(upper, 0.0 if u.sign().any() else round_up(offset.fraction() / total))
+        return Bound(upper, Strength.EXACT)
+
+    def _bound_by_solution(self, class_id: int, certificate: Certificate) -> Bound:
+        """Exact weights next to the stored ones: shown to exist, or else computed as rationals."""
+        if certificate.coordinates is None:
+            upper = float(self.bounds_together(np.array([class_id]), [certificate])[0])
+            if upper <= 0:
+                return Bound(upper, Strength.INTERVAL)
+        weights = exact_weights(self.head, self.domain, class_id, certificate)
+        if weights is None:
+            return _NOTHING
+        return self._exact_bound(class_id, certificate.classes, weights, math.inf)
+
+    def bounds_together(self, classes: Ids, certificates: Sequence[Certificate]) -> Vector:
+        """Upper bounds that certificates, one for each class, prove by float64; all with the same rows and
+        the same basis, and no coordinates left out."""
+        uppers = np.full(len(classes), math.inf)
+        sound = [
+            k
+            for k, c in enumerate(classes.tolist())
+            if _is_well_formed(certificates[k], c, self.head.classes)
+        ]
+        if not sound:
+            return uppers
+        equations = self._equations(certificates[0].classes, certificates[0].basis)
+        shifts = equations.errors(classes[sound], np.stack([certificates[k].weights for k in sound]))
+        for k, shift in zip(sound, shifts.tolist(), strict=True):
+            if shift < math.inf:
+                uppers[k] = self._bound_near(int(classes[k]), certificates[k], shift)
+        return uppers
+
+    def _equations(self, classes: Ids, basis: int) -> Equations:
+        """Kept for the certificates to come: the next one may be over the same rows."""
+        classes = np.array(classes, np.int64)  # a copy of its own: the caller's may change
+        key = (basis, classes.tobytes())
+        if key not in self._known_equations:
+            while len(self._known_equations) >= _EQUATIONS_KEPT:
+                del self._known_equations[next(iter(self._known_equations))]
+            self._known_equations[key] = Equations(self.head, self.domain, self.centre, classes, basis)
+        return self._known_equations[key]
+
+    def _bound_near(self, class_id: int, certificate: Certificate, shift: float) -> float:
+        """Bound with u = 0 for weights whose basis part may be off by `shift` in each entry."""
+        biases = self._shifted_biases(np.append(certificate.classes, class_id))
+        if biases is None:
+            return 0.0
+        values, errors = biases
+        drop = values[-1] - values[:-1]
+        size = np.abs(values[-1]) + np.abs(values[:-1])
+        weights, head = certificate.weights, slice(0, certificate.basis)
+        total = float(weights.sum())
+        slack = shift * float(np.abs(drop[head]).sum())
+        reach = total + certificate.basis * shift
+        slack += gamma(len(drop) + 8) * (float(weights @ size) + slack)
+        slack += reach * float(errors.max()) * 2 + (len(drop) + 8) * TINY
+        return float(weights @ drop) + slack + 4 * UNIT * abs(float(weights @ drop))
+
+    def _shifted_biases(self, ids: Ids) -> tuple[Vector, Vector] | None:
+        """b_i + w_i·shift with error bounds; None when all are zero (no bias, no shift)."""
+        domain = self.domain
+        shift = domain.shifts(self.head.features) if isinstance(domain, RMSNorm | LayerNorm) else None
+        if shift is None or not shift.any():
+            return (
+                (self.scores.biases[ids], np.abs(self.scores.biases[ids]) * 2 * UNIT)
+                if self.scores.has_bias
+                else None
+            )
+        rows = self.head.rows(ids) - self.centre
+        size = np.abs(rows) @ np.abs(shift) + np.abs(self.scores.biases[ids])
+        return rows @ shift + self.scores.biases[ids], gamma(self.head.features + 6) * size
+
+
+def centre_of(head: Head) -> Vector:
+    """The mean row, rounded to float32 so that it can be stored cheaply; zero where it overflows."""
+    total = np.zeros(head.features)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for block in row_blocks(head.classes, head.features):
+            total += head.rows(block).sum(axis=0)
+        mean = (total / head.classes).astype(np.float32).astype(np.float64)
+    return np.where(np.isfinite(mean), mean, 0.0)
+
+
+def rival_certificate(rival: int) -> Certificate:
+    """The simplest certificate: all weight on one rival."""
+    return Certificate(np.array([rival]), np.ones(1))
+
+
+def require(proven: bool, claim: str) -> None:
+    """Stop the run when evidence of our own making does not hold."""
+    if not proven:
+        raise EvidenceError(f"{claim} This is a bug in argmaxable, not in your model; please report it.")
+
+
+def _is_well_formed(certificate: Certificate, class_id: int, classes: int) -> bool:
+    ids, weights = certificate.classes, certificate.weights
+    with np.errstate(over="ignore"):
+        total = float(weights.sum()) if len(weights) else 0.0
+    return bool(
+        len(ids) == len(weights) > 0
+        and 0 <= certificate.basis <= len(ids)
+        and (ids >= 0).all()
+        and (ids < classes).all()
+        and (ids != class_id).all()
+        and len(np.unique(ids)) == len(ids)
+        and np.isfinite(weights).all()
+        and (weights >= 0).all()
+        and 0 < total < math.inf
+    )

@@ -1,0 +1,301 @@
+"""Scores at points, and the gaps they prove: floats with a proven bound on their rounding first,
+integers where those can't tell. Half of the check; the other half, certificates, is in check.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxable.check.geometry import TINY, UNIT, contains, gamma, place, place_exactly
+from argmaxable.compute.backend import backend_of
+from argmaxable.compute.budget import Compute
+from argmaxable.compute.compare import Best, best_at, best_at_own_rows
+from argmaxable.compute.rows import Matrix32, Rows, StreamedRows
+from argmaxable.core.domain import Domain
+from argmaxable.core.head import Head
+from argmaxable.core.verdict import Strength
+from argmaxable.exact.dyadic import Dyadic, round_down
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+Ids = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class _Precision:
+    """A float format: relative error of an operation, what underflow can lose at most (flushed to
+    zero or not), and the size below which no sum overflows."""
+
+    unit: float
+    tiny: float
+    limit: float
+
+
+_SINGLE = _Precision(2.0**-24, 2.0**-125, 2.0**126)
+_DOUBLE = _Precision(UNIT, TINY, 2.0**1022)
+# Squares below this underflow: added to norms so that they stay upper bounds.
+_TINY_LENGTH = math.sqrt(TINY)
+# Scores held at a time: 64 MB in float32, small enough for any laptop, large enough for BLAS.
+_BLOCK_SCORES = 1 << 24
+# A gap is claimed three bounds on its rounding below what float32 found: whoever computes it again, in any
+# order of summation, is at most two of them away and has one of his own to take off.
+_CLAIMED_SLACKS = 3
+# Powers of two that float32 has with room on both sides.
+_LARGEST_EXPONENT = 100
+# Entries of rows held at a time as float64: 8 MB, so that a handful of temporaries stays small.
+_BLOCK_ENTRIES = 1 << 20
+# Roundings that a score meets besides its dot product (centring, conversion, bias, gap), with room.
+_EXTRA_ROUNDINGS = 10
+
+
+_STRENGTHS = list(Strength)
+_FLOAT32, _FLOAT64, _EXACT = (
+    _STRENGTHS.index(kind) for kind in (Strength.FLOAT32, Strength.FLOAT64, Strength.EXACT)
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Gaps:
+    """What the points prove: `lower` ≤ t* for each, the best rival met, and by which arithmetic.
+
+    `apart` is a lower bound on the gap to the rivals that are not identical with the class.
+    """
+
+    lower: Vector
+    apart: Vector
+    rival: Ids
+    strength: NDArray[np.uint8]  # index into list(Strength)
+
+    @staticmethod
+    def unknown(count: int) -> Gaps:
+        nothing = np.full(count, -math.inf)
+        return Gaps(nothing, nothing.copy(), np.full(count, -1), np.full(count, _FLOAT32, np.uint8))
+
+    def part(self, where: slice) -> Gaps:
+        """A window on some of the points."""
+        return Gaps(self.lower[where], self.apart[where], self.rival[where], self.strength[where])
+
+    def replace(self, where: Ids, other: Gaps) -> None:
+        self.lower[where], self.apart[where] = other.lower, other.apart
+        self.rival[where], self.strength[where] = other.rival, other.strength
+
+    def enter(self, best: Best, slack: Vector, claims: Vector | None) -> Ids:
+        """Take what float32 found with a bound on its error; returns the points where it can't tell."""
+        self.rival[:] = best.rival
+        with np.errstate(invalid="ignore"):
+            gap = best.own.astype(np.float64) - best.score
+            sure = slack if claims is not None else _CLAIMED_SLACKS * slack
+            self.lower[:] = self.apart[:] = gap - sure
+            # Only what float32 can't tell apart goes on; a clear loss is a valid answer too.
+            clear = np.abs(gap) > sure
+            if claims is not None:
+                clear &= (gap - sure >= claims) | (gap + sure < claims)
+        return np.flatnonzero(~clear)
+
+    def settle(self, tied: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which points win: strictly, or for classes with identical ones, against all others."""
+        return np.asarray((self.lower > 0) | (tied & (self.lower == 0) & (self.apart > 0)))
+
+
+class Scores:
+    """Scores of one head at points of one domain.
+
+    They are formed from rows with a common vector (the centre) taken off, which changes no gap and
+    makes rounding bounds tight for heads whose rows share a large mean.
+    """
+
+    def __init__(self, head: Head, domain: Domain, centre: Vector, compute: Compute) -> None:
+        self.head, self.domain = head, domain
+        self.centre = centre
+        biases = head.biases()
+        self.has_bias = head.has_bias
+        with np.errstate(over="ignore", invalid="ignore"):
+            centred = biases - biases.mean()
+            self.biases = centred if np.isfinite(centred).all() else biases
+            self.biases32 = self.biases.astype(np.float32)
+        self.backend = backend_of(compute.device)
+        streamed = StreamedRows((head.classes, head.features), self._centred)
+        self.rows32: Rows = self.backend.settle_in(compute.kept(streamed))
+        self.norms = np.empty(head.classes)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            for block in row_blocks(head.classes, head.features):
+                self.norms[block] = length_bounds(head.rows(block) - self.centre)
+
+    def _centred(self, ids: Ids | slice) -> Matrix32:
+        """Rows less the centre, rounded to float32: at once where both are float32 or narrower."""
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            if self.head.weight.dtype.itemsize <= 4 and (self.centre == self.centre.astype(np.float32)).all():
+                rows = np.asarray(self.head.weight[ids], np.float32)
+                return np.asarray(rows - self.centre.astype(np.float32))
+            return np.asarray((self.head.rows(ids) - self.centre).astype(np.float32))
+
+    def gaps(self, classes: Ids, points: Matrix, *, claims: Vector | None = None) -> Gaps:
+        """The proven gap of each class at its point (n × features); −∞ outside the domain.
+
+        Arithmetic gets more exact where a sign, or a claimed lower bound, can't be told otherwise.
+        """
+        found = Gaps.unknown(len(classes))
+        for block in row_blocks(len(classes), self.head.features):
+            some = None if claims is None else claims[block]
+            self._gaps_by_float32(classes[block], points[block], some, found.part(block))
+        outside = ~contains(self.domain, points)
+        found.lower[outside] = found.apart[outside] = -math.inf
+        return found
+
+    def own_gaps(
+        self, classes: Ids, exponents: NDArray[np.intp], *, claims: Vector | None = None
+    ) -> Iterator[tuple[slice, Gaps]]:
+        """The gaps of classes, in ascending order, at 2^exponent · (row − centre): a slice at a time, by half
+        of the products that `gaps` takes, which is asked where float32 can't tell.
+
+        Only for points that belong to the domain as they are, and to one without a gain.
+        """
+        offsets = self.biases32 if self.has_bias else None
+        scale = np.ldexp(np.float32(1), np.clip(exponents, -_LARGEST_EXPONENT, _LARGEST_EXPONENT))
+        for block, best in best_at_own_rows(self.backend, self.rows32, offsets, scale, classes):
+            ids, powers = classes[block], exponents[block]
+            claimed = None if claims is None else claims[block]
+            found = Gaps.unknown(len(ids))
+            unclear = found.enter(best, self._own_slack(ids, powers), claimed)
+            if len(unclear):
+                with np.errstate(over="ignore", under="ignore"):
+                    rows = self.head.rows(ids[unclear]) - self.centre
+                    points = np.ldexp(rows, powers[unclear, None])
+                again = None if claimed is None else claimed[unclear]
+                found.replace(unclear, self.gaps(ids[unclear], points, claims=again))
+            yield block, found
+
+    def _gaps_by_float32(self, classes: Ids, points: Matrix, claims: Vector | None, found: Gaps) -> None:
+        if self.head.classes == 1:
+            found.lower[:] = found.apart[:] = math.inf
+            return
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            x, misplaced = place(self.domain, points)
+            offsets = self.biases32 if self.has_bias else None
+            best = best_at(self.backend, self.rows32, offsets, x.astype(np.float32), classes)
+            error = self._score_error(x, misplaced, _SINGLE)
+            slack = error(self.norms[classes], np.abs(self.biases[classes]))
+            slack += error(self.norms.max(), np.abs(self.biases).max())
+        if not self.backend.keeps_bounds:
+            slack[:] = math.inf
+        unclear = found.enter(best, slack, claims)
+        some_claims = np.full(len(classes), -math.inf) if claims is None else claims
+        for some in np.array_split(unclear, max(1, len(unclear) * self.head.classes // _BLOCK_SCORES)):
+            if len(some):
+                placed = (x[some], misplaced[some])
+                self._gaps_by_float64(classes[some], points[some], placed, some_claims[some], found, some)
+
+    def _gaps_by_float64(
+        self,
+        classes: Ids,
+        points: Matrix,
+        placed: tuple[Matrix, Matrix],
+        claims: Vector,
+        found: Gaps,
+        where: Ids,
+    ) -> None:
+        x, misplaced = placed
+        scores = np.empty((len(classes), self.head.classes))
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            for block in row_blocks(self.head.classes, self.head.features):
+                scores[:, block] = x @ (self.head.rows(block) - self.centre).T + self.biases[block]
+            error = self._score_error(x, misplaced, _DOUBLE)
+            for k, class_id in enumerate(classes):
+                slack = error(self.norms, np.abs(self.biases), k)
+                low = scores[k, class_id] - scores[k] - (slack[class_id] + slack)
+                high = scores[k, class_id] - scores[k] + (slack[class_id] + slack)
+                low[class_id] = high[class_id] = math.inf
+                unclear = _unclear_rivals(low, high, claims[k])
+                low[unclear], twins = self._exact_gaps(int(class_id), points[k], unclear)
+                found.strength[where[k]] = _EXACT if len(unclear) else _FLOAT64
+                found.rival[where[k]] = low.argmin()
+                found.lower[where[k]] = low.min()
+                low[unclear[twins]] = math.inf
+                found.apart[where[k]] = low.min()
+
+    def _own_slack(self, classes: Ids, exponents: NDArray[np.intp]) -> Vector:
+        """Bound on the error of a gap at 2^exponent · row, formed by products of rows and scaled after.
+
+        The power of two is exact; only what underflow takes in the products grows with it.
+        """
+        if not self.backend.keeps_bounds:
+            return np.full(len(classes), math.inf)
+        features, largest = self.head.features, float(self.norms.max())
+        offset = float(np.abs(self.biases).max())
+        relative = gamma(features + _EXTRA_ROUNDINGS, _SINGLE.unit)
+        own = self.norms[classes]
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            lost = 2 * features * _SINGLE.tiny * (1 + own)
+            products = relative * own * (own + largest) + lost * (2 + own + largest)
+            scaled = np.ldexp(own, exponents)
+            slack = np.ldexp(products, exponents) + relative * (np.abs(self.biases[classes]) + offset)
+            slack += 4 * _SINGLE.tiny
+            sizes = np.maximum(np.maximum(own, scaled), 1.0) * largest + largest + offset
+            in_range = (sizes < _SINGLE.limit) & (np.abs(exponents) <= _LARGEST_EXPONENT)
+        return np.where(in_range, slack, math.inf)
+
+    def _score_error(self, x: Matrix, misplaced: Matrix, floats: _Precision) -> Any:
+        """Bound on the error of scores, as a function of row norms and biases (Cauchy-Schwarz).
+
+        Each score is a dot product of rounded rows with a rounded point, any order of summation.
+        Where a partial sum could overflow the bound is infinite.
+        """
+        features = self.head.features
+        relative = gamma(features + _EXTRA_ROUNDINGS, floats.unit)
+        length = length_bounds(x)
+        astray = length_bounds(misplaced)
+        lost = 2 * features * floats.tiny * (1 + np.abs(x).max(axis=1))
+        largest = max(float(self.norms.max()), float(np.abs(self.biases).max()))
+        in_range = (largest * np.maximum(length, 1.0) + largest < floats.limit) & (length < floats.limit)
+
+        def error(norms: Any, biases: Any, k: int | slice = slice(None)) -> Any:
+            size = norms * length[k] + biases
+            bound = relative * size + norms * astray[k] + lost[k] * (1 + norms)
+            return np.where(in_range[k], bound, math.inf)
+
+        return error
+
+    def _exact_gaps(self, class_id: int, point: Vector, rivals: Ids) -> tuple[Vector, NDArray[np.bool_]]:
+        """The gaps to these rivals, rounded down from their exact values, and which are identical."""
+        x, denominator = place_exactly(self.domain, point)
+        biases = self.head.biases(np.append(rivals, class_id))
+        rows, own = self.head.rows(rivals), self.head.rows(np.array([class_id]))[0]
+        twins = (rows == own).all(axis=1) & (biases[:-1] == biases[-1])
+        out = np.zeros(len(rivals))  # twins tie, without arithmetic: heads may have thousands
+        for k in np.flatnonzero(~twins):
+            score = (Dyadic.of(own) - Dyadic.of(rows[k])) @ x
+            offset = Dyadic.of(biases[-1]) - Dyadic.of(biases[k])
+            out[k] = round_down(score.fraction() / denominator + offset.fraction())
+        return out, twins
+
+
+def _unclear_rivals(low: Vector, high: Vector, claim: float) -> Ids:
+    """Rivals whose gap in [low, high] leaves open whether the smallest is above 0, or the claim."""
+    if not low.min() > 0 and not (high < 0).any():
+        return np.flatnonzero(~(low > max(0.0, claim)))
+    if not low.min() >= claim and not (high < claim).any():
+        return np.flatnonzero(~(low >= claim))
+    return np.empty(0, np.intp)
+
+
+def length_bounds(vectors: Matrix) -> Vector:
+    """Upper bounds on the norms of rows."""
+    squares = (vectors * vectors).sum(axis=1)
+    return np.asarray(np.sqrt(squares) * (1 + gamma(vectors.shape[1] + 8)) + vectors.shape[1] * _TINY_LENGTH)
+
+
+def row_blocks(count: int, features: int) -> list[slice]:
+    """Slices for work on rows of the head in float64, which needs several copies of a block."""
+    return blocks(count, features, _BLOCK_ENTRIES)
+
+
+def blocks(count: int, width: int, most: int = _BLOCK_SCORES) -> list[slice]:
+    """Slices of so many rows that `most` numbers are held at a time."""
+    step = max(1, most // max(1, width))
+    return [slice(start, min(start + step, count)) for start in range(0, count, step)]

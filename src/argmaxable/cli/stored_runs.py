@@ -1,0 +1,38 @@
+"""Kept runs as the user names them: the database that holds them, and which of them is meant."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from argmaxable.core.errors import InputError
+from argmaxable.core.labels import visible
+
+if TYPE_CHECKING:
+    from argmaxable.store import RunSummary, Store
+
+# Of a run's number: databases hold no more.
+_MOST_DIGITS = 9
+
+
+def opened(where: str | None) -> Store:
+    """The database of runs, to be used in a `with` statement."""
+    # Late: SQLAlchemy takes a third of a second that other commands need not spend.
+    from argmaxable.store import open_store
+
+    return open_store(where)
+
+
+def find_run(store: Store, named: str) -> RunSummary:
+    """The run of that number, or the newest one of the model of that name."""
+    if named.isdecimal() and named.isascii() and len(named) <= _MOST_DIGITS:
+        return store.run(int(named))
+    for run in store.runs(name=named):
+        if run.facts.name == named:
+            return run
+    known = {run.facts.name for run in store.runs()}
+    near = get_close_matches(named, known, n=3) or sorted(name for name in known if named in name)[:3]
+    meant = f" Did you mean {' or '.join(visible(name) for name in near)}?" if near else ""
+    raise InputError(
+        f"no run of a model named {visible(named)} in {store.where}.{meant} `argmaxable runs` lists all."
+    )

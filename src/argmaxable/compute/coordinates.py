@@ -1,0 +1,271 @@
+"""The head as search and proof see it: rows and biases in the coordinates of the domain's z.
+
+A chart drops features that can't matter (equal in all rows, or fixed by the domain) and says what
+kind of set is left: a box or a ball. Without an effective bias and with 0 in the domain the good
+points of a class form a *cone*: their scale is free, so the set is replaced by a unit box.
+Everything here is approximate; the checker alone is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxable.check.checker import Checker
+from argmaxable.check.witnesses import row_blocks
+from argmaxable.compute.backend import Backend
+from argmaxable.compute.rows import Rows, StreamedRows, lengths
+from argmaxable.core.domain import Ball, Box, Domain, LayerNorm, RMSNorm
+from argmaxable.core.head import Head
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+Ids = NDArray[np.intp]
+
+# Half-width of the box that stands in for an unbounded domain, in units of the largest score
+# offset over the typical row; retried larger when a class stays undecided.
+_FIRST_REACH = 1e4
+# Norms from here to its inverse leave float32 room for squares and products.
+_SMALL = 2.0**-40
+# Rows compared at a time when looking for features that never vary.
+_BLOCK_ROWS = 1024
+# Keeps a scaled point inside a curved domain in spite of rounding.
+_INSIDE = 1 - 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """Rows (classes × kept features) and biases in coordinates of z, and the set z ranges over.
+
+    Rows and biases of extreme size are multiplied by `scale`, a power of two, which moves no argmax.
+
+    `usable` classes count as rivals, `ignored` ones do not: another class stands for them.
+    """
+
+    head: Head
+    domain: Domain
+    centre: Vector
+    rows32: Rows
+    backend: Backend
+    biases: Vector
+    biases32: NDArray[np.float32]
+    usable: Ids
+    ignored: Ids
+    kept: Ids
+    lo: Vector
+    hi: Vector
+    radius: float | None
+    is_cone: bool
+    scale: float
+
+    @property
+    def size(self) -> int:
+        """Number of kept features."""
+        return len(self.kept)
+
+    @cached_property
+    def opens_up(self) -> NDArray[np.bool_]:
+        """Features without an upper bound of their own, in a cone or an unbounded domain."""
+        if self.is_cone:
+            return self.hi > 0
+        return np.isinf(self.domain_bounds()[1]) & (self.radius is None)
+
+    @cached_property
+    def opens_down(self) -> NDArray[np.bool_]:
+        """Features without a lower bound of their own."""
+        if self.is_cone:
+            return self.lo < 0
+        return np.isinf(self.domain_bounds()[0]) & (self.radius is None)
+
+    @cached_property
+    def is_bounded(self) -> bool:
+        """Whether the search set is the domain itself, so that its dual bounds are the domain's."""
+        return not (self.opens_up.any() or self.opens_down.any())
+
+    def domain_bounds(self) -> tuple[Vector, Vector]:
+        """The box that bounds the kept features; infinite for other domains."""
+        if isinstance(self.domain, Box):
+            lo, hi = self.domain.bounds(self.head.features)
+            return lo[self.kept], hi[self.kept]
+        return np.full(self.size, -math.inf), np.full(self.size, math.inf)
+
+    def rows(self, ids: Ids) -> Matrix:
+        """The chosen rows in float64 (n × kept features), centred."""
+        return self.coordinates(self.head.rows(ids) - self.centre) * self.scale
+
+    def lengths(self) -> Vector:
+        """Norms of all rows, roughly."""
+        return lengths(self.rows32)
+
+    def coordinates(self, rows: Matrix) -> Matrix:
+        """Rows of the head (n × features) in coordinates of z (n × kept features)."""
+        return np.asarray(_in_chart(self.domain, rows)[:, self.kept])
+
+    @np.errstate(all="ignore")
+    def to_point(self, x: Matrix) -> Matrix:
+        """Points z of the domain (n × all features) from chart coordinates."""
+        z = np.zeros((len(x), self.head.features))
+        if isinstance(self.domain, Box):
+            lo, hi = self.domain.bounds(self.head.features)
+            z[:] = np.clip(0.0, lo, hi)
+        z[:, self.kept] = self.scale_inside(x) if self.is_cone else x
+        return self._inside(z)
+
+    def scale_inside(self, x: Matrix) -> Matrix:
+        """Directions scaled by powers of two to reach far into the domain."""
+        if not self.size:
+            return x
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            if isinstance(self.domain, Box):
+                lo, hi = (bound[self.kept] for bound in self.domain.bounds(self.head.features))
+                room = np.where(x > 0, hi / x, np.where(x < 0, lo / x, np.inf)).min(axis=1)
+            else:
+                room = self._radius() / np.sqrt((x * x).sum(axis=1))
+        return np.ldexp(x, power_below(room)[:, None])
+
+    def _radius(self) -> float:
+        if isinstance(self.domain, Ball):
+            return self.domain.radius
+        return math.sqrt(self.head.features) if isinstance(self.domain, RMSNorm | LayerNorm) else math.inf
+
+    def _inside(self, z: Matrix) -> Matrix:
+        if isinstance(self.domain, Box):
+            return np.clip(z, self.domain.lo, self.domain.hi)
+        limit = self._radius() * _INSIDE
+        length = np.sqrt((z * z).sum(axis=1, keepdims=True))
+        shrink = np.where(length > limit, limit / np.maximum(length, 1e-300), 1.0)
+        return np.asarray(z * shrink)
+
+
+def power_below(room: Vector) -> NDArray[np.intp]:
+    """Exponents k with 2^k safely below each positive number; 0 where it is infinite or NaN."""
+    usable = np.isfinite(room) & (room > 0)
+    exponent = np.frexp(np.where(usable, room, 1.0) * _INSIDE)[1] - 1
+    return np.where(usable, exponent, 0).astype(np.intp)
+
+
+@np.errstate(all="ignore")  # extreme heads overflow here and there; the checker has the last word
+def chart_of(checker: Checker, *, ignored: Ids | None = None, reach: float = 1.0) -> Chart:
+    """The chart of a checker's head and domain.
+
+    Ignored classes are no rivals (their float32 bias is −∞, so that no product makes them win);
+    `reach` widens the stand-in for an unbounded domain.
+    """
+    head, domain = checker.head, checker.domain
+    scale = _scale(checker)
+    with np.errstate(over="ignore", under="ignore"):
+        biases = _chart_biases(checker) * scale
+    kept = _kept_features(checker)
+    is_cone = bool((biases == biases[0]).all()) and _has_origin(domain)
+    rows32 = _chart_rows32(checker, kept, scale)
+    lo, hi, radius = _search_set(domain, head.features, rows32, biases, is_cone, reach)
+    biases32 = biases.astype(np.float32)
+    ignored = np.empty(0, np.intp) if ignored is None else ignored
+    biases32[ignored] = -np.inf
+    return Chart(
+        head, domain, checker.centre, rows32, checker.scores.backend, biases, biases32,
+        np.setdiff1d(np.arange(head.classes), ignored), ignored, kept, lo[kept], hi[kept], radius, is_cone,
+        scale,
+    )  # fmt: skip
+
+
+def _in_chart(domain: Domain, rows: Matrix) -> Matrix:
+    if isinstance(domain, RMSNorm | LayerNorm):
+        rows = rows * domain.gains(rows.shape[1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        return rows - rows.mean(axis=1, keepdims=True) if isinstance(domain, LayerNorm) else rows
+
+
+def _chart_biases(checker: Checker) -> Vector:
+    """b_i + w_i · (the part of x that the domain fixes), shifted to mean zero."""
+    head, domain = checker.head, checker.domain
+    fixed = np.zeros(head.features)
+    if isinstance(domain, RMSNorm | LayerNorm):
+        fixed = domain.shifts(head.features)
+    elif isinstance(domain, Box):
+        lo, hi = domain.bounds(head.features)
+        fixed = np.where(lo == hi, lo, 0.0)
+    biases = checker.scores.biases.copy() if head.has_bias else np.zeros(head.classes)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if fixed.any():
+            for block in row_blocks(head.classes, head.features):
+                biases[block] += (head.rows(block) - checker.centre) @ fixed
+        middle = (biases.max() / 2 + biases.min() / 2) if (biases != biases[0]).any() else biases[0]
+        return np.asarray(biases - middle)
+
+
+def _kept_features(checker: Checker) -> Ids:
+    head, domain = checker.head, checker.domain
+    varies = np.zeros(head.features, bool)
+    for first in range(0, head.classes, _BLOCK_ROWS):
+        varies |= (head.weight[first : first + _BLOCK_ROWS] != head.weight[:1]).any(axis=0)
+        if varies.all():
+            break
+    if isinstance(domain, Box):
+        lo, hi = domain.bounds(head.features)
+        varies &= lo < hi
+    if isinstance(domain, LayerNorm):
+        varies[:] = True
+    return np.flatnonzero(varies)
+
+
+def _chart_rows32(checker: Checker, kept: Ids, scale: float) -> Rows:
+    head, rows32 = checker.head, checker.scores.rows32
+    if scale == 1.0 and not isinstance(checker.domain, RMSNorm | LayerNorm) and len(kept) == head.features:
+        return rows32  # the checker's own copy will do: large heads are not stored twice
+
+    def convert(ids: Ids | slice) -> NDArray[np.float32]:
+        rows = head.rows(ids) - checker.centre
+        with np.errstate(over="ignore", under="ignore"):
+            return np.asarray((_in_chart(checker.domain, rows)[:, kept] * scale).astype(np.float32))
+
+    return checker.scores.backend.settle_in(
+        checker.compute.kept(StreamedRows((head.classes, len(kept)), convert))
+    )
+
+
+def _scale(checker: Checker) -> float:
+    """1 for ordinary heads; otherwise the power of two that brings the largest weight near 1."""
+    largest = float(checker.scores.norms.max())
+    if _SMALL <= largest <= 1 / _SMALL:
+        return 1.0
+    head = checker.head
+    largest = 0.0
+    for first in range(0, head.classes, _BLOCK_ROWS):
+        rows = head.rows(slice(first, first + _BLOCK_ROWS)) - checker.centre
+        largest = max(largest, float(np.abs(rows).max()))
+    return math.ldexp(1.0, -max(-1000, min(1000, math.frexp(largest)[1]))) if largest > 0 else 1.0
+
+
+def _has_origin(domain: Domain) -> bool:
+    return not isinstance(domain, Box) or bool((domain.lo <= 0).all() and (domain.hi >= 0).all())
+
+
+def _search_set(
+    domain: Domain, features: int, rows32: Rows, biases: Vector, is_cone: bool, reach: float
+) -> tuple[Vector, Vector, float | None]:
+    """A finite box, or a ball's radius, for the interior point to work in."""
+    lo, hi = np.full(features, -math.inf), np.full(features, math.inf)
+    if isinstance(domain, Box):
+        lo, hi = (np.array(bound) for bound in domain.bounds(features))
+    if is_cone:
+        return np.where(lo < 0, -1.0, 0.0), np.where(hi > 0, 1.0, 0.0), None
+    if isinstance(domain, Ball):
+        return lo, hi, domain.radius
+    if isinstance(domain, RMSNorm | LayerNorm):
+        return lo, hi, math.sqrt(features)
+    far = _FIRST_REACH * reach * max(1.0, _typical_offset(rows32, biases))
+    return (
+        np.where(np.isinf(lo), np.minimum(hi, 0) - far, lo),
+        np.where(np.isinf(hi), np.maximum(lo, 0) + far, hi),
+        None,
+    )
+
+
+def _typical_offset(rows32: Rows, biases: Vector) -> float:
+    norm = float(np.median(lengths(rows32)))
+    return float(np.abs(biases).max()) / norm if norm > 0 else 1.0

@@ -1,0 +1,75 @@
+"""Ceilings as data: an interval around the largest probability of each class, with evidence for both ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxable.core.domain import Domain
+from argmaxable.core.result import Facts
+from argmaxable.core.verdict import Certificate
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixture:
+    """Weights λ on other classes that bound the class's margin by `margin`: with their entropy H its
+    probability is at most 1/(1 + exp(H − margin/T)) at every input."""
+
+    certificate: Certificate
+    margin: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ceiling:
+    """The largest probability of a class over the domain is between `lower` and `upper`.
+
+    `point` is a z of the domain where it is at least `lower`; `upper` is proven by the tangent there or,
+    where there is one, by the `mixture`. An upper bound of 1 needs no evidence.
+    """
+
+    class_id: int
+    label: str
+    lower: float
+    upper: float
+    point: Vector | None = None
+    mixture: Mixture | None = None
+    steps: int = 0
+
+    @property
+    def gap(self) -> float:
+        """How far the two ends are apart."""
+        return self.upper - self.lower
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Ceilings:
+    """The ceilings of the wanted classes of a head over a domain, at a temperature of the softmax.
+
+    `is_complete` is False after an interruption or a time limit: what was proven before stands.
+    """
+
+    facts: Facts
+    domain: Domain
+    temperature: float
+    tolerance: float
+    classes: tuple[Ceiling, ...]
+    seconds: float
+    is_complete: bool = True
+
+    @property
+    def widest(self) -> float:
+        """The largest gap between the two ends of a ceiling."""
+        return max((ceiling.gap for ceiling in self.classes), default=0.0)
+
+    @property
+    def open(self) -> tuple[Ceiling, ...]:
+        """Those whose two ends are farther apart than was asked for."""
+        return tuple(ceiling for ceiling in self.classes if ceiling.gap > self.tolerance)
+
+    def lowest(self) -> tuple[Ceiling, ...]:
+        """All ceilings, the lowest first."""
+        return tuple(sorted(self.classes, key=lambda ceiling: (ceiling.upper, ceiling.lower)))

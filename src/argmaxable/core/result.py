@@ -1,0 +1,111 @@
+"""The result of a run: all verdicts with their domain, and what it took to reach them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxable.core.domain import Domain
+from argmaxable.core.head import Head
+from argmaxable.core.verdict import Status, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What the run took: wall seconds by phase, and the per-class solves."""
+
+    seconds: float = 0.0
+    phases: dict[str, float] = field(default_factory=dict)
+    solves: int = 0
+    mean_steps: float = 0.0
+    mean_rows: float = 0.0
+
+    def __add__(self, other: Cost) -> Cost:
+        """The cost of both, for a run that was resumed."""
+        solves = self.solves + other.solves
+        mine, theirs = self.solves / max(solves, 1), other.solves / max(solves, 1)
+        phases = {
+            name: self.phases.get(name, 0.0) + other.phases.get(name, 0.0)
+            for name in (*self.phases, *(name for name in other.phases if name not in self.phases))
+        }
+        return Cost(
+            seconds=self.seconds + other.seconds,
+            phases=phases,
+            solves=solves,
+            mean_steps=mine * self.mean_steps + theirs * other.mean_steps,
+            mean_rows=mine * self.mean_rows + theirs * other.mean_rows,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a head without its weights; the fingerprint stands for those."""
+
+    name: str
+    sha256: str
+    classes: int
+    features: int
+    bias: bool
+    dtype: str
+
+    @staticmethod
+    def of(head: Head) -> Facts:
+        return Facts(
+            name=head.name,
+            sha256=head.sha256(),
+            classes=head.classes,
+            features=head.features,
+            bias=head.bias is not None,
+            dtype=head.weight.dtype.name,
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Record:
+    """Verdicts of the wanted classes of a head over a domain: all of a result but the weights.
+
+    `centre` rebuilds own-direction witnesses. `is_complete` is False after an interruption or a
+    time limit: what was proven before stands, the rest is undecided.
+    """
+
+    facts: Facts
+    domain: Domain
+    centre: NDArray[np.float64]
+    verdicts: tuple[Verdict, ...]
+    cost: Cost
+    is_complete: bool = True
+
+    @property
+    def verified(self) -> int:
+        """How many classes have a verdict."""
+        return len(self.verdicts)
+
+    def _having(self, status: Status) -> tuple[Verdict, ...]:
+        return tuple(verdict for verdict in self.verdicts if verdict.status is status)
+
+    @property
+    def argmaxable(self) -> tuple[Verdict, ...]:
+        return self._having(Status.ARGMAXABLE)
+
+    @property
+    def unargmaxable(self) -> tuple[Verdict, ...]:
+        """Classes that are never the unique argmax, ties with identical classes included."""
+        return self._having(Status.UNARGMAXABLE)
+
+    @property
+    def undecided(self) -> tuple[Verdict, ...]:
+        return self._having(Status.UNDECIDED)
+
+    @property
+    def tied(self) -> tuple[Verdict, ...]:
+        """The unargmaxable classes that nothing dominates but identical ones."""
+        return tuple(verdict for verdict in self.unargmaxable if verdict.is_tied)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Result(Record):
+    """A record together with the head it is about: what `verify` returns."""
+
+    head: Head

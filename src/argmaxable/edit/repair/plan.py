@@ -1,0 +1,187 @@
+"""repair_head(head, domain): a head in which the chosen classes win by a margin, and no other class is lost.
+
+Biases alone where they can do it, moved rows where they can't. What is planned in floats is rounded to the
+head's own dtypes first; then the rounded head is verified like any other: a repair is no promise but a fact.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxable.check.checker import Checker
+from argmaxable.core.domain import Domain
+from argmaxable.core.errors import InputError
+from argmaxable.core.head import Head
+from argmaxable.core.result import Result
+from argmaxable.core.verdict import Status
+from argmaxable.edit.repair.bound import changed_classes, logit_movement
+from argmaxable.edit.repair.by_bias import by_bias
+from argmaxable.edit.repair.by_rows import by_rows
+from argmaxable.edit.repair.task import Draft, Say, Task
+from argmaxable.questions.argmax import verify
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+Ids = NDArray[np.intp]
+
+# A logit of 1000 is off by up to about 1e-4 when it is computed in float32: a class that wins by ten times
+# that wins in single precision too. More would cost larger changes.
+DEFAULT_MARGIN = 1e-3
+DEFAULT_SECONDS = 600.0
+_SHOWN = 8
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Repair:
+    """A repaired head, verified, and how far it is from the one before.
+
+    `largest` is the largest |Δb| as written. A constant added to all biases changes nothing; up to one,
+    `reached` is the largest |Δb| that this repair needs and `least` the least that any needs which keeps the
+    repaired head's rows, proven (both None for a head without bias). `movement` bounds how far any logit
+    moves over the domain.
+    """
+
+    before: Head
+    after: Head
+    domain: Domain
+    margin: float
+    chosen: Ids
+    moved: Ids
+    largest: float
+    reached: float | None
+    least: float | None
+    row_change: float
+    movement: float
+    margins: Vector
+    points: Matrix
+    result: Result
+    gained: Ids
+    seconds: float
+
+    @property
+    def changed(self) -> Ids:
+        """The classes whose row or bias is another."""
+        return changed_classes(self.before, self.after)
+
+
+def repair_head(
+    head: Head,
+    domain: Domain,
+    *,
+    only: Iterable[int] | None = None,
+    margin: float = DEFAULT_MARGIN,
+    bias_only: bool = False,
+    even: bool = False,
+    seconds: float = DEFAULT_SECONDS,
+    workers: int | None = None,
+    say: Say = lambda text: None,
+) -> Repair:
+    """Make the chosen classes (default: all that are unargmaxable) argmaxable by the margin.
+
+    Every class that is argmaxable stays so, with at least half of the margin it has or of the one asked for.
+    Biases are raised, none lowered, unless `even` moves all of them so that the largest |Δb| is as small as
+    it can be. Rows move only where biases can't do it, and never with `bias_only`. Raises InputError when
+    there is nothing to repair, a chosen class is argmaxable already, or no repair was found.
+    """
+    started = time.perf_counter()
+    if not (np.isfinite(margin) and margin > 0):
+        raise InputError(f"the margin must be a number above 0, found {margin}.")
+    if bias_only and head.bias is None:
+        raise InputError(
+            "the head has no bias, so bias alone can't repair it. Leave out --bias-only: rows are moved then."
+        )
+    say("verifying the head as it is")
+    before = verify(head, domain, workers=workers)
+    task = _task(head, domain, before, only, margin, started + seconds, say)
+    draft = by_rows(task) if head.bias is None else by_bias(task, bias_only=bias_only, even=even)
+    say("verifying the repaired head")
+    margins = _proven_margins(task, draft)
+    after = verify(draft.head, domain, workers=workers)
+    _require_kept(task, after)
+    was_lost = np.array([verdict.class_id for verdict in before.unargmaxable], np.intp)
+    found = np.array([verdict.class_id for verdict in after.argmaxable], np.intp)
+    rows = draft.head.rows(slice(None)) - head.rows(slice(None))
+    lengths = np.sqrt((rows * rows).sum(axis=1))
+    usual = np.sqrt(((head.rows(slice(None)) - Checker(head, domain).centre) ** 2).sum(axis=1))
+    return Repair(
+        before=head, after=draft.head, domain=domain, margin=margin, chosen=task.chosen,
+        moved=np.flatnonzero(lengths), largest=float(np.abs(draft.head.biases() - head.biases()).max()),
+        reached=draft.reached, least=draft.least,
+        row_change=float(lengths.max() / max(float(np.median(usual)), np.finfo(float).tiny)),
+        movement=logit_movement(head, draft.head, domain), margins=margins, points=draft.points, result=after,
+        gained=np.setdiff1d(np.intersect1d(was_lost, found), task.chosen),
+        seconds=time.perf_counter() - started,
+    )  # fmt: skip
+
+
+def _task(
+    head: Head,
+    domain: Domain,
+    before: Result,
+    only: Iterable[int] | None,
+    margin: float,
+    deadline: float,
+    say: Say,
+) -> Task:
+    argmaxable = {verdict.class_id: verdict for verdict in before.argmaxable}
+    lost = [verdict.class_id for verdict in before.unargmaxable]
+    chosen = sorted(set(lost if only is None else only))
+    if not chosen:
+        undecided = f" ({len(before.undecided)} are undecided)" if before.undecided else ""
+        raise InputError(f"no class is unargmaxable over {domain}{undecided}: there is nothing to repair.")
+    stray = [class_id for class_id in chosen if not 0 <= class_id < head.classes]
+    if stray:
+        raise InputError(f"class {stray[0]} does not exist: the head has classes 0 to {head.classes - 1}.")
+    already = [class_id for class_id in chosen if class_id in argmaxable]
+    if already:
+        verdict = argmaxable[already[0]]
+        raise InputError(
+            f"class {already[0]} ({verdict.label!r}) is argmaxable already, by a margin of at least "
+            f"{verdict.lower:.3g}{f', and so are {len(already) - 1} more' if len(already) > 1 else ''}. "
+            "Leave out classes that need no repair."
+        )
+    kept = [verdict for verdict in before.argmaxable if verdict.witness is not None]
+    checker = Checker(head, domain, centre=before.centre)
+    points = np.empty((len(kept), head.features))
+    for place, verdict in enumerate(kept):
+        assert verdict.witness is not None
+        points[place] = checker.point(verdict.class_id, verdict.witness)
+    return Task(
+        head, domain, margin, np.array(chosen, np.intp),
+        np.array([verdict.class_id for verdict in kept], np.intp),
+        np.array([verdict.lower for verdict in kept]), points, deadline, say,
+    )  # fmt: skip
+
+
+def _proven_margins(task: Task, draft: Draft) -> Vector:
+    """The chosen classes' gaps at their points in the repaired head, proven; all at least the margin."""
+    claims = np.full(len(task.chosen), task.margin)
+    gaps = Checker(draft.head, task.domain).gaps(task.chosen, draft.points, claims=claims)
+    short = np.flatnonzero(gaps.lower < task.margin)
+    if len(short):
+        raise InputError(
+            f"after rounding to {draft.head.weight.dtype} class {task.chosen[short[0]]} wins by "
+            f"{gaps.lower[short[0]]:.3g} instead of {task.margin:g} ({len(short)} classes fall short). Ask "
+            "for a larger --margin, which rounding leaves alone, or repair the model in a wider dtype."
+        )
+    return gaps.lower
+
+
+def _require_kept(task: Task, after: Result) -> None:
+    promised = np.union1d(task.chosen, task.kept)
+    lost = [
+        verdict.class_id
+        for verdict in after.verdicts
+        if verdict.status is not Status.ARGMAXABLE and verdict.class_id in set(promised.tolist())
+    ]
+    if lost:
+        shown = ", ".join(map(str, lost[:_SHOWN]))
+        raise InputError(
+            f"the repair found would leave {len(lost)} classes without proof that they can win ({shown}), so "
+            "it was not taken. Ask for a smaller --margin."
+        )

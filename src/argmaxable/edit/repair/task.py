@@ -1,0 +1,63 @@
+"""What a repair is to do to which head, and what it proposes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxable.check.checker import Checker
+from argmaxable.core.domain import Domain
+from argmaxable.core.head import Head
+from argmaxable.edit.repair.margin import MarginSolver
+from argmaxable.edit.repair.rows import Steps, steps_for
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+Ids = NDArray[np.intp]
+Say = Callable[[str], None]
+
+# Room for the rounding of our own sums, in units of the margin.
+ROOM = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be done to which head."""
+
+    head: Head
+    domain: Domain
+    margin: float
+    chosen: Ids
+    kept: Ids
+    kept_lower: Vector
+    kept_points: Matrix  # points z of the domain
+    deadline: float
+    say: Say
+
+    @property
+    def seconds_left(self) -> float:
+        return self.deadline - time.perf_counter()
+
+    def kept_targets(self, unit: float) -> Vector:
+        """Half of the margin a class has, or of the one asked for, and room for rounding if it has that."""
+        half = np.minimum(self.kept_lower, self.margin) / 2
+        return np.asarray(np.minimum(half + unit, self.kept_lower))
+
+    def steps(self) -> Steps:
+        """In which features rows may move, and how far."""
+        chart = MarginSolver(Checker(self.head, self.domain)).chart
+        return steps_for(self.head, self.domain, self.chosen, self.margin, chart.kept)
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """A head that should do, points z at which the chosen classes should win, and bounds on the raises."""
+
+    head: Head
+    points: Matrix
+    reached: float | None = None
+    least: float | None = None

@@ -1,0 +1,133 @@
+"""Reading the tensors of GGUF files. Only this module imports `gguf`, and only for quantised ones.
+
+Floating-point weights stay memory-mapped in their own dtype, and so do large quantised ones; others become
+float32 a few rows at a time, with the reference formulas of the gguf package, so that little more than the
+result is in memory.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxable.core.errors import LoadError
+from argmaxable.core.head import FLOAT_DTYPES
+from argmaxable.core.stored_rows import StoredRows
+from argmaxable.models.finding import TensorInfo
+from argmaxable.models.gguf.header import StoredTensor
+
+# GGML's types that are no quantisation, by number.
+_FLOATS = {0: "float32", 1: "float16", 28: "float64", 30: "bfloat16"}
+# Values dequantised at a time: 4 MB of float32, and as much again inside the gguf package.
+_BLOCK_VALUES = 2**20
+# Bytes of float32 from which a quantised matrix stays as it is: every pass over it then dequantises it anew.
+_LARGEST_HELD = 2**30
+
+
+def info(tensor: StoredTensor) -> TensorInfo:
+    return TensorInfo(tensor.name, tensor.shape[::-1], type_name(tensor))
+
+
+def type_name(tensor: StoredTensor) -> str:
+    if tensor.type_id in _FLOATS:
+        return _FLOATS[tensor.type_id]
+    try:
+        return str(_gguf().GGMLQuantizationType(tensor.type_id).name)
+    except (LoadError, ValueError):  # without the package, floats beside it can still be read
+        return f"unknown type {tensor.type_id}"
+
+
+def _gguf() -> ModuleType:
+    try:
+        import gguf
+    except ModuleNotFoundError as error:
+        raise LoadError(
+            f"reading quantised GGUF files needs the package {error.name}: pip install 'argmaxable[gguf]'"
+        ) from error
+    return gguf
+
+
+def is_quantised(tensor: StoredTensor) -> bool:
+    return tensor.type_id not in _FLOATS
+
+
+def _block(tensor: StoredTensor) -> tuple[int, int]:
+    """How many values a block of the tensor's type holds and its size in bytes; raises LoadError."""
+    if tensor.type_id in _FLOATS:
+        return 1, FLOAT_DTYPES[_FLOATS[tensor.type_id]].itemsize
+    gguf = _gguf()
+    try:
+        quantisation = gguf.GGMLQuantizationType(tensor.type_id)
+        values, size = gguf.GGML_QUANT_SIZES[quantisation]
+        gguf.quants.dequantize(np.zeros((1, size), np.uint8), quantisation)
+    except (ValueError, KeyError, NotImplementedError) as error:
+        raise LoadError(
+            f"tensor {info(tensor)} has a type that the installed gguf package can't turn into floats. "
+            "Update gguf, or convert the model to F16."
+        ) from error
+    return values, size
+
+
+def require_readable(tensor: StoredTensor) -> None:
+    """Refuse a type without a formula, and data that end outside the file."""
+    values, size = _block(tensor)
+    if tensor.shape[0] % values:
+        raise LoadError(f"tensor {info(tensor)} has rows that are no multiple of its blocks of {values}.")
+    end, present = tensor.start + tensor.elements // values * size, tensor.path.stat().st_size
+    if end > present:
+        raise LoadError(
+            f"tensor {info(tensor)} should end at byte {end}, but {tensor.path.name} has {present}. It is "
+            "cut short or damaged; fetch it again."
+        )
+
+
+def read_vector(tensor: StoredTensor) -> NDArray[Any]:
+    return np.asarray(read_matrix(tensor, transposed=False)).reshape(-1)
+
+
+def read_matrix(tensor: StoredTensor, *, transposed: bool) -> NDArray[Any] | StoredRows:
+    """The matrix: mapped, or quantised and made floats at once, or row by row where that would be large."""
+    rows, columns = tensor.elements // tensor.shape[0], tensor.shape[0]
+    if tensor.type_id in _FLOATS:
+        dtype = FLOAT_DTYPES[_FLOATS[tensor.type_id]]
+        stored = np.memmap(tensor.path, dtype, "r", offset=tensor.start, shape=(rows, columns))
+        return np.ascontiguousarray(stored.T) if transposed else stored
+    quantised = quantised_rows(tensor)
+    if transposed:
+        return np.ascontiguousarray(quantised.T)
+    return quantised if 4 * tensor.elements > _LARGEST_HELD else np.asarray(quantised)
+
+
+def quantised_rows(tensor: StoredTensor) -> StoredRows:
+    """The rows of a quantised matrix, which stay in their file until they are asked for."""
+    gguf = _gguf()
+    quantisation = gguf.GGMLQuantizationType(tensor.type_id)
+    rows, columns = tensor.elements // tensor.shape[0], tensor.shape[0]
+    values, size = _block(tensor)
+    row_bytes = columns // values * size
+    stored = np.memmap(tensor.path, np.uint8, "r", offset=tensor.start, shape=(rows, row_bytes))
+    step = max(1, _BLOCK_VALUES // columns)
+
+    def read(ids: slice | NDArray[np.intp]) -> NDArray[np.float32]:
+        chosen = stored[ids]
+        matrix = np.empty((len(chosen), columns), np.float32)
+        # Damaged scales overflow; whoever builds the head refuses what is not finite.
+        with np.errstate(all="ignore"):
+            for start in range(0, len(chosen), step):
+                block = np.asarray(chosen[start : start + step])
+                matrix[start : start + step] = gguf.quants.dequantize(block, quantisation)
+        return matrix
+
+    return StoredRows((rows, columns), np.dtype(np.float32), rows * row_bytes, read)
+
+
+def finite_vector(tensor: StoredTensor, features: int) -> NDArray[np.float64] | None:
+    if tensor.shape != (features,):
+        return None
+    require_readable(tensor)
+    with np.errstate(invalid="ignore"):  # a signalling NaN, refused in the next line
+        vector = read_vector(tensor).astype(np.float64)
+    return vector if np.isfinite(vector).all() else None

@@ -1,0 +1,231 @@
+"""LayerNorm and RMSNorm in a graph, as one operation or written out.
+
+Both are z = u / √(mean(u²) + ε), times a gain and plus a shift, where LayerNorm first takes the mean off
+its input: u = x − mean(x). So ‖z‖ ≤ √n over the n normalised numbers, and for LayerNorm they sum to 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from argmaxable.models.graph.nodes import Graph, Node
+from argmaxable.models.graph.products import Stored, stored_matrix
+
+_SAME = frozenset({"Identity", "Cast", "Dropout"})
+_BROADCAST = _SAME | {"Reshape", "Expand", "Squeeze", "Unsqueeze"}
+
+
+@dataclass(frozen=True)
+class Norm:
+    """Gains, to be multiplied with each other, and a shift, as stored.
+
+    `axes` are those of the means, in the tensor `normalised`. Means that are sums times a constant hold for
+    one number of summands only: `counts` are the numbers those constants stand for.
+    """
+
+    centred: bool
+    gains: tuple[Stored, ...]
+    shift: Stored | None
+    axes: tuple[int, ...]
+    normalised: str
+    counts: tuple[float, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return "LayerNorm" if self.centred else "RMSNorm"
+
+
+@dataclass(frozen=True)
+class _Fused:
+    """The places of gain and shift among the inputs of an operation that is a norm; 0 for none."""
+
+    centred: bool
+    gain: int
+    shift: int = 0
+
+
+_FUSED = {
+    "LayerNormalization": _Fused(True, 1, 2),
+    "RMSNormalization": _Fused(False, 1),
+    "SimplifiedLayerNormalization": _Fused(False, 1),
+    "SkipLayerNormalization": _Fused(True, 2, 3),
+    "SkipSimplifiedLayerNormalization": _Fused(False, 2),
+    "EmbedLayerNormalization": _Fused(True, 5, 6),
+}
+
+
+def norm_behind(graph: Graph, name: str) -> Norm | None:
+    """The norm that gives this tensor, or None."""
+    name = graph.origin(name, _SAME)
+    node = graph.producers.get(name)
+    if node is None:
+        return None
+    if node.op in _FUSED:
+        return _fused(graph, node, _FUSED[node.op], name)
+    shift = None
+    if node.op == "Add":
+        places = [place for place in (0, 1) if _row(graph, node.input(place)) is not None]
+        if len(places) != 1:
+            return None
+        shift = _row(graph, node.input(places[0]))
+        name = graph.origin(node.input(1 - places[0]), _SAME)
+    return _written_out(graph, name, shift)
+
+
+def _fused(graph: Graph, node: Node, form: _Fused, name: str) -> Norm | None:
+    """Only the first output is the norm's; others are means, or the sum that went in."""
+    stored = [
+        _row(graph, node.input(place)) for place in (form.gain, form.shift) if place and node.input(place)
+    ]
+    gains = [each for each in stored if each is not None]
+    if len(gains) != len(stored) or not gains or node.outputs[:1] != (name,):
+        return None
+    axis = (int(node.number("axis", -1)),)
+    return Norm(form.centred, (gains[0],), gains[1] if len(gains) > 1 else None, axis, node.input(0))
+
+
+def _written_out(graph: Graph, name: str, shift: Stored | None) -> Norm | None:
+    """A norm from its parts: factors of which one is u, one is 1/√(mean(u²) + ε), and the others gains."""
+    factors = list(_factors(graph, name))
+    gains = tuple(stored for factor in factors if (stored := _row(graph, factor)) is not None)
+    variables = [factor for factor in factors if _row(graph, factor) is None]
+    if len(variables) == 1:
+        node = graph.producers.get(variables[0])
+        if node is None or node.op != "Div":
+            return None
+        pairs = [(graph.origin(node.input(0), _SAME), node.input(1))]
+    elif len(variables) == 2:
+        pairs = [
+            (variables[place], deviation)
+            for place in (0, 1)
+            if (deviation := _reciprocal(graph, variables[1 - place]))
+        ]
+    else:
+        return None
+    for u, deviation in pairs:
+        means = _mean_square(graph, deviation, u)
+        if means:
+            counts = tuple(mean.count for mean in means if mean.count is not None)
+            return Norm(len(means) > 1, gains, shift, means[0].axes, u, counts)
+    return None
+
+
+def _factors(graph: Graph, name: str, depth: int = 0) -> Iterator[str]:
+    """The tensors that a tensor is the product of; three multiplications are the most a norm needs."""
+    name = graph.origin(name, _SAME)
+    node = graph.producers.get(name)
+    if node is None or node.op != "Mul" or depth == 3:
+        yield name
+    else:
+        for each in node.inputs:
+            yield from _factors(graph, each, depth + 1)
+
+
+def _reciprocal(graph: Graph, name: str) -> str:
+    """What a tensor is one over, or an empty name."""
+    node = graph.producers.get(graph.origin(name, _BROADCAST))
+    if node is not None and node.op == "Reciprocal":
+        return node.input(0)
+    if node is not None and node.op == "Div" and graph.scalars.get(node.input(0)) == 1:
+        return node.input(1)
+    return ""
+
+
+@dataclass(frozen=True)
+class _Mean:
+    """A mean: over which axes, and for how many numbers if it is a sum times a constant."""
+
+    axes: tuple[int, ...]
+    count: float | None = None
+
+
+def _mean_square(graph: Graph, deviation: str, u: str) -> list[_Mean]:
+    """For √(mean(u²) + ε) with ε ≥ 0: the mean, and that which u is free of, if over the same axes."""
+    root = graph.producers.get(graph.origin(deviation, _BROADCAST))
+    total = (
+        graph.producers.get(graph.origin(root.input(0), _BROADCAST)) if root and root.op == "Sqrt" else None
+    )
+    if total is None or total.op != "Add":
+        return []
+    epsilons = [graph.scalars.get(graph.origin(each, _SAME)) for each in total.inputs]
+    rest = [each for each, epsilon in zip(total.inputs, epsilons, strict=True) if epsilon is None]
+    if len(rest) != 1 or min(epsilon for epsilon in epsilons if epsilon is not None) < 0:
+        return []
+    variance = graph.origin(rest[0], _BROADCAST)
+    centre = _centre(graph, u)
+    mean = _mean(graph, variance, u, square=True)
+    if mean is not None:
+        return [mean, centre[1]] if centre is not None and centre[1].axes == mean.axes else [mean]
+    return [] if centre is None else _variance(graph, variance, *centre)
+
+
+def _centre(graph: Graph, u: str) -> tuple[str, _Mean] | None:
+    """For u = x − mean(x): x and the mean."""
+    node = graph.producers.get(u)
+    if node is None or node.op != "Sub":
+        return None
+    x = graph.origin(node.input(0), _SAME)
+    mean = _mean(graph, graph.origin(node.input(1), _BROADCAST), x)
+    return None if mean is None else (x, mean)
+
+
+def _variance(graph: Graph, name: str, x: str, centre: _Mean) -> list[_Mean]:
+    """The means in mean(x²) − mean(x)², perhaps kept from falling below 0; none if it is no such thing."""
+    node = graph.producers.get(name)
+    if node is not None and node.op == "Max":
+        variables = [each for each in node.inputs if graph.scalars.get(each) != 0]
+        node = graph.producers.get(graph.origin(variables[0], _BROADCAST)) if len(variables) == 1 else None
+    if node is None or node.op != "Sub":
+        return []
+    squares = _mean(graph, graph.origin(node.input(0), _BROADCAST), x, square=True)
+    root = _squared(graph, graph.origin(node.input(1), _BROADCAST))
+    mean = _mean(graph, graph.origin(root or "", _BROADCAST), x)
+    found = [each for each in (squares, mean, centre) if each is not None and each.axes == centre.axes]
+    return found if len(found) == 3 else []
+
+
+def _mean(graph: Graph, name: str, x: str, *, square: bool = False) -> _Mean | None:
+    """How a tensor is the mean of x, or of its square; None where it is neither."""
+    node = graph.producers.get(name)
+    count = None
+    if node is not None and node.op in ("Mul", "Div"):
+        numbers = [graph.scalars.get(each) for each in node.inputs]
+        sums = [each for each, number in zip(node.inputs, numbers, strict=True) if number is None]
+        number = next((number for number in numbers if number), None)
+        if number is None or len(sums) != 1 or (node.op == "Div" and sums[0] != node.input(0)):
+            return None
+        count = number if node.op == "Div" else 1 / number
+        node = graph.producers.get(graph.origin(sums[0], _SAME))
+    if node is None or node.op != ("ReduceMean" if count is None else "ReduceSum"):
+        return None
+    averaged: str | None = graph.origin(node.input(0), _SAME)
+    if square:
+        averaged = _squared(graph, node.input(0))
+    axes = _axes(graph, node)
+    return _Mean(axes, count) if averaged == x and axes is not None else None
+
+
+def _row(graph: Graph, name: str) -> Stored | None:
+    """The stored constant behind a name, if it is one number or a list along the last axis."""
+    found = stored_matrix(graph, name)
+    if found is None or found[1]:
+        return None
+    shape = graph.constants[found[0].name]
+    return found[0] if set(shape[:-1]) <= {1} else None
+
+
+def _squared(graph: Graph, name: str) -> str | None:
+    """What a tensor is the square of."""
+    node = graph.producers.get(graph.origin(name, _SAME))
+    if node is None:
+        return None
+    is_square = node.op == "Mul" and node.input(0) == node.input(1)
+    is_power = node.op == "Pow" and graph.scalars.get(graph.origin(node.input(1), _SAME)) == 2
+    return graph.origin(node.input(0), _SAME) if is_square or is_power else None
+
+
+def _axes(graph: Graph, node: Node) -> tuple[int, ...] | None:
+    """The axes of a Reduce… node, which moved from an attribute to an input."""
+    axes = node.integers("axes")
+    return axes if axes is not None else graph.integers.get(graph.origin(node.input(1), _SAME))

@@ -1,0 +1,43 @@
+"""Labels of an ONNX model: from its metadata, where some exporters put them, or from files beside it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from pathlib import Path
+
+from argmaxable.core.errors import LoadError
+from argmaxable.models.finding import Labels
+from argmaxable.models.labels.vocabulary import class_labels, ctc_labels, labels_beside
+
+# Longer than any list of class names that someone puts into a model's metadata as Python text.
+_LONGEST_NAMES = 2**20
+
+
+def labels_of(metadata: Mapping[str, str], path: Path, classes: int) -> Labels | None:
+    """The labels of the model in a file; None when there are none or their number does not fit."""
+    for key, read in (("character", _characters), ("names", _names)):
+        try:
+            if metadata.get(key):
+                return Labels(read(metadata[key], classes), f"the model's metadata, key {key!r}")
+        except LoadError:
+            continue
+    # Hugging Face's exports lie in a folder "onnx" of the model's own.
+    folder = path.parent
+    folders = [folder, folder.parent] if folder.name == "onnx" else [folder]
+    return next((labels for each in folders if (labels := labels_beside(each, classes))), None)
+
+
+def _characters(text: str, classes: int) -> tuple[str, ...]:
+    """What PaddleOCR's exporters store: the characters a recogniser can answer, one per line."""
+    # Only "\n" separates: str.splitlines would also split at characters a model can answer.
+    return ctc_labels(text.removesuffix("\n").split("\n"), classes)
+
+
+def _names(text: str, classes: int) -> tuple[str, ...]:
+    """What Ultralytics' exporters store: a Python dictionary, written as text, from number to name."""
+    try:
+        value = ast.literal_eval(text) if len(text) < _LONGEST_NAMES else None
+    except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
+        raise LoadError(f"is no list of names: {error}") from error
+    return class_labels(value, classes)

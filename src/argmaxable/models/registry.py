@@ -1,0 +1,173 @@
+"""The file formats a head can be read from, and which of them fits a path.
+
+A new format is one module with a `find` function and one line in `BUILT_IN`. Third parties name an
+object that satisfies `Format` in the entry-point group `argmaxable.formats`; they are asked about paths that
+no built-in format recognises, so that a file is read the same way whatever else is installed.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from argmaxable.core.errors import LoadError
+from argmaxable.models.finding import Finding
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+ENTRY_POINT_GROUP = "argmaxable.formats"
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What the user says about the arrays to read; None leaves the choice to the format."""
+
+    tensor: str | None = None
+    bias_tensor: str | None = None
+    transpose: bool = False
+
+
+@runtime_checkable
+class Format(Protocol):
+    """A way to store heads. `recognises` must be cheap and import nothing; `find` raises LoadError."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def suffixes(self) -> tuple[str, ...]: ...
+
+    def recognises(self, path: Path) -> bool: ...
+
+    def find(self, path: Path, options: ReadOptions) -> Finding: ...
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """A format of single files, told by a suffix (in lower case) or by the file's first bytes.
+
+    `finder` is "package.module:function". It is imported when the first such file is met, so that
+    nobody waits for the libraries of formats they don't use.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    finder: str
+    magic: bytes | None = None
+
+    def recognises(self, path: Path) -> bool:
+        if not path.is_file():
+            return False
+        return path.suffix.lower() in self.suffixes or self._starts_with_magic(path)
+
+    def find(self, path: Path, options: ReadOptions) -> Finding:
+        try:
+            find = pkgutil.resolve_name(self.finder)
+        except ModuleNotFoundError as error:
+            raise LoadError(
+                f"reading {self.name} files needs the Python module {error.name}, which is not installed. "
+                "Install it, or convert the head to .npz."
+            ) from error
+        finding: Finding = find(path, options)
+        return finding
+
+    def _starts_with_magic(self, path: Path) -> bool:
+        if self.magic is None:
+            return False
+        with path.open("rb") as file:
+            return file.read(len(self.magic)) == self.magic
+
+
+@dataclass(frozen=True)
+class FolderFormat:
+    """A format of whole directories, told by files in it, any of these names or patterns."""
+
+    name: str
+    contents: tuple[str, ...]
+    finder: str
+    suffixes: tuple[str, ...] = ()
+
+    def recognises(self, path: Path) -> bool:
+        return path.is_dir() and any(file for pattern in self.contents for file in path.glob(pattern))
+
+    def find(self, path: Path, options: ReadOptions) -> Finding:
+        finding: Finding = pkgutil.resolve_name(self.finder)(path, options)
+        return finding
+
+
+BUILT_IN: tuple[Format, ...] = (
+    FolderFormat(
+        "huggingface",
+        ("config.json", "*.safetensors", "*.safetensors.index.json", "pytorch_model.bin*"),
+        "argmaxable.models.huggingface.reader:find",
+    ),
+    FileFormat("safetensors", (".safetensors",), "argmaxable.models.huggingface.reader:find_file"),
+    # No magic for zip archives: .keras and PyTorch's files begin like .npz.
+    FileFormat("npz", (".npz", ".npy"), "argmaxable.models.npz.reader:find", magic=b"\x93NUMPY"),
+    # Protobuf has no magic bytes.
+    FileFormat("onnx", (".onnx",), "argmaxable.models.onnx.reader:find"),
+    FileFormat(
+        "keras", (".h5", ".hdf5", ".keras"), "argmaxable.models.keras.reader:find", magic=b"\x89HDF\r\n\x1a\n"
+    ),
+    FileFormat("tflite", (".tflite",), "argmaxable.models.tflite.reader:find"),
+    FileFormat("gguf", (".gguf",), "argmaxable.models.gguf.reader:find", magic=b"GGUF"),
+    # fastText also says .bin, which is mostly PyTorch's: its first bytes are looked at before that suffix.
+    FileFormat("fasttext", (".ftz",), "argmaxable.models.fasttext.reader:find", magic=b"\xba\x16\x4f\x2f"),
+    FileFormat("pytorch", (".bin", ".pt", ".pth", ".ckpt"), "argmaxable.models.pytorch.reader:find"),
+)
+
+
+def find_format(path: Path) -> Format:
+    """The first format that recognises the path; raises LoadError when there is none."""
+    if not path.exists():
+        raise LoadError(f"no such file (looked from {Path.cwd()}). Check the path.")
+    for candidate in _formats():
+        if candidate.recognises(path):
+            return candidate
+    raise LoadError(f"{_describe(path)}. Known formats: {_known_formats()}. {_advice(path)}")
+
+
+def _formats() -> Iterator[Format]:
+    yield from BUILT_IN
+    # Late: a file of a built-in format never waits for the search through all installed packages, nor for, or
+    # fails with, a third party's import.
+    from importlib.metadata import entry_points
+
+    yield from map(_load, entry_points(group=ENTRY_POINT_GROUP))
+
+
+def _load(entry_point: EntryPoint) -> Format:
+    origin = f"the format plugin {entry_point.name!r} ({entry_point.value})"
+    try:
+        plugin = entry_point.load()
+    except (ImportError, AttributeError) as error:
+        raise LoadError(f"{origin} can't be loaded: {error}. Update or uninstall it.") from error
+    if isinstance(plugin, type) or not isinstance(plugin, Format):
+        raise LoadError(
+            f"{origin} is {plugin!r}; expected an object with name, suffixes, recognises and find. "
+            "Update or uninstall it."
+        )
+    return plugin
+
+
+def _describe(path: Path) -> str:
+    if path.is_dir():
+        return "is a directory, expected a model file or a Hugging Face model's directory"
+    if not path.is_file():
+        return "is neither a file nor a directory, expected a model file"
+    with path.open("rb") as file:
+        return f"has no known format (suffix {path.suffix!r}, first bytes {file.read(8)!r})"
+
+
+def _known_formats() -> str:
+    return "; ".join(f"{known.name} ({', '.join(known.suffixes) or 'a directory'})" for known in _formats())
+
+
+def _advice(path: Path) -> str:
+    if path.is_dir():
+        return "Pass the file inside it that holds the output layer."
+    return "Save the head with numpy.savez('head.npz', W=weight, b=bias), weight being classes × features."

@@ -1,0 +1,94 @@
+"""Named arrays in model files, without their values: what is stored where, and how to read one of them.
+
+Every checkpoint format that is a dictionary of arrays is opened as a `TensorSource`; a model that is
+spread over several files becomes one source again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from argmaxable.core.errors import LoadError
+from argmaxable.models.finding import TensorInfo
+
+# dtypes whose values are the weights themselves; all others are quantised, or no weights at all.
+FLOATS = frozenset({"float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2"})
+
+
+@dataclass(frozen=True, eq=False)
+class TensorSource:
+    """Arrays by name: what the file says about each, and a function that reads one.
+
+    `name` is what errors call the source. `absent` holds arrays that an index lists but that can't be
+    read, each with the reason: as long as the head is not among them, they don't matter.
+    """
+
+    name: str
+    tensors: Mapping[str, TensorInfo]
+    read_array: Callable[[str], NDArray[Any]]
+    absent: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all arrays, those that can't be read included."""
+        return frozenset(self.tensors) | frozenset(self.absent)
+
+    def info(self, name: str) -> TensorInfo:
+        """Shape and dtype of an array; raises LoadError when it is not there or can't be read."""
+        if name in self.absent:
+            raise LoadError(f"tensor {name!r} can't be read: {self.absent[name]}")
+        if name not in self.tensors:
+            raise LoadError(f"tensor {name!r} not found in {self.name} ({len(self.tensors)} tensors).")
+        return self.tensors[name]
+
+    def read(self, name: str) -> NDArray[Any]:
+        """The values of a float array, exactly; raises LoadError."""
+        info = self.info(name)
+        if info.dtype not in FLOATS:
+            raise LoadError(
+                f"tensor {info} does not hold floats. Quantised weights mean nothing without their scales: "
+                "use the model they were made from."
+            )
+        return self.read_array(name)
+
+    def matrices(self) -> list[TensorInfo]:
+        """The two-dimensional float arrays, among which a head must be, largest first."""
+        found = [info for info in self.tensors.values() if len(info.shape) == 2 and info.dtype in FLOATS]
+        return sorted(found, key=lambda info: -info.shape[0] * info.shape[1])
+
+
+def join(
+    name: str, folder: Path, file_of: Mapping[str, str], open_file: Callable[[Path], TensorSource]
+) -> TensorSource:
+    """One source for a model in several files of a folder; `file_of` says which array is in which.
+
+    A file that is missing or damaged makes its arrays `absent`.
+    """
+    parts: dict[str, TensorSource] = {}
+    problems: dict[str, str] = {}
+    for file in sorted(set(file_of.values())):
+        if not (folder / file).is_file():  # also for a named pipe, on which opening would wait forever
+            problems[file] = f"its file {file} is not in the folder. Fetch it too."
+            continue
+        try:
+            parts[file] = open_file(folder / file)
+        except OSError as error:
+            problems[file] = f"its file {file} can't be opened ({error.strerror or error}). Check it."
+        except LoadError as error:
+            problems[file] = f"its file {file} {error}"
+    tensors: dict[str, TensorInfo] = {}
+    absent: dict[str, str] = {}
+    for tensor, file in file_of.items():
+        if file in problems:
+            absent[tensor] = problems[file]
+        elif tensor in parts[file].tensors:
+            tensors[tensor] = parts[file].tensors[tensor]
+        else:
+            lost = f"{name} says it is in {file}, but it is not. Fetch the model again."
+            absent[tensor] = parts[file].absent.get(tensor, lost)
+    return TensorSource(name, tensors, lambda tensor: parts[file_of[tensor]].read(tensor), absent)

@@ -1,0 +1,189 @@
+"""Searches the best rank of classes that are never the argmax, from both sides.
+
+Each certificate's support must be met by the classes not below c, at every x. So: take few classes that
+meet all supports known, and verify c without them. A witness there ends the search, with the exact best
+rank if the few were the fewest; a certificate adds a support. The number is the Tukey depth of c, NP-hard
+in general, so a search stops at the k asked about or when its rounds are used up, and says what is proven
+by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxable.check.checker import Checker, rival_certificate
+from argmaxable.compute.identical_rows import Twins
+from argmaxable.core.best_rank import BestRank, support_of
+from argmaxable.core.progress import Deadline
+from argmaxable.core.verdict import Certificate
+from argmaxable.questions.best_rank.hitting import best_shares, few_that_meet, smallest_meeting_set
+from argmaxable.questions.best_rank.lower import prove_lower
+from argmaxable.questions.best_rank.reduced import not_below, peers, scores_at, settle_without
+from argmaxable.questions.best_rank.vertex import with_few_classes
+
+Vector = NDArray[np.float64]
+Ids = NDArray[np.intp]
+
+# Identical classes named one by one as supports; heads may have thousands of them.
+_MOST_TWINS = 64
+# Certificates that a class takes over from others: thousands may prove it, and packing them would take long.
+_MOST_LENT = 64
+# Parts to deal the rivals into at first where no k is asked about, or one beyond the second number.
+_FIRST_PARTS, _MOST_PARTS = 4, 16
+# Deals in a row that may fail to raise the lower bound.
+_PATIENCE = 2
+
+
+@dataclass(eq=False)
+class RankSearch:
+    """Searches over one head and domain; certificates found for one class are tried on all `classes`."""
+
+    checker: Checker
+    twins: Twins
+    classes: Ids
+    seed: int = 0
+    known: dict[int, list[Certificate]] = field(default_factory=dict)
+
+    def learn(self, class_id: int, certificate: Certificate) -> None:
+        """Keep a checked certificate, in few classes, for its class and for every other it proves."""
+        certificate = with_few_classes(self.checker, class_id, certificate)
+        self._keep(class_id, certificate)
+        uppers = self.checker.bounds(self.classes, certificate)
+        for other in self.classes[uppers <= 0].tolist():
+            if other != class_id and len(self.known.get(other, ())) < _MOST_LENT:
+                self._keep(other, certificate)
+
+    def _keep(self, class_id: int, certificate: Certificate) -> None:
+        self.known.setdefault(class_id, []).append(certificate)
+
+    def best_rank(
+        self,
+        class_id: int,
+        starts: Sequence[Vector],
+        *,
+        stop_at: int | None,
+        rounds: int,
+        deadline: Deadline,
+    ) -> BestRank:
+        """Bounds on the best rank of a class. `starts` are points z of the domain to count at; with
+        `stop_at` = k the search ends once it is known whether the class is ever among the first k."""
+        return _ClassSearch(self, class_id, starts, stop_at, rounds, deadline).run()
+
+
+class _ClassSearch:
+    """The search for one class: supports from below, the best point so far from above."""
+
+    def __init__(
+        self,
+        search: RankSearch,
+        class_id: int,
+        starts: Sequence[Vector],
+        stop_at: int | None,
+        rounds: int,
+        deadline: Deadline,
+    ) -> None:
+        self.search, self.class_id = search, class_id
+        self.stop_at, self.rounds, self.deadline = stop_at, rounds, deadline
+        self.reserve = rounds // 3  # for the second part of the search
+        self.rivals = search.checker.head.classes - 1
+        self.rng = np.random.default_rng((search.seed, class_id))
+        self.peers = peers(search.checker, search.twins, class_id)
+        self.certificates = [rival_certificate(peer) for peer in self.peers[:_MOST_TWINS].tolist()]
+        self.certificates += search.known.get(class_id, [])
+        self.upper = search.checker.head.classes
+        self.point: Vector | None = None
+        self.reason = ""
+        for point in starts:
+            self._count(point)
+
+    def run(self) -> BestRank:
+        self._pack()
+        self._meet()
+        return self._answer()
+
+    @property
+    def supports(self) -> list[Ids]:
+        return [support_of(certificate) for certificate in self.certificates]
+
+    def _goes_on(self, needed: int) -> bool:
+        """Whether another round can tell more than that at least `needed` classes are not below."""
+        k = self.stop_at
+        if self.reason or needed + 1 >= self.upper or (k is not None and (self.upper <= k or needed >= k)):
+            return False
+        if self.rounds <= 0 or self.deadline.has_passed:
+            self.reason = "the rounds of search were used up" if self.rounds <= 0 else "the time was over"
+        return not self.reason
+
+    def _pack(self) -> None:
+        """Supports with few classes in common, more and more of them: the cheapest lower bound."""
+        needed, in_vain = best_shares(self.supports).needed, 0
+        parts = self.stop_at if self.stop_at and self.stop_at <= _MOST_PARTS else _FIRST_PARTS
+        parts = min(parts, self.rivals)
+        while in_vain < _PATIENCE and self._goes_on(needed) and self.rounds > self.reserve:
+            self._deal(parts)
+            before, needed = needed, best_shares(self.supports).needed
+            in_vain = in_vain + 1 if needed <= before else 0
+            parts = min(2 * parts if needed >= parts else parts + 1 + parts // 4, self.rivals)
+
+    def _deal(self, parts: int) -> None:
+        """Deal the rivals into parts and look for a support in each, and in what earlier parts did not need.
+
+        Dealt by their scores at the best point known, each part gets its share of the few classes above
+        there, without which it would prove nothing. Supports taken one after the other from all rivals use
+        those up.
+        """
+        classes = self.rivals + 1
+        scores = np.zeros(classes) if self.point is None else scores_at(self.search.checker, self.point)
+        rounds_dealt = -(-classes // parts)
+        hands = self.rng.permuted(np.tile(np.arange(parts), (rounds_dealt, 1)), axis=1).ravel()[:classes]
+        part_of = np.empty(classes, np.intp)
+        part_of[np.argsort(-scores, kind="stable")] = hands
+        free = np.ones(classes, bool)
+        for part in range(parts):
+            if self.rounds > 0 and self._try_without(np.flatnonzero(~free | (part_of > part))):
+                free[support_of(self.certificates[-1])] = False
+
+    def _meet(self) -> None:
+        """Few classes that meet all supports, until some are all that can stand above the class; the fewest,
+        which are dearer to find, only where few did not add a support."""
+        while self._goes_on(best_shares(self.supports).needed):
+            few = few_that_meet(self.supports)
+            if self._try_without(few):
+                continue
+            fewest = smallest_meeting_set(self.supports)
+            if len(fewest) >= len(few) or not self._goes_on(len(fewest)) or not self._try_without(fewest):
+                return
+
+    def _try_without(self, excluded: Ids) -> bool:
+        """Verify the class without others; True when that adds a support."""
+        self.rounds -= 1
+        search = self.search
+        excluded = np.union1d(excluded, self.peers)
+        found = settle_without(search.checker, search.twins, self.class_id, excluded, seed=search.seed)
+        if found.certificate is not None:
+            search.learn(self.class_id, found.certificate)
+            self.certificates.append(search.known[self.class_id][-1])
+        elif found.point is not None:
+            self._count(found.point)
+        elif not self.reason:
+            self.reason = f"undecided without {len(excluded)} classes: {found.reason}"
+        return found.certificate is not None
+
+    def _count(self, point: Vector) -> None:
+        above = not_below(self.search.checker, self.class_id, point)
+        if above is not None and (self.point is None or len(above) + 1 < self.upper):
+            self.upper, self.point = len(above) + 1, point
+
+    def _answer(self) -> BestRank:
+        lower, proof = prove_lower(self.certificates)
+        strict = [one for one in self.certificates if self.search.checker.bound(self.class_id, one).upper < 0]
+        with_ties = (lower, proof) if len(strict) == len(self.certificates) else prove_lower(strict)
+        return BestRank(
+            class_id=self.class_id, lower=lower, upper=self.upper, lower_with_ties=with_ties[0],
+            proof=proof, proof_with_ties=with_ties[1], point=self.point,
+            reason="" if lower == self.upper else self.reason,
+        )  # fmt: skip

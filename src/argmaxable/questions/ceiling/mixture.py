@@ -1,0 +1,105 @@
+"""Ceilings by mixtures: any weights λ on other classes, Σλ = 1, whose combination bounds the margin of c by t
+prove P(c) ≤ 1/(1 + exp(H(λ) − t/T)), H the entropy. Domains without an end need them: there a tangent
+proves something only when its slope is exactly zero, which exact weights can be and floats are not.
+"""
+
+from __future__ import annotations
+
+import math
+
+import flint
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxable.check.checker import Checker
+from argmaxable.check.solutions import exact_weights
+from argmaxable.compute.coordinates import Chart
+from argmaxable.core.ceiling import Mixture
+from argmaxable.core.verdict import Certificate
+from argmaxable.exact.dyadic import Dyadic
+from argmaxable.prove.boundary import basis_certificate
+from argmaxable.questions.ceiling.descent import Landing, Slope
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+Ids = NDArray[np.intp]
+
+_BITS = 128
+# Softmax weights below this share of the largest are left out: together they are worth less than 1e-9.
+_SUPPORT = 1e-14
+# A slope above this share of the rows means that its feature is held at a bound.
+_HELD = 1e-9
+# Added to the margin that floats find, in units of its terms, so that exact arithmetic confirms it.
+_ROOM = 1e-11
+
+
+def mixture_bound(checker: Checker, class_id: int, mixture: Mixture, *, temperature: float) -> float:
+    """The upper bound on the class's probability that a mixture proves; 1 when it proves nothing."""
+    certificate = mixture.certificate
+    if not checker.proves(class_id, certificate, mixture.margin):
+        return 1.0
+    weights: Dyadic | None = Dyadic.of(certificate.weights)
+    if certificate.basis:
+        weights = exact_weights(checker.head, checker.domain, class_id, certificate)
+    if weights is None:
+        return 1.0
+    with flint.ctx.workprec(_BITS):
+        log_odds = _entropy(weights) - flint.arb(mixture.margin) / flint.arb(temperature)
+        probability = 1 / (1 + log_odds.exp())
+        upper = math.nextafter(float(probability.upper()), math.inf)
+    return min(upper, 1.0) if upper >= 0 else 1.0  # NaN proves nothing
+
+
+def _entropy(weights: Dyadic) -> flint.arb:
+    """H = log Σk − Σ k log k / Σk of weights proportional to the integers k."""
+    integers = [flint.fmpz(int(k)) for k in weights.integers if k]
+    total = sum(integers, flint.fmpz(0))
+    parts = [flint.arb(k) * flint.arb(k).log() for k in integers]
+    return flint.arb(total).log() - sum(parts, flint.arb(0)) / flint.arb(total)
+
+
+def twin_mixture(twins: Ids) -> Mixture:
+    """Equal weights on classes with the same row and bias: P(c) ≤ 1/k for k of them, c included."""
+    return Mixture(Certificate(twins, np.ones(len(twins))), 0.0)
+
+
+@np.errstate(all="ignore")
+def mixture_at(checker: Checker, slope: Slope, class_id: int, landing: Landing) -> Mixture | None:
+    """The softmax weights where a descent ended, moved by a hair so that u vanishes where the domain has
+    no end; None when that can't be done."""
+    chart = slope.chart
+    rows = np.flatnonzero(landing.weights > _SUPPORT * landing.weights.max())
+    weights = landing.weights[rows] / landing.weights[rows].sum()
+    differences = _differences(chart, class_id, rows)
+    size = float(weights @ np.abs(differences).sum(axis=1))
+    free = _endless(weights @ differences, chart.lo, chart.hi, size)
+    certificate: Certificate | None = Certificate(rows, weights)
+    if len(free):
+        chosen = None if len(free) == chart.head.features else free
+        certificate = basis_certificate(chart, class_id, rows, weights, chosen, whole=True)
+    if certificate is None:
+        return None
+    margin = _margin(chart, class_id, certificate, free)
+    return Mixture(certificate, margin) if math.isfinite(margin) else None
+
+
+def _differences(chart: Chart, class_id: int, rows: Ids) -> Matrix:
+    return np.asarray(chart.rows(np.array([class_id])) - chart.rows(rows))
+
+
+def _margin(chart: Chart, class_id: int, certificate: Certificate, free: Ids) -> float:
+    """The bound on the margin by a certificate whose u vanishes in the free features, with a little room."""
+    rows, weights = certificate.classes, certificate.weights
+    u = weights @ _differences(chart, class_id, rows)
+    u[free] = 0.0
+    pulls = np.where(u == 0, 0.0, u * np.where(u > 0, chart.hi, chart.lo))
+    drops = weights * (chart.biases[class_id] - chart.biases[rows])
+    room = _ROOM * float(np.abs(pulls).sum() + np.abs(drops).sum() + chart.scale)
+    return (float(pulls.sum() + drops.sum()) + room) / chart.scale
+
+
+def _endless(u: Vector, lo: Vector, hi: Vector, size: float) -> Ids:
+    """The features in which u has to vanish: those with an endless side, unless u points away from it."""
+    is_open = np.isinf(lo) | np.isinf(hi)
+    held = (np.abs(u) > _HELD * size / max(len(u), 1)) & np.isfinite(np.where(u > 0, hi, lo))
+    return np.flatnonzero(is_open & ~held)

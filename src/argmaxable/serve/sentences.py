@@ -1,0 +1,94 @@
+"""What a verdict about one class means, in sentences for people who know none of the theory."""
+
+from __future__ import annotations
+
+from argmaxable.core.domain import Domain, LayerNorm, RMSNorm
+from argmaxable.core.verdict import OwnDirection, Status, Verdict
+from argmaxable.report.page.wording import Noun
+from argmaxable.serve.rows import ClassRow
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def meaning(verdict: Verdict, noun: Noun, *, is_proven: bool) -> str:
+    """The verdict itself."""
+    if not is_proven:
+        return "So it was published by others; nothing about it was checked here."
+    if verdict.status is Status.ARGMAXABLE:
+        return (
+            f"Some input of the domain gives this {noun.one} a higher score than all others. That input is "
+            "known and was checked; whether real data ever leads to it is another question."
+        )
+    if verdict.status is Status.UNDECIDED:
+        return f"Nothing is proven about this {noun.one}: {verdict.reason or 'no verdict yet'}."
+    if verdict.is_tied:
+        count = len(verdict.tied_with)
+        others = "another class has" if count == 1 else f"{count:,} other classes have"
+        return (
+            f"It can never win alone: {others} the very same weights and bias, so that their scores are "
+            "always equal. A framework's argmax returns the first of them."
+        )
+    blocked = _blocked(verdict, noun)
+    return (
+        f"No input of the domain gives this {noun.one} a higher score than all others, whatever the rest of "
+        f"the model does: {blocked}"
+    )
+
+
+def _blocked(verdict: Verdict, noun: Noun) -> str:
+    count = 0 if verdict.certificate is None else int((verdict.certificate.weights > 0).sum())
+    if count < 2:
+        return f"one other {noun.one} always scores at least as high."
+    return (
+        f"a mixture of the scores of {noun.count(count)} is at least as high for every input, and so is the "
+        "highest of them."
+    )
+
+
+def distance(verdict: Verdict, row: ClassRow) -> str:
+    """How far the class is from the other verdict, as a change of its bias; "" where that is not known.
+
+    A bias that grows by δ raises the class's lead over every other by δ at every input, and so its margin.
+    """
+    if verdict.status is Status.ARGMAXABLE and row.lower:
+        at_most = f" and at most {row.upper}" if row.upper else ""
+        return (
+            f"Its best lead over all others is at least {row.lower}{at_most}. With a bias lower by anything "
+            f"less than {row.lower} it would still win somewhere."
+        )
+    if verdict.status is not Status.UNARGMAXABLE or not row.upper:
+        return ""
+    if row.lower == row.upper == "0":
+        return "Its best lead over all others is exactly 0: it ties. The smallest rise of its bias would do."
+    return " ".join(part for part in (_lag(row), _not_enough(row), _enough(row)) if part)
+
+
+def _lag(row: ClassRow) -> str:
+    between = f"between {row.lower} and {row.upper}" if row.lower else f"at most {row.upper}"
+    does = "never leads" if row.upper == "0" else "always lags"
+    return f"Its best lead over all others is {between}: it {does}."
+
+
+def _not_enough(row: ClassRow) -> str:
+    return "" if row.upper == "0" else f"A bias higher by up to {row.upper.lstrip('−')} would not be enough."
+
+
+def _enough(row: ClassRow) -> str:
+    if not row.lower:
+        return ""
+    return f"With a bias higher by more than {row.lower.lstrip('−')} it would win somewhere."
+
+
+def witness_in_words(verdict: Verdict, domain: Domain) -> str:
+    """Where the class wins, or comes as near to it as is known; "" without a witness."""
+    if verdict.witness is None:
+        return ""
+    does = "wins" if verdict.status is Status.ARGMAXABLE else "does not win, but gets to its lower bound"
+    if not isinstance(verdict.witness, OwnDirection):
+        return f"It {does} at the following vector of features."
+    power = f"2{str(verdict.witness.exponent).translate(_RAISED)}"
+    gain = "gain · " if isinstance(domain, RMSNorm | LayerNorm) else ""
+    return (
+        f"It {does} in its own direction, z = {power} · {gain}(w − mean of all rows), moved into the domain "
+        "where it sticks out. This vector is rebuilt from the weights when it is checked, so none is kept."
+    )

@@ -1,0 +1,101 @@
+"""Where a store is: a file's path or a database URL, and how to speak of it without its password."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from argmaxable.core.errors import StoreError
+
+_EXAMPLES = "Write a path, sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE."
+_POSTGRESQL = ("postgresql", "postgres", "postgresql+psycopg")
+# What libpq also takes as a parameter behind the question mark.
+_SECRET_PARAMETERS = ("password", "sslpassword")
+
+
+@dataclass(frozen=True)
+class FilePlace:
+    """A SQLite file."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
+
+@dataclass(frozen=True, repr=False)
+class ServerPlace:
+    """A PostgreSQL database."""
+
+    url: URL
+
+    @property
+    def name(self) -> str:
+        """The URL without its password and parameters."""
+        url = self.url
+        return URL.create(
+            "postgresql", username=url.username, host=url.host, port=url.port, database=url.database
+        ).render_as_string()
+
+    def __repr__(self) -> str:
+        return f"ServerPlace({self.name})"
+
+    @property
+    def secrets(self) -> list[str]:
+        """What must not be shown, longest first."""
+        given = [self.url.password, *(self.url.query.get(name) for name in _SECRET_PARAMETERS)]
+        return sorted({str(secret) for secret in given if secret}, key=len, reverse=True)
+
+
+def find_place(where: str | None) -> FilePlace | ServerPlace:
+    """What the user wrote after --db, None for the default file. Raises StoreError."""
+    if where is None:
+        return FilePlace(platformdirs.user_data_path("argmaxable", appauthor=False) / "runs.db")
+    if "://" in where or (where.startswith(("postgres", "sqlite")) and ":" in where):
+        return _from_url(where)
+    if not where.strip() or "\0" in where:
+        raise StoreError(f"this is no name of a database. {_EXAMPLES}")
+    return FilePlace(Path(where).expanduser())
+
+
+def _from_url(text: str) -> FilePlace | ServerPlace:
+    # Nothing of the text is repeated in the errors: who knows what a mistyped URL has where.
+    url = _parsed(text)
+    if url is None:
+        raise StoreError(f"the database URL can't be read. {_EXAMPLES}")
+    if url.drivername in ("sqlite", "sqlite+pysqlite"):
+        return _file(url)
+    if url.drivername in _POSTGRESQL:
+        return _server(url)
+    kind = text.partition("://")[0]
+    raise StoreError(f"no store in a database of the kind '{kind}'. {_EXAMPLES}")
+
+
+def _parsed(text: str) -> URL | None:
+    try:
+        return make_url(text)
+    except (ArgumentError, ValueError):
+        return None
+
+
+def _file(url: URL) -> FilePlace:
+    if not url.database or url.database == ":memory:" or url.query:
+        raise StoreError(
+            "the sqlite URL names no file, or has parameters. Write sqlite:///PATH; "
+            "--no-db keeps nothing at all."
+        )
+    return FilePlace(Path(url.database))
+
+
+def _server(url: URL) -> ServerPlace:
+    if "@" in f"{url.host}{url.database}":
+        # The rest of the password would be taken for a host and shown in every message.
+        raise StoreError(
+            "the database URL has more than one @: write those of the user name and the password as %40."
+        )
+    return ServerPlace(url.set(drivername="postgresql+psycopg"))

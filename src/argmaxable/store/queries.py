@@ -1,0 +1,73 @@
+"""Looking around in a kept run: which verdicts a page should have, and what is shown of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from argmaxable.core.verdict import Method, Status, Verdict
+
+# Rows of a page; enough to look around, few enough for a phone.
+_SIZE = 50
+
+
+class Order(StrEnum):
+    """What rows can be sorted by."""
+
+    CLASS = "class"
+    LABEL = "label"
+    MARGIN = "margin"
+    STEPS = "steps"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Filters, order and page of a table; `page` counts from 0.
+
+    The search finds labels with the text in them, the class of that number, the character of that code
+    point (U+4E00).
+    """
+
+    search: str = ""
+    status: Status | None = None
+    method: Method | None = None
+    order: Order = Order.CLASS
+    is_down: bool = False
+    page: int = 0
+    size: int = _SIZE
+
+    @property
+    def first(self) -> int:
+        return self.page * self.size
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """Some verdicts out of the `total` that fit, with certificates but without witnesses."""
+
+    verdicts: tuple[Verdict, ...]
+    total: int
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a reference to a class shows of it."""
+
+    class_id: int
+    label: str
+    status: Status
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A verdict with all its evidence and its place in the run.
+
+    `fellows` are some of the other classes that the very same mixture beats, `fellow_count` says how many
+    there are.
+    """
+
+    verdict: Verdict
+    before: int | None
+    after: int | None
+    fellows: tuple[Named, ...]
+    fellow_count: int
