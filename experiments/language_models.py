@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable import Box, Everywhere, Head, Result
-from argmaxable.questions import argmax as verify
+from argmaxable import Box, Everywhere, Head, Result, verify
 from argmaxable.report.figures.style import FAINT, INK, LINE_COLOURS, PAGE, drawing
 from argmaxable.theory.rank import measure_rank
 from argmaxable.theory.spectrum import rows_of

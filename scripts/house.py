@@ -2,7 +2,8 @@
 
     python scripts/house.py [ROOT]        ROOT: a checkout (default: this one)
 
-A room is a folder or a loose module directly below the package. Imports inside functions count like others.
+A room is a folder or a loose module directly below the package. Between rooms every import counts, also those
+inside functions; an import chain is made of the imports that run when a module is loaded.
 """
 
 from __future__ import annotations
@@ -10,10 +11,43 @@ from __future__ import annotations
 import ast
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
 LONG_FUNCTION = 60
+# From the ground up: imports go down only, and rooms of one floor never meet.
+FLOORS: tuple[dict[str, str], ...] = (
+    {"exact": "arithmetic that may be trusted: dyadic numbers, rounding bounds, exact linear systems"},
+    {"core": "the nouns: head, domain, verdict and other claims, result, errors"},
+    {
+        "compute": "arithmetic that is fast: the prepared head, coordinates, backends, memory",
+        "models": "files in and out: a folder per format; hub, packages, labels",
+    },
+    {"check": "what is trusted: one module per kind of evidence, no solver"},
+    {
+        "proofs": "claims on disk: bundle, codecs, one re-check",
+        "search": "may be clever, may be wrong: finds witnesses",
+        "prove": "may be clever, may be wrong: finds certificates; one margin loop",
+    },
+    {"run": "plan, session, phases, engines"},
+    {
+        "questions": "what can be asked about a head, a folder each",
+        "store": "runs in a database",
+    },
+    {
+        "edit": "repair and prune",
+        "doctor": "the check-up of a model",
+        "theory": "the papers' theorems, computed",
+        "layers": "the PyTorch side",
+        "report": "words, tables, pages, figures",
+    },
+    {
+        "workflow": "one model from its name to its answers; campaigns",
+        "serve": "runs in the browser",
+    },
+    {"cli": "parse, call, print"},
+)
 
 
 def package_of(root: Path) -> Path:
@@ -31,20 +65,21 @@ class House:
             text = path.read_text(encoding="utf-8")
             self.lines += len(text.splitlines())
             self.trees[self._name(path)] = ast.parse(text)
-        self.imports = {name: self._imports(tree) - {name} for name, tree in self.trees.items()}
+        self.imports = {name: self._imports(ast.walk(tree)) - {name} for name, tree in self.trees.items()}
+        self.loads = {name: self._imports(_on_load(tree)) - {name} for name, tree in self.trees.items()}
 
     def _name(self, path: Path) -> str:
         return ".".join(path.relative_to(self.package).with_suffix("").parts)
 
-    def _imports(self, tree: ast.Module) -> set[str]:
-        """The package's modules that a module imports by name."""
-        found = set()
-        for node in ast.walk(tree):
+    def _imports(self, nodes: Iterable[ast.AST]) -> set[str]:
+        """The package's modules that these statements import by name."""
+        found: set[str | None] = set()
+        for node in nodes:
             if isinstance(node, ast.ImportFrom) and node.module is not None:
                 found |= {self._module(f"{node.module}.{alias.name}") for alias in node.names}
             elif isinstance(node, ast.Import):
                 found |= {self._module(alias.name) for alias in node.names}
-        return found - {None}
+        return {name for name in found if name is not None}
 
     def _module(self, dotted: str) -> str | None:
         """The module that a dotted name is, or is defined in; None for other packages' names."""
@@ -68,13 +103,15 @@ class House:
 
     @property
     def longest_chain(self) -> list[str]:
-        """The longest line of modules each of which imports the next."""
+        """The longest line of modules each of which loads the next."""
 
         @cache
         def below(name: str) -> tuple[str, ...]:
-            return (name, *max((below(other) for other in sorted(self.imports[name])), key=len, default=()))
+            chains = [below(other) for other in sorted(self.loads[name])]
+            return (name, *(max(chains, key=_length) if chains else ()))
 
-        return list(max((below(name) for name in sorted(self.trees)), key=len))
+        longest = max((below(name) for name in sorted(self.trees)), key=_length)
+        return list(longest)
 
     @property
     def domain_classes(self) -> set[str]:
@@ -130,6 +167,25 @@ class House:
             for node in ast.walk(tree)
             if isinstance(node, ast.FunctionDef)
         ]
+
+
+def _on_load(tree: ast.Module) -> Iterator[ast.AST]:
+    """What runs when a module is loaded: everything but functions and what is for type checkers alone."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in _names(node.test):
+            continue
+        waiting += [
+            child
+            for child in ast.iter_child_nodes(node)
+            if not isinstance(child, ast.FunctionDef | ast.Lambda)
+        ]
+
+
+def _length(chain: tuple[str, ...]) -> int:
+    return len(chain)
 
 
 def room_of(module: str) -> str:

@@ -7,83 +7,23 @@ import functools
 import subprocess
 import sys
 from collections.abc import Iterator
-from graphlib import TopologicalSorter
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import argmaxable
+from scripts.house import FLOORS, House, room_of
 
 PACKAGE = Path(argmaxable.__file__).parent
 MODULES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
 
-CORE = {"errors", "head", "domain", "verdict"}
-CHECKED = CORE | {"check", "compute", "scores"}
-# Each row: a module or folder, and which others it may import. A folder may always import itself.
-MAY_IMPORT: dict[str, set[str]] = {
-    "version": set(),
-    "errors": set(),
-    "verdict": {"errors"},
-    "stored_rows": set(),
-    "head": {"errors", "stored_rows"},
-    "domain": {"errors"},
-    "exact": set(),
-    "compute": {"errors"},
-    "geometry": {"domain", "exact"},
-    "solve_exactly": CORE | {"exact", "geometry", "scores"},
-    "check": CORE | {"compute", "exact", "geometry", "scores", "solve_exactly"},
-    "scores": CORE | {"compute", "exact", "geometry"},
-    "chart": CHECKED,
-    "search": CHECKED | {"chart"},
-    "prove": CHECKED | {"chart", "exact", "geometry"},
-    "result": CORE,
-    "ledger": CHECKED | {"prove"},
-    "run": CHECKED | {"chart", "search", "prove", "ledger", "result"},
-    "verify": CHECKED | {"chart", "search", "prove", "ledger", "result", "run"},
-    "bundle": CORE | {"result", "version"},
-    "recheck": CHECKED | {"bundle"},
-    "supplement": CORE | {"bundle", "result"},
-    "ceiling": CHECKED
-    | {"bundle", "chart", "exact", "geometry", "labels", "prove", "recheck", "result", "run"}
-    | {"solve_exactly", "supplement", "verify"},
-    "best_rank": CHECKED
-    | {"bundle", "chart", "geometry", "labels", "prove", "recheck", "result", "run", "supplement"},
-    "explain": CHECKED | {"best_rank", "chart", "geometry", "labels", "prove", "run", "select", "verify"},
-    "arithmetic": CHECKED | {"geometry", "labels", "prove", "result", "search", "verify"},
-    "surface": CHECKED | {"arithmetic", "geometry", "result", "search"},
-    "doctor": CHECKED | {"arithmetic", "labels", "load", "prove", "result", "select", "verify"},
-    "labels": set(),
-    "select": {"errors", "labels"},
-    "load": {"errors", "head", "domain", "labels", "stored_rows"},
-    "write": {"errors", "head", "load"},
-    "repair": CHECKED | {"chart", "geometry", "prove", "result", "verify"},
-    "prune": CORE | {"result", "write"},
-    "layers": CHECKED | {"verify"},
-    "language_model": {"errors", "head", "layers"},
-    "theory": CHECKED | {"exact", "geometry", "labels", "prove", "select", "verify"},
-    "random_heads": {"errors", "head"},
-    "qhull": CORE | {"result"},
-    "store": CORE | {"result", "run", "version"},
-    "published": {"errors", "labels", "store", "verdict"},
-    "report": CORE | {"bundle", "labels", "published", "result", "select", "store", "version"},
-    "serve": CORE | {"labels", "report", "store", "version"},
-    "figures": CORE | {"labels", "published", "random_heads", "result", "run", "store", "verify"},
-    "audit": CHECKED | {"arithmetic", "load", "result", "run", "select", "store", "verify"},
-    "campaign": CORE | {"audit", "labels", "load", "report", "result", "run", "select", "store", "version"},
-}
-PUBLIC_FROM = CHECKED | {
-    "best_rank",
-    "bundle",
-    "ceiling",
-    "explain",
-    "load",
-    "recheck",
-    "result",
-    "run",
-    "verify",
-    "version",
-}
+HOUSE = House(PACKAGE.parents[1])
+FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floor}
+TRUSTED = {"exact", "core", "compute", "check", "proofs"}
+# Whatever finds answers is clever, and not trusted.
+SOLVERS = {"search", "prove", "run", "questions"}
+SOLVING_LIBRARIES = ("highspy", "scipy.optimize", "scipy.sparse", "clarabel")
 
 
 def under(folder: str) -> set[str]:
@@ -93,28 +33,33 @@ def under(folder: str) -> set[str]:
 # Each row: a library, and the only modules that know it.
 MAY_KNOW: dict[str, set[str]] = {
     "filelock": {"store/sqlite.py"},
-    "flint": {"ceiling/mixture.py", "solve_exactly.py", "prove/simplex.py", "theory/exact_orders.py"},
-    "gguf": {"load/gguf_tensors.py"},
-    "google": {"load/onnx.py"},
-    "h5py": {"load/hdf5_reader.py"},
+    "flint": {
+        "check/solutions.py",
+        "prove/simplex.py",
+        "questions/ceiling/mixture.py",
+        "questions/ranking/exact_orders.py",
+    },
+    "gguf": {"models/gguf/tensors.py"},
+    "google": {"models/onnx/reader.py"},
+    "h5py": {"models/keras/hdf5_reader.py"},
     "highspy": {"prove/highs.py"},
-    "huggingface_hub": {"load/hub.py"},
+    "huggingface_hub": {"models/fetch/hub.py"},
     "jinja2": {"report/page/html.py", "serve/html.py"},
-    "matplotlib": under("figures"),
-    "ml_dtypes": {"head.py"} | under("load"),
-    "mpl_toolkits": {"figures/style.py"},
-    "onnx": {"load/onnx.py"},
+    "matplotlib": under("report/figures"),
+    "ml_dtypes": {"core/head.py"} | under("models"),
+    "mpl_toolkits": {"report/figures/style.py"},
+    "onnx": {"models/onnx/reader.py"},
     "pickle": {"run/engines/processes.py", "run/engines/worker.py"},
-    "platformdirs": {"load/pypi.py", "store/place.py"},
+    "platformdirs": {"models/fetch/pypi.py", "store/location.py"},
     "psycopg": {"store/postgresql.py"},
     "pyarrow": {"report/parquet.py"},
     "ray": {"run/engines/ray.py"},
     "rich": under("cli"),
     "sqlalchemy": under("store"),
     "starlette": {"serve/app.py"},
-    "threadpoolctl": {"ceiling/compute.py", "run/engines/ray.py", "run/phases.py"},
-    "torch": {"compute/torch_backend.py", "language_model.py", "load/pytorch.py"} | under("layers"),
-    "transformers": {"language_model.py", "layers/huggingface.py"},
+    "threadpoolctl": {"questions/ceiling/compute.py", "run/engines/ray.py", "run/phases.py"},
+    "torch": {"compute/torch_backend.py", "models/pytorch/tensors.py"} | under("layers"),
+    "transformers": under("layers"),
     "typer": under("cli"),
     "uvicorn": {"serve/server.py"},
 }
@@ -145,43 +90,30 @@ def _imports_of(module: str) -> Iterator[str]:
                 yield node.module
 
 
-def unit_of(module: str) -> str:
-    """The row of the table a module belongs to: its folder, or itself."""
-    return module.split("/")[0].removesuffix(".py")
+def test_every_room_is_on_a_floor_and_every_floor_has_its_rooms() -> None:
+    assert HOUSE.rooms == FLOOR_OF.keys()
 
 
-def units_imported_by(module: str) -> set[str]:
-    names = [name.split(".") for name in imports_of(module)]
-    return {parts[1] for parts in names if parts[0] == "argmaxable" and len(parts) > 1}
+@pytest.mark.parametrize("module", sorted(HOUSE.trees))
+def test_imports_go_down_and_rooms_of_a_floor_never_meet(module: str) -> None:
+    room = room_of(module)
+    others = {room_of(other) for other in HOUSE.imports[module]} - {room}
+    if room == "__init__":  # the public face shows every room but the command line
+        assert "cli" not in others
+    else:
+        assert all(FLOOR_OF[other] < FLOOR_OF[room] for other in others)
 
 
-def test_every_module_has_a_row_and_every_row_a_module() -> None:
-    assert {unit_of(module) for module in MODULES} == MAY_IMPORT.keys() | {"cli", "__init__"}
-
-
-def test_the_table_goes_in_one_direction() -> None:
-    order = list(TopologicalSorter(MAY_IMPORT).static_order())
-    assert set(order) == MAY_IMPORT.keys()
-
-
-def test_search_and_proof_never_meet() -> None:
-    assert "search" not in MAY_IMPORT["prove"]
-    assert "prove" not in MAY_IMPORT["search"]
-
-
-@pytest.mark.parametrize("module", [name for name in MODULES if unit_of(name) in MAY_IMPORT])
-def test_a_module_imports_only_what_its_row_allows(module: str) -> None:
-    unit = unit_of(module)
-    assert units_imported_by(module) <= MAY_IMPORT[unit] | {unit}
-
-
-def test_the_package_exports_from_the_library_only() -> None:
-    assert units_imported_by("__init__.py") <= PUBLIC_FROM
-
-
-def test_nobody_imports_the_command_line() -> None:
-    importers = {module for module in MODULES if "cli" in units_imported_by(module)}
-    assert all(module.startswith("cli/") for module in importers)
+@pytest.mark.parametrize("module", [name for name in sorted(HOUSE.trees) if room_of(name) in TRUSTED])
+def test_what_is_trusted_reaches_no_solver(module: str) -> None:
+    reached, waiting = {module}, [module]
+    while waiting:
+        new = HOUSE.imports[waiting.pop()] - reached
+        reached |= new
+        waiting += new
+    assert not {room_of(name) for name in reached} & SOLVERS
+    libraries = {name for one in reached for name in imports_of(one.replace(".", "/") + ".py")}
+    assert not {name for name in libraries if name.startswith(SOLVING_LIBRARIES)}
 
 
 @pytest.mark.parametrize("library", MAY_KNOW)

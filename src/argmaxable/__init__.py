@@ -18,7 +18,16 @@ from argmaxable.core.errors import (
 from argmaxable.core.head import Head
 from argmaxable.core.progress import Progress
 from argmaxable.core.result import Cost, Result
-from argmaxable.core.verdict import Certificate, Method, OwnDirection, Point, Status, Strength, Verdict
+from argmaxable.core.verdict import (
+    Algorithm,
+    Certificate,
+    Method,
+    OwnDirection,
+    Point,
+    Status,
+    Strength,
+    Verdict,
+)
 from argmaxable.core.version import VERSION as __version__
 from argmaxable.models import find_head, load_head
 from argmaxable.proofs.bundle import Bundle, read_bundle, write_bundle
@@ -29,7 +38,6 @@ from argmaxable.questions.ceiling.compute import ceilings
 from argmaxable.questions.ceiling.nucleus import Entry, Membership, Nucleus, nucleus
 from argmaxable.questions.explain.explain import explain
 from argmaxable.questions.explain.explanation import Explanation
-from argmaxable.run.session import Algorithm
 
 __all__ = [
     "Algorithm",

@@ -17,13 +17,13 @@ import argmaxable as am
 from argmaxable.check.geometry import (
     box_support,
     contains,
-    gamma,
     place,
     place_exactly,
     support_bound,
     support_is_at_most,
 )
 from argmaxable.exact.dyadic import Dyadic
+from argmaxable.exact.rounding import gamma
 
 INF, NAN = math.inf, math.nan
 deterministic = settings(

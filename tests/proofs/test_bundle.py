@@ -37,10 +37,10 @@ from argmaxable import (
     RMSNorm,
     Status,
     read_bundle,
+    recheck,
+    verify,
     write_bundle,
 )
-from argmaxable.proofs import recheck
-from argmaxable.questions import argmax as verify
 
 FEATURES = 4
 GAIN = np.linspace(0.5, 2.0, FEATURES)

@@ -30,11 +30,11 @@ from argmaxable import (
     Verdict,
     parse_domain,
     read_bundle,
+    recheck,
+    verify,
     write_bundle,
 )
-from argmaxable.proofs import recheck
 from argmaxable.proofs.bundle import Claim
-from argmaxable.questions import argmax as verify
 
 FEATURES = 4
 GAIN = np.linspace(0.5, 2.0, FEATURES)

@@ -15,8 +15,8 @@ from wheel_writer import SQUARE, folder_for_pip, npz, sha256
 from argmaxable.core.errors import EvidenceError, InputError, StoreError
 from argmaxable.core.progress import Progress
 from argmaxable.core.select import SCRIPTS
+from argmaxable.core.verdict import Algorithm
 from argmaxable.models.fetch.pypi import parse
-from argmaxable.run.session import Algorithm
 from argmaxable.workflow.campaign.index import index_page
 from argmaxable.workflow.campaign.plan import Campaign, read_campaign
 from argmaxable.workflow.campaign.run import Outcome, Resources, run_campaign

@@ -13,29 +13,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from argmaxable.check.geometry import (
-    TINY,
-    UNIT,
-    box_support,
-    contains,
-    gamma,
-    support_bound,
-    support_is_at_most,
-)
+from argmaxable.check.geometry import box_support, contains, support_bound, support_is_at_most
 from argmaxable.check.solutions import Equations, exact_weights, with_independent_basis
-from argmaxable.check.witnesses import Gaps, Scores, row_blocks
+from argmaxable.check.witnesses import Gaps, Scores
+from argmaxable.compute.blocks import row_blocks
 from argmaxable.compute.budget import Compute
+from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
 from argmaxable.core.domain import Box, Domain, LayerNorm, RMSNorm
 from argmaxable.core.errors import EvidenceError
 from argmaxable.core.head import Head
 from argmaxable.core.verdict import Certificate, OwnDirection, Strength, Witness
 from argmaxable.exact.dyadic import Dyadic, round_up
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
-Ids = NDArray[np.intp]
+from argmaxable.exact.rounding import TINY, UNIT, gamma
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +54,7 @@ class Checker:
         self.scores = Scores(head, domain, self.centre, self.compute)
         self._known_equations: dict[tuple[int, bytes], Equations] = {}
 
-    def rebuild(self, classes: Ids, exponents: NDArray[np.intp]) -> Matrix:
+    def rebuild(self, classes: Ids, exponents: Ids) -> Matrix:
         """Own-direction witnesses z = 2^exponent · gain ∘ (w_c − centre), clipped to a box."""
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             z = self.head.rows(classes) - self.centre
@@ -87,7 +77,7 @@ class Checker:
         return self.scores.gaps(classes, points, claims=claims)
 
     def own_gaps(
-        self, classes: Ids, exponents: NDArray[np.intp], *, claims: Vector | None = None
+        self, classes: Ids, exponents: Ids, *, claims: Vector | None = None
     ) -> Iterator[tuple[Ids, Gaps]]:
         """The gaps of classes, in ascending order, at their own-direction witnesses: for some of the classes
         (given by their positions) at a time, until all have been answered."""
@@ -98,7 +88,7 @@ class Checker:
             for block, gaps in found(classes[positions], exponents[positions], claims=some):
                 yield positions[block], gaps
 
-    def _is_plain(self, classes: Ids, exponents: NDArray[np.intp]) -> NDArray[np.bool_]:
+    def _is_plain(self, classes: Ids, exponents: Ids) -> Mask:
         """Whether the witnesses are multiples of rows, neither clipped nor seen through a norm's gain."""
         plain = np.zeros(len(classes), bool)
         if isinstance(self.domain, RMSNorm | LayerNorm):
@@ -110,7 +100,7 @@ class Checker:
         return plain
 
     def _gaps_in_blocks(
-        self, classes: Ids, exponents: NDArray[np.intp], *, claims: Vector | None
+        self, classes: Ids, exponents: Ids, *, claims: Vector | None
     ) -> Iterator[tuple[slice, Gaps]]:
         for block in row_blocks(len(classes), self.head.features):
             some = None if claims is None else claims[block]

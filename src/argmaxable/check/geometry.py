@@ -10,24 +10,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from argmaxable.core.arrays import Mask, Matrix, Vector
 from argmaxable.core.domain import Ball, Box, Domain, Everywhere, LayerNorm, RMSNorm
 from argmaxable.exact.dyadic import Dyadic
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
-
-UNIT = 2.0**-53  # relative rounding error of one float64 operation
-TINY = 2.0**-1021  # more than any underflow can lose, flushed or not
+from argmaxable.exact.rounding import TINY, UNIT, gamma
 
 
-def gamma(operations: int, unit: float = UNIT) -> float:
-    """γ_n = nε/(1 − nε): relative error of n rounded operations, in any order (Higham)."""
-    return operations * unit / (1 - operations * unit)
-
-
-def contains(domain: Domain, points: Matrix) -> NDArray[np.bool_]:
+def contains(domain: Domain, points: Matrix) -> Mask:
     """Which points z (n × features) belong to the domain; exact."""
     inside = np.isfinite(points).all(axis=1)
     if isinstance(domain, Box):

@@ -14,17 +14,15 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from argmaxable.check.geometry import TINY, UNIT, contains, gamma, place, place_exactly, support_is_at_most
-from argmaxable.check.witnesses import row_blocks
+from argmaxable.check.geometry import contains, place, place_exactly, support_is_at_most
+from argmaxable.compute.blocks import row_blocks
+from argmaxable.core.arrays import Ids, Vector
 from argmaxable.core.domain import Domain
 from argmaxable.core.head import Head
 from argmaxable.core.orders import Order, Pairs
 from argmaxable.exact.dyadic import Dyadic, round_down
-
-Vector = NDArray[np.float64]
-Ids = NDArray[np.intp]
+from argmaxable.exact.rounding import TINY, UNIT, gamma
 
 
 @dataclass(frozen=True, eq=False)

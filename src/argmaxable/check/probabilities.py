@@ -10,16 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker
-from argmaxable.check.geometry import TINY, UNIT, contains, gamma, place, support_bound
-from argmaxable.check.witnesses import blocks, length_bounds, row_blocks
+from argmaxable.check.geometry import contains, place, support_bound
+from argmaxable.compute.blocks import blocks, row_blocks
+from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.exact.exponential import exp_bounds
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
-Ids = NDArray[np.intp]
+from argmaxable.exact.rounding import TINY, UNIT, gamma, length_bounds
 
 # Log-odds held at a time: 16 MB in float64, of which a handful of temporaries is made.
 _BLOCK = 1 << 21

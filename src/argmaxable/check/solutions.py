@@ -16,16 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from argmaxable.check.geometry import TINY, UNIT, gamma, scaled_rows
-from argmaxable.check.witnesses import row_blocks
+from argmaxable.check.geometry import scaled_rows
+from argmaxable.compute.blocks import row_blocks
+from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
 from argmaxable.core.domain import Domain, LayerNorm, RMSNorm
 from argmaxable.core.head import Head
 from argmaxable.core.verdict import Certificate
 from argmaxable.exact.dyadic import Dyadic
+from argmaxable.exact.rounding import TINY, UNIT, gamma
 
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
-Ids = NDArray[np.intp]
 # Any prime of 62 bits: an equation system independent modulo it is independent; the converse
 # fails with probability 1e-16 and then only costs a refused certificate.
 _PRIME = 4611686018427387847
@@ -66,11 +65,11 @@ def with_independent_basis(head: Head, domain: Domain, certificate: Certificate)
     return Certificate(certificate.classes[order], certificate.weights[order], len(first), coordinates)
 
 
-def _are_features(coordinates: NDArray[np.intp] | None, head: Head) -> bool:
+def _are_features(coordinates: Ids | None, head: Head) -> bool:
     return coordinates is None or bool(((coordinates >= 0) & (coordinates < head.features)).all())
 
 
-def _equations(domain: Domain, rows: Dyadic, coordinates: NDArray[np.intp] | None) -> Dyadic:
+def _equations(domain: Domain, rows: Dyadic, coordinates: Ids | None) -> Dyadic:
     """Rows in the coordinates that a combination has to reproduce."""
     rows = scaled_rows(domain, rows)
     if isinstance(domain, LayerNorm):  # only differences between features survive the mean's removal
@@ -150,7 +149,7 @@ class Equations:
         return int((~self._constant).sum()) + (0 if isinstance(self.domain, LayerNorm) else 1)
 
     @cached_property
-    def _constant(self) -> NDArray[np.bool_]:
+    def _constant(self) -> Mask:
         """Features in which all the rows are equal: Σ λ_i = 1 implies their equations for a class that is
         equal too, and next to that equation they would make the matrix singular. Only for a basis larger than
         all equations; a smaller one, chosen for its rank, is solved in rationals."""
@@ -280,7 +279,7 @@ def _frobenius(matrix: NDArray[np.float64]) -> float:
 
 
 def _float_equations(
-    head: Head, domain: Domain, centre: Vector, ids: NDArray[np.intp]
+    head: Head, domain: Domain, centre: Vector, ids: Ids
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The rows of `_equations`, centred, in float64, with a bound on the error of each entry."""
     with np.errstate(over="ignore", invalid="ignore"):

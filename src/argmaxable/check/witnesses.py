@@ -12,19 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.check.geometry import TINY, UNIT, contains, gamma, place, place_exactly
+from argmaxable.check.geometry import contains, place, place_exactly
 from argmaxable.compute.backend import backend_of
+from argmaxable.compute.blocks import BLOCK_SCORES, row_blocks
 from argmaxable.compute.budget import Compute
 from argmaxable.compute.compare import Best, best_at, best_at_own_rows
-from argmaxable.compute.rows import Matrix32, Rows, StreamedRows
+from argmaxable.compute.rows import Rows, StreamedRows
+from argmaxable.core.arrays import Ids, Mask, Matrix, Matrix32, Vector
 from argmaxable.core.domain import Domain
 from argmaxable.core.head import Head
 from argmaxable.core.verdict import Strength
 from argmaxable.exact.dyadic import Dyadic, round_down
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
-Ids = NDArray[np.intp]
+from argmaxable.exact.rounding import TINY, UNIT, gamma, length_bounds
 
 
 @dataclass(frozen=True)
@@ -39,17 +38,11 @@ class _Precision:
 
 _SINGLE = _Precision(2.0**-24, 2.0**-125, 2.0**126)
 _DOUBLE = _Precision(UNIT, TINY, 2.0**1022)
-# Squares below this underflow: added to norms so that they stay upper bounds.
-_TINY_LENGTH = math.sqrt(TINY)
-# Scores held at a time: 64 MB in float32, small enough for any laptop, large enough for BLAS.
-_BLOCK_SCORES = 1 << 24
 # A gap is claimed three bounds on its rounding below what float32 found: whoever computes it again, in any
 # order of summation, is at most two of them away and has one of his own to take off.
 _CLAIMED_SLACKS = 3
 # Powers of two that float32 has with room on both sides.
 _LARGEST_EXPONENT = 100
-# Entries of rows held at a time as float64: 8 MB, so that a handful of temporaries stays small.
-_BLOCK_ENTRIES = 1 << 20
 # Roundings that a score meets besides its dot product (centring, conversion, bias, gap), with room.
 _EXTRA_ROUNDINGS = 10
 
@@ -98,7 +91,7 @@ class Gaps:
                 clear &= (gap - sure >= claims) | (gap + sure < claims)
         return np.flatnonzero(~clear)
 
-    def settle(self, tied: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def settle(self, tied: Mask) -> Mask:
         """Which points win: strictly, or for classes with identical ones, against all others."""
         return np.asarray((self.lower > 0) | (tied & (self.lower == 0) & (self.apart > 0)))
 
@@ -149,7 +142,7 @@ class Scores:
         return found
 
     def own_gaps(
-        self, classes: Ids, exponents: NDArray[np.intp], *, claims: Vector | None = None
+        self, classes: Ids, exponents: Ids, *, claims: Vector | None = None
     ) -> Iterator[tuple[slice, Gaps]]:
         """The gaps of classes, in ascending order, at 2^exponent · (row − centre): a slice at a time, by half
         of the products that `gaps` takes, which is asked where float32 can't tell.
@@ -186,7 +179,7 @@ class Scores:
             slack[:] = math.inf
         unclear = found.enter(best, slack, claims)
         some_claims = np.full(len(classes), -math.inf) if claims is None else claims
-        for some in np.array_split(unclear, max(1, len(unclear) * self.head.classes // _BLOCK_SCORES)):
+        for some in np.array_split(unclear, max(1, len(unclear) * self.head.classes // BLOCK_SCORES)):
             if len(some):
                 placed = (x[some], misplaced[some])
                 self._gaps_by_float64(classes[some], points[some], placed, some_claims[some], found, some)
@@ -219,7 +212,7 @@ class Scores:
                 low[unclear[twins]] = math.inf
                 found.apart[where[k]] = low.min()
 
-    def _own_slack(self, classes: Ids, exponents: NDArray[np.intp]) -> Vector:
+    def _own_slack(self, classes: Ids, exponents: Ids) -> Vector:
         """Bound on the error of a gap at 2^exponent · row, formed by products of rows and scaled after.
 
         The power of two is exact; only what underflow takes in the products grows with it.
@@ -261,7 +254,7 @@ class Scores:
 
         return error
 
-    def _exact_gaps(self, class_id: int, point: Vector, rivals: Ids) -> tuple[Vector, NDArray[np.bool_]]:
+    def _exact_gaps(self, class_id: int, point: Vector, rivals: Ids) -> tuple[Vector, Mask]:
         """The gaps to these rivals, rounded down from their exact values, and which are identical."""
         x, denominator = place_exactly(self.domain, point)
         biases = self.head.biases(np.append(rivals, class_id))
@@ -282,20 +275,3 @@ def _unclear_rivals(low: Vector, high: Vector, claim: float) -> Ids:
     if not low.min() >= claim and not (high < claim).any():
         return np.flatnonzero(~(low >= claim))
     return np.empty(0, np.intp)
-
-
-def length_bounds(vectors: Matrix) -> Vector:
-    """Upper bounds on the norms of rows."""
-    squares = (vectors * vectors).sum(axis=1)
-    return np.asarray(np.sqrt(squares) * (1 + gamma(vectors.shape[1] + 8)) + vectors.shape[1] * _TINY_LENGTH)
-
-
-def row_blocks(count: int, features: int) -> list[slice]:
-    """Slices for work on rows of the head in float64, which needs several copies of a block."""
-    return blocks(count, features, _BLOCK_ENTRIES)
-
-
-def blocks(count: int, width: int, most: int = _BLOCK_SCORES) -> list[slice]:
-    """Slices of so many rows that `most` numbers are held at a time."""
-    step = max(1, most // max(1, width))
-    return [slice(start, min(start + step, count)) for start in range(0, count, step)]

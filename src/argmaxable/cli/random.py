@@ -10,10 +10,10 @@ import typer
 from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.verify import exit_code
 from argmaxable.core.domain import Box, Domain, parse_domain
+from argmaxable.core.verdict import Algorithm
 from argmaxable.models.random_heads import Distribution, random_head
 from argmaxable.questions.argmax import verify as verify_head
 from argmaxable.report.text import summary
-from argmaxable.run.session import Algorithm
 
 
 def random(

@@ -20,10 +20,10 @@ from argmaxable.compute.budget import parse_bytes
 from argmaxable.core.domain import Everywhere
 from argmaxable.core.errors import InputError
 from argmaxable.core.result import Result
+from argmaxable.core.verdict import Algorithm
 from argmaxable.proofs.bundle import write_bundle
 from argmaxable.questions.arithmetic.formats import Float
 from argmaxable.report.text import as_record, summary
-from argmaxable.run.session import Algorithm
 from argmaxable.workflow.verify_model import Audit, Request, audit
 
 if TYPE_CHECKING:

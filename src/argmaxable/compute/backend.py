@@ -11,7 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.compute.rows import Ids, Matrix32, Rows, Vector32
+from argmaxable.compute.rows import Rows
+from argmaxable.core.arrays import Ids, Matrix32, Vector32
 
 Block = Any  # a matrix where the backend keeps it
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from argmaxable.compute.backend import Backend, Block
-from argmaxable.compute.rows import Ids, Matrix32, Rows, StreamedRows, Vector32
+from argmaxable.compute.rows import Rows, StreamedRows
+from argmaxable.core.arrays import Ids, Matrix32, Vector32
 
 # Points and rows multiplied at a time: 16 MB of products, which caches like and BLAS does not mind.
 _SIDE = 2048

@@ -16,15 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker
-from argmaxable.check.witnesses import row_blocks
 from argmaxable.compute.backend import Backend
+from argmaxable.compute.blocks import row_blocks
 from argmaxable.compute.rows import Rows, StreamedRows, lengths
+from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
 from argmaxable.core.domain import Ball, Box, Domain, LayerNorm, RMSNorm
 from argmaxable.core.head import Head
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
-Ids = NDArray[np.intp]
 
 # Half-width of the box that stands in for an unbounded domain, in units of the largest score
 # offset over the typical row; retried larger when a class stays undecided.
@@ -68,14 +65,14 @@ class Chart:
         return len(self.kept)
 
     @cached_property
-    def opens_up(self) -> NDArray[np.bool_]:
+    def opens_up(self) -> Mask:
         """Features without an upper bound of their own, in a cone or an unbounded domain."""
         if self.is_cone:
             return self.hi > 0
         return np.isinf(self.domain_bounds()[1]) & (self.radius is None)
 
     @cached_property
-    def opens_down(self) -> NDArray[np.bool_]:
+    def opens_down(self) -> Mask:
         """Features without a lower bound of their own."""
         if self.is_cone:
             return self.lo < 0
@@ -141,7 +138,7 @@ class Chart:
         return np.asarray(z * shrink)
 
 
-def power_below(room: Vector) -> NDArray[np.intp]:
+def power_below(room: Vector) -> Ids:
     """Exponents k with 2^k safely below each positive number; 0 where it is infinite or NaN."""
     usable = np.isfinite(room) & (room > 0)
     exponent = np.frexp(np.where(usable, room, 1.0) * _INSIDE)[1] - 1

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from argmaxable.core.arrays import Ids
 from argmaxable.core.head import Head
-
-Ids = NDArray[np.intp]
 
 _BLOCK_ROWS = 4096
 _HASH_SEED = 2022

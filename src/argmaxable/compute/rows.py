@@ -10,9 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Ids = NDArray[np.intp]
-Matrix32 = NDArray[np.float32]
-Vector32 = NDArray[np.float32]
+from argmaxable.core.arrays import Ids, Matrix32, Vector32
 
 # Numbers converted at a time: 16 MB of float32, and a few copies while they are made.
 _BLOCK_ENTRIES = 1 << 22

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from argmaxable.compute.rows import Ids, Matrix32, Rows, StreamedRows, Vector32
+from argmaxable.compute.rows import Rows, StreamedRows
+from argmaxable.core.arrays import Ids, Matrix32, Vector32
 from argmaxable.core.errors import InputError
 
 if TYPE_CHECKING:

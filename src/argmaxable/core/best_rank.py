@@ -15,9 +15,8 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from argmaxable.core.arrays import Ids
 from argmaxable.core.verdict import Certificate
-
-Ids = NDArray[np.intp]
 
 
 class TopK(StrEnum):

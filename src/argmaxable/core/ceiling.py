@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from argmaxable.core.arrays import Vector
 from argmaxable.core.domain import Domain
 from argmaxable.core.result import Facts
 from argmaxable.core.verdict import Certificate
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

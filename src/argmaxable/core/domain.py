@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from argmaxable.core.arrays import Vector
 from argmaxable.core.errors import DomainError
-
-Vector = NDArray[np.float64]
 
 _FILE_FORMAT = "argmaxable domain 1"
 

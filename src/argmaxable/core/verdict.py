@@ -46,6 +46,16 @@ class Method(StrEnum):
     NONE = "none"
 
 
+class Algorithm(StrEnum):
+    """Which methods to use: all of them, or one alone to see how far it gets."""
+
+    AUTO = "auto"
+    OWN_DIRECTION = "own-direction"
+    REFLECTION = "reflection"
+    INTERIOR_POINT = "interior-point"
+    CHEBYSHEV = "chebyshev"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnDirection:
     """The witness z = 2^exponent · gain ∘ (w_c − centre), clipped to a box; rebuilt, not stored."""

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from argmaxable.core.arrays import Ids
 from argmaxable.core.head import Head
 from argmaxable.doctor.diagnosis import Diagnosis, Kind, Standing
 from argmaxable.doctor.rows import OddRows
-
-Ids = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,16 +6,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from argmaxable.check.witnesses import row_blocks
+from argmaxable.compute.blocks import row_blocks
 from argmaxable.compute.identical_rows import Twins, find_twins
+from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
 from argmaxable.core.head import Head
 from argmaxable.questions.arithmetic.formats import PRECISIONS
-
-Ids = NDArray[np.intp]
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 # transformers draws new rows (resize_token_embeddings, mean_resizing) with the mean of the old ones and 1e-9
 # of their covariance. A million normal numbers stay within 5 deviations, 1e11 within 7.
@@ -78,7 +74,7 @@ class _Measures:
     apart rows usually are, whatever a few of them do."""
 
     exponent: int
-    is_zero: NDArray[np.bool_]
+    is_zero: Mask
     norms: Vector
     away: Vector
     mean: Vector
@@ -118,7 +114,7 @@ def _lengths(rows: Matrix) -> Vector:
     return np.asarray(np.sqrt(np.square(rows).sum(axis=1)))
 
 
-def _at_mean(head: Head, of: _Measures) -> NDArray[np.bool_]:
+def _at_mean(head: Head, of: _Measures) -> Mask:
     """Rows where every feature is at the mean of all rows, or of all rows before: new rows come last, and
     others behind them may be of any kind."""
     unit = next((each.unit for each in PRECISIONS.values() if each.dtype == head.weight.dtype), 0.0)
@@ -139,7 +135,7 @@ def _at_mean(head: Head, of: _Measures) -> NDArray[np.bool_]:
     return near
 
 
-def _odd_bias(head: Head) -> NDArray[np.bool_]:
+def _odd_bias(head: Head) -> Mask:
     """Biases of trained heads follow the classes' frequencies, with long tails: only what is far beyond the
     tail stands out."""
     biases = head.biases()
@@ -149,9 +145,7 @@ def _odd_bias(head: Head) -> NDArray[np.bool_]:
     return _outlying(biases, np.ones(head.classes, bool), least=_TIMES * tail)
 
 
-def _outlying(
-    values: Vector, considered: NDArray[np.bool_], least: float = math.log(_TIMES)
-) -> NDArray[np.bool_]:
+def _outlying(values: Vector, considered: Mask, least: float = math.log(_TIMES)) -> Mask:
     """Values many robust deviations away from the median of those considered, and by at least that much."""
     if not considered.any():
         return np.zeros(len(values), bool)

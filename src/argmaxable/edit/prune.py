@@ -20,13 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from argmaxable.core.arrays import Ids
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
 from argmaxable.core.result import Result
 from argmaxable.core.verdict import Status, Verdict
 from argmaxable.models.write.edit import little_endian, replacing
-
-Ids = NDArray[np.intp]
 
 FORMATS = (".npz", ".safetensors")
 _MAP_FORMAT = "argmaxable id map 1"

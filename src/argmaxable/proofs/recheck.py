@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker
-from argmaxable.check.witnesses import blocks
+from argmaxable.compute.blocks import blocks
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import BundleError, DomainError
 from argmaxable.core.head import Head

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.check.probabilities import CeilingChecker
+from argmaxable.core.arrays import Vector
 from argmaxable.core.head import Head
 from argmaxable.proofs.ceilings import CeilingBundle, CeilingClaim
 from argmaxable.proofs.recheck import Failure, Recheck, checker_about
 from argmaxable.questions.ceiling.mixture import mixture_bound
 from argmaxable.questions.ceiling.nucleus import Entry, never_enters
 
-Vector = NDArray[np.float64]
 _Bound = Callable[[NDArray[np.intp], NDArray[np.float64]], Vector]
 
 # Points held at a time while their probabilities are formed.

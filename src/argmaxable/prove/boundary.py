@@ -6,16 +6,12 @@ rows, whose exact weights the checker then solves for or shows to exist.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import qr
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from argmaxable.compute.coordinates import Chart
+from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.verdict import Certificate
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
-Ids = NDArray[np.intp]
 
 # Weights below this share of the largest count as zero when the support is degenerate; a strictly
 # complementary interior point keeps the two kinds many orders of magnitude apart.

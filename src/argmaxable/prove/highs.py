@@ -11,7 +11,7 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
+from argmaxable.core.arrays import Vector
 
 # HiGHS's default tolerance of 1e-7 is larger than margins of real heads; 1e-10 is its smallest.
 _TOLERANCE = 1e-10

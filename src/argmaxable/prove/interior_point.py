@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
+from argmaxable.core.arrays import Matrix, Vector
 
 # Tuned on the OCR heads of benchmarks/: how far λ is floored above zero at the start, how far t
 # starts below the smallest slack (in spreads of the slacks), how close a step goes to the boundary.

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker, rival_certificate
 from argmaxable.compute.coordinates import chart_of
+from argmaxable.core.arrays import Ids
 from argmaxable.core.domain import Box, Everywhere
 from argmaxable.core.verdict import Method
 from argmaxable.prove.lazy import Answer, Blockers, LazySolver, without
 from argmaxable.prove.simplex import settle_exactly
-
-Ids = NDArray[np.intp]
 
 # An unbounded domain is stood in for by a box; a class undecided there is tried in wider ones.
 _REACHES = (1e4, 1e8)

@@ -16,14 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
-from argmaxable.check.witnesses import blocks, row_blocks
+from argmaxable.compute.blocks import blocks, row_blocks
 from argmaxable.compute.coordinates import Chart
+from argmaxable.core.arrays import Ids, Matrix, Matrix32, Vector32
 from argmaxable.core.verdict import Certificate
-
-Matrix = NDArray[np.float64]
-Matrix32 = NDArray[np.float32]
-Vector32 = NDArray[np.float32]
-Ids = NDArray[np.intp]
 
 # Rows drawn for each feature, then for classes that these missed, and the fewest that are worth trying: of
 # mixtures of three random rows for each feature nearly all are found with eight, none with four. More than

@@ -20,11 +20,10 @@ from argmaxable.check.checker import Checker
 from argmaxable.check.geometry import scaled_rows
 from argmaxable.check.witnesses import Gaps
 from argmaxable.compute.coordinates import Chart
+from argmaxable.core.arrays import Ids
 from argmaxable.core.domain import Box, LayerNorm
 from argmaxable.core.verdict import Certificate
 from argmaxable.exact.dyadic import Dyadic
-
-Ids = NDArray[np.intp]
 
 # Pivots allowed per feature; the textbook expectation is a small multiple of the dimension.
 _PIVOTS_PER_FEATURE = 40

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker
 from argmaxable.compute.coordinates import Chart
+from argmaxable.core.arrays import Ids
 from argmaxable.core.verdict import Certificate
-
-Ids = NDArray[np.intp]
 
 
 def transfer(

@@ -14,24 +14,23 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker
 from argmaxable.compute.budget import PROCESS_BYTES, SOLVE_BYTES, Compute
 from argmaxable.compute.identical_rows import find_twins
+from argmaxable.core.arrays import Ids
 from argmaxable.core.domain import Box, Domain
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
 from argmaxable.core.progress import Deadline, ProgressCallback
 from argmaxable.core.result import Facts, Result
+from argmaxable.core.verdict import Algorithm
 from argmaxable.prove.chebyshev import require_box
 from argmaxable.prove.prover import Prover
 from argmaxable.run.journal import Journal, NoJournal
 from argmaxable.run.phases import settle_all
-from argmaxable.run.session import Algorithm, Session, Settings
+from argmaxable.run.session import Session, Settings
 from argmaxable.run.settled_classes import Ledger
-
-Ids = NDArray[np.intp]
 
 DEFAULT_DOMAIN = Box(-100.0, 100.0)
 # Reflection steps at most before solving starts; it stops earlier when solving is cheaper.

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from argmaxable.check.checker import Bound
-from argmaxable.check.witnesses import blocks
+from argmaxable.compute.blocks import blocks
 from argmaxable.compute.coordinates import Chart
-from argmaxable.core.verdict import Method, Strength
+from argmaxable.core.arrays import Ids
+from argmaxable.core.verdict import Algorithm, Method, Strength
 from argmaxable.prove.chebyshev import chebyshev_centre
 from argmaxable.prove.lazy import Answer
 from argmaxable.prove.prover import Settled
@@ -22,12 +23,10 @@ from argmaxable.prove.shared_rows import prove_together
 from argmaxable.run.engines.engine import Engine, Job, Report
 from argmaxable.run.engines.in_process import InProcess
 from argmaxable.run.engines.processes import Processes
-from argmaxable.run.session import Algorithm, Session, Stop
+from argmaxable.run.session import Session, Stop
 from argmaxable.run.settled_classes import own_directions, points_as_witnesses
 from argmaxable.search.own_direction import own_exponents
 from argmaxable.search.reflection import reflect
-
-Ids = NDArray[np.intp]
 
 # Rough price of a solve, in units of one feature squared: decides when reflection stops paying
 # and whether other processes are worth their start-up. Measured on the OCR heads (d = 64 to 120).

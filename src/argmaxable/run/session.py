@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from argmaxable.compute.budget import Compute
 from argmaxable.compute.coordinates import Chart
 from argmaxable.core.progress import Deadline, Progress, ProgressCallback
 from argmaxable.core.result import Cost
-from argmaxable.core.verdict import Certificate, Method, Strength, Verdict
+from argmaxable.core.verdict import Algorithm, Certificate, Method, Strength, Verdict
 from argmaxable.prove.prover import Prover, Settled
 from argmaxable.prove.transfer import transfer
 from argmaxable.run.engines.engine import Report
@@ -27,16 +26,6 @@ _SECONDS_BETWEEN_ENTRIES = 1.0
 
 class Stop(Exception):
     """The time limit has passed."""
-
-
-class Algorithm(StrEnum):
-    """Which methods to use: all of them, or one alone to see how far it gets."""
-
-    AUTO = "auto"
-    OWN_DIRECTION = "own-direction"
-    REFLECTION = "reflection"
-    INTERIOR_POINT = "interior-point"
-    CHEBYSHEV = "chebyshev"
 
 
 @dataclass(frozen=True)

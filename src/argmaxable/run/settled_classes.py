@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from argmaxable.check.checker import Bound, Checker, require, rival_certificate
 from argmaxable.check.witnesses import Gaps
 from argmaxable.compute.identical_rows import Twins
+from argmaxable.core.arrays import Ids, Mask
 from argmaxable.core.verdict import (
     Certificate,
     Method,
@@ -27,8 +28,6 @@ from argmaxable.core.verdict import (
     Witness,
     status_of,
 )
-
-Ids = NDArray[np.intp]
 
 _STRENGTHS = list(Strength)
 
@@ -62,7 +61,7 @@ class Ledger:
     wanted: Ids
     known: Mapping[int, Verdict] = field(default_factory=dict)
     entries: dict[int, Entry] = field(default_factory=dict)
-    open: NDArray[np.bool_] = field(init=False)
+    open: Mask = field(init=False)
     found: int = 0
     lost: int = 0
     _stands_for: dict[int, list[int]] = field(default_factory=dict)
@@ -89,13 +88,11 @@ class Ledger:
     def open_ids(self) -> Ids:
         return np.flatnonzero(self.open)
 
-    def is_tied(self, classes: Ids) -> NDArray[np.bool_]:
+    def is_tied(self, classes: Ids) -> Mask:
         """Which classes have a twin with the same bias, so that a tie at the top is all they reach."""
         return np.isin(classes, np.fromiter(self.twins.ties, np.intp, len(self.twins.ties)))
 
-    def enter_gaps(
-        self, classes: Ids, gaps: Gaps, witnesses: list[Witness], method: Method
-    ) -> NDArray[np.bool_]:
+    def enter_gaps(self, classes: Ids, gaps: Gaps, witnesses: list[Witness], method: Method) -> Mask:
         """Enter checked points; returns which of them settle their class."""
         settles = gaps.settle(self.is_tied(classes))
         for k, class_id in enumerate(classes.tolist()):
@@ -212,5 +209,5 @@ def points_as_witnesses(points: NDArray[np.float64]) -> list[Witness]:
     return [Point(point) for point in points]
 
 
-def own_directions(exponents: NDArray[np.intp]) -> list[Witness]:
+def own_directions(exponents: Ids) -> list[Witness]:
     return [OwnDirection(exponent) for exponent in exponents.tolist()]

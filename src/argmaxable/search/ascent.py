@@ -11,13 +11,10 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.domain import Ball, Box, Domain, LayerNorm, RMSNorm
 
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
-Ids = NDArray[np.intp]
 # For some of the points, given by their places in the batch and as they are now: their values, and the
 # directions in which these grow for a step of that length (relative to the point's).
 Objective = Callable[[Ids, Matrix, float], tuple[Vector, Matrix]]

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from argmaxable.compute.compare import best_at
 from argmaxable.compute.coordinates import Chart
-
-Ids = NDArray[np.intp]
+from argmaxable.core.arrays import Ids
 
 
 @dataclass(frozen=True, eq=False)

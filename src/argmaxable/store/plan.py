@@ -8,8 +8,7 @@ from enum import StrEnum
 
 from argmaxable.core.domain import Domain
 from argmaxable.core.result import Cost, Facts
-from argmaxable.core.verdict import Status
-from argmaxable.run.session import Algorithm
+from argmaxable.core.verdict import Algorithm, Status
 
 
 @dataclass(frozen=True)

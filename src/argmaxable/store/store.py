@@ -14,8 +14,7 @@ from sqlalchemy import Connection, Row
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import StoreError
 from argmaxable.core.result import Facts, Record
-from argmaxable.core.verdict import Status, Verdict
-from argmaxable.run.session import Algorithm
+from argmaxable.core.verdict import Algorithm, Status, Verdict
 from argmaxable.store import identity, pages, reading, writing
 from argmaxable.store.database import Claim, Database
 from argmaxable.store.evidence import Shelf

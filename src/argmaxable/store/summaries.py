@@ -12,8 +12,8 @@ import numpy as np
 
 from argmaxable.core.domain import domain_from_record
 from argmaxable.core.result import Cost, Facts
+from argmaxable.core.verdict import Algorithm
 from argmaxable.core.version import VERSION
-from argmaxable.run.session import Algorithm
 from argmaxable.store.damaged_rows import legible
 from argmaxable.store.plan import Counts, RunSummary, State
 from argmaxable.store.texts import from_column

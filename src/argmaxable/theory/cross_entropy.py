@@ -12,14 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import entr, log_softmax, xlogy
 
+from argmaxable.core.arrays import Mask, Matrix, Vector
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 # Far below the 1e-8 that is promised, and above what rounding leaves of a difference of entropies.
 _GAP = 1e-10
@@ -50,7 +48,7 @@ class LeastCrossEntropy:
     h: Matrix  # targets × features
     distribution: Matrix  # R, targets × classes
     residual: Vector
-    is_attained: NDArray[np.bool_]
+    is_attained: Mask
 
     @property
     def gap(self) -> Vector:
@@ -154,9 +152,7 @@ def _distributions(targets: ArrayLike, classes: int) -> Matrix:
     return normalised
 
 
-def _solve(
-    space: _Space, wanted: Matrix, gap: float
-) -> tuple[Matrix, Vector, Vector, Matrix, NDArray[np.bool_]]:
+def _solve(space: _Space, wanted: Matrix, gap: float) -> tuple[Matrix, Vector, Vector, Matrix, Mask]:
     """θ, both values, R and whether a minimum is attained, for a batch of targets."""
     count, rank = len(wanted), space.basis.shape[1]
     theta = np.zeros((count, rank))

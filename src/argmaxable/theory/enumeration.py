@@ -14,10 +14,8 @@ import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
 from argmaxable.check.orders import proven_gap
+from argmaxable.core.arrays import Vector
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
@@ -26,7 +24,6 @@ from argmaxable.questions.ranking.rankings import EVERYWHERE, Feasibility, is_fe
 from argmaxable.theory.mirrors import Mirrors
 from argmaxable.theory.regions import count_regions
 
-Vector = NDArray[np.float64]
 Ranking = tuple[int, ...]
 
 # Rankings at most, unless the caller asks for more: a million solves take about an hour.

@@ -7,13 +7,11 @@ next to it, a feasible one is found so in 19 of 20 cases. It can only ever answe
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from argmaxable.core.arrays import Vector
 from argmaxable.core.domain import Box, Domain, LayerNorm, RMSNorm
 from argmaxable.core.head import Head
 from argmaxable.core.orders import Order
-
-Vector = NDArray[np.float64]
 
 # Beyond so many reflections exact simplex is the cheaper way.
 _STEPS = 40

@@ -15,11 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
+from argmaxable.core.arrays import Matrix, Vector
 from argmaxable.core.errors import InputError
 from argmaxable.theory.exact_rank import exact_rank, find_pivots
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 Function = Callable[[Matrix], Matrix]
 
 # Random values fail with a probability of 1e-9 or so; a second failure means something else.

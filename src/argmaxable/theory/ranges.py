@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from argmaxable.core.arrays import Vector
 from argmaxable.core.domain import Box
 from argmaxable.core.errors import InputError
-
-Vector = NDArray[np.float64]
 
 # The share of tokens in the paper's table.
 PERCENT = 99.0

@@ -15,10 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from argmaxable.core.arrays import Matrix, Vector
 from argmaxable.core.errors import InputError
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 # Numbers in a block of rows: 32 MB in float64.
 _BLOCK = 2**22

@@ -16,12 +16,13 @@ from argmaxable.core.head import Head
 from argmaxable.core.progress import ProgressCallback
 from argmaxable.core.result import Facts, Result
 from argmaxable.core.select import classes_in_script, classes_named, padding_classes, special_classes
+from argmaxable.core.verdict import Algorithm
 from argmaxable.models import find_head, model_name, read_head
 from argmaxable.models.finding import Finding
 from argmaxable.questions.argmax import settings_of, share_of, verify, wanted_classes
 from argmaxable.questions.arithmetic.formats import Rounding, rounded
 from argmaxable.run.journal import Journal
-from argmaxable.run.session import Algorithm, Settings
+from argmaxable.run.session import Settings
 
 if TYPE_CHECKING:  # a database library is loaded only for those who keep runs
     from argmaxable.store import Plan, Store

@@ -35,11 +35,11 @@ from argmaxable import (
     Result,
     RMSNorm,
     Status,
+    verify,
 )
 from argmaxable.compute.coordinates import chart_of
 from argmaxable.compute.identical_rows import find_twins
 from argmaxable.prove.transfer import transfer
-from argmaxable.questions import argmax as verify
 
 BOX = Box(-100.0, 100.0)
 DOMAINS: dict[str, Domain] = {

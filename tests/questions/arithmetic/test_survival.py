@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from running import Command
 
-from argmaxable import Box, Everywhere, Head, LayerNorm, RMSNorm
+from argmaxable import Box, Everywhere, Head, LayerNorm, RMSNorm, verify
 from argmaxable.check.checker import Checker
-from argmaxable.questions import argmax as verify
 from argmaxable.questions.arithmetic.formats import Float
 from argmaxable.questions.arithmetic.norm_surface import surface_of
 from argmaxable.questions.arithmetic.survival import Outcome, survival

@@ -6,13 +6,12 @@ With a row moved by v and a bias by Δb, v·x + Δb lies between −h_X(−v) + 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from argmaxable.check.geometry import gamma, support_bound
+from argmaxable.check.geometry import support_bound
+from argmaxable.core.arrays import Ids
 from argmaxable.core.domain import Domain
 from argmaxable.core.head import Head
-
-Ids = NDArray[np.intp]
+from argmaxable.exact.rounding import gamma
 
 
 def changed_classes(before: Head, after: Head) -> Ids:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker
+from argmaxable.core.arrays import Ids, Vector
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
 from argmaxable.edit.repair.margin import MarginSolver
 from argmaxable.edit.repair.rows import Ways, crowded_rows, grown_row
 from argmaxable.edit.repair.task import ROOM, Draft, Task
-
-Vector = NDArray[np.float64]
-Ids = NDArray[np.intp]
 
 # Passes over rows that grow: each may cover a neighbour, which then grows too.
 _MOST_PASSES = 30

@@ -15,14 +15,11 @@ from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker
 from argmaxable.compute.coordinates import Chart, chart_of
+from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.domain import Ball, Box, LayerNorm, RMSNorm
 from argmaxable.core.errors import DomainError
 from argmaxable.prove.interior_point import BallSet, BoxSet, FeatureSet, InteriorPoint, Stalled
 from argmaxable.prove.lazy import without
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
-Ids = NDArray[np.intp]
 
 _MAX_STEPS = 200
 _MU_FLOOR = 1e-18

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker
+from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
@@ -24,10 +24,6 @@ from argmaxable.edit.repair.by_bias import by_bias
 from argmaxable.edit.repair.by_rows import by_rows
 from argmaxable.edit.repair.task import Draft, Say, Task
 from argmaxable.questions.argmax import verify
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
-Ids = NDArray[np.intp]
 
 # A logit of 1000 is off by up to about 1e-4 when it is computed in float32: a class that wins by ten times
 # that wins in single precision too. More would cost larger changes.

@@ -18,16 +18,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from argmaxable.check.witnesses import blocks
+from argmaxable.compute.blocks import blocks
+from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.verdict import Certificate
 from argmaxable.edit.repair.margin import Estimate, MarginSolver
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
-Ids = NDArray[np.intp]
 
 # The largest raise is found to within this share of itself.
 ACCURACY = 0.02

@@ -18,14 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.check.geometry import support_bound
-from argmaxable.check.witnesses import blocks
+from argmaxable.compute.blocks import blocks
+from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.domain import Domain
 from argmaxable.core.head import Head
 from argmaxable.edit.repair.margin import MarginSolver
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
-Ids = NDArray[np.intp]
 
 # A step must survive rounding to the weight's dtype: at least so many units in the last place.
 _LEAST_UNITS = 4

@@ -7,17 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker
+from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.domain import Domain
 from argmaxable.core.head import Head
 from argmaxable.edit.repair.margin import MarginSolver
 from argmaxable.edit.repair.rows import Steps, steps_for
 
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
-Ids = NDArray[np.intp]
 Say = Callable[[str], None]
 
 # Room for the rounding of our own sums, in units of the margin.

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from argmaxable.core.arrays import Vector
 from argmaxable.core.domain import Box, Domain, Everywhere, LayerNorm, RMSNorm
 from argmaxable.core.errors import DomainError, LoadError
 from argmaxable.models.finding import Inputs
@@ -26,7 +27,6 @@ from argmaxable.models.graph.nodes import Graph, Node
 from argmaxable.models.graph.norms import Norm, norm_behind
 from argmaxable.models.graph.products import Features, Stored, linear_product
 
-Vector = NDArray[np.float64]
 Reader = Callable[[Stored], NDArray[Any]]
 
 _CONSTANT = "a constant"

@@ -11,22 +11,18 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker
-from argmaxable.check.geometry import gamma
-from argmaxable.check.witnesses import row_blocks
+from argmaxable.compute.blocks import row_blocks
+from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
 from argmaxable.core.domain import LayerNorm, NormSolid, RMSNorm
 from argmaxable.core.result import Result
 from argmaxable.core.verdict import Status, Verdict
+from argmaxable.exact.rounding import gamma
 from argmaxable.questions.arithmetic.formats import Float
 from argmaxable.questions.arithmetic.rounding import Machine
 from argmaxable.questions.arithmetic.survival import witness_points
 from argmaxable.search.ascent import ascend, onto_surface
-
-Ids = NDArray[np.intp]
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 # Witnesses looked at together: 32 MB of points at 1024 features.
 _BATCH = 4096
@@ -89,7 +85,7 @@ def _search(checker: Checker, domain: NormSolid, classes: Ids, points: Matrix) -
     return ascend(climb, points, onto_surface(domain), steps=_STEPS, enough=1.0)[0]
 
 
-def _win_there(checker: Checker, domain: NormSolid, classes: Ids, points: Matrix) -> NDArray[np.bool_]:
+def _win_there(checker: Checker, domain: NormSolid, classes: Ids, points: Matrix) -> Mask:
     """Which points win, checked, and are near the surface."""
     z = _centred(domain, points)
     near = (z * z).sum(axis=1) >= _NEAR * points.shape[1]
@@ -100,7 +96,7 @@ def _centred(domain: NormSolid, points: Matrix) -> Matrix:
     return points - points.mean(axis=1, keepdims=True) if isinstance(domain, LayerNorm) else points
 
 
-def _wins_further_out(domain: NormSolid, ahead: Vector, lower: Vector, points: Matrix) -> NDArray[np.bool_]:
+def _wins_further_out(domain: NormSolid, ahead: Vector, lower: Vector, points: Matrix) -> Mask:
     """Which witnesses surely win at the end of their ray, without a product.
 
     Each gap is linear along the ray: g(s) = s·g(1) − (s − 1)·g(0), at least s·lower − (s − 1)·ahead, where

@@ -20,15 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.check.checker import centre_of
-from argmaxable.check.geometry import UNIT, gamma, place
-from argmaxable.check.witnesses import blocks, row_blocks
+from argmaxable.check.geometry import place
+from argmaxable.compute.blocks import blocks, row_blocks
+from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.domain import Domain, LayerNorm, RMSNorm
 from argmaxable.core.head import Head
+from argmaxable.exact.rounding import UNIT, gamma
 from argmaxable.questions.arithmetic.formats import PRECISIONS, Float, Rounding, rounded
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
-Ids = NDArray[np.intp]
 
 _SINGLE = 2.0**-24
 # What a term of a float32 sum can lose by underflow.

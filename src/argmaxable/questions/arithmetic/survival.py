@@ -16,15 +16,13 @@ from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker
 from argmaxable.compute.identical_rows import find_twins
+from argmaxable.core.arrays import Ids, Matrix
 from argmaxable.core.result import Result
 from argmaxable.core.verdict import Status, Verdict
 from argmaxable.questions.argmax import verify
 from argmaxable.questions.arithmetic.formats import Float
 from argmaxable.questions.arithmetic.rounding import Machine
 from argmaxable.search.ascent import ascend, into
-
-Ids = NDArray[np.intp]
-Matrix = NDArray[np.float64]
 
 # Each step is two products of the open classes with the head. Of 150 classes of ppocrv4 in bf16, 129 reach
 # one unit in 80 steps; the Chebyshev centres of the others' regions have no more than these points.

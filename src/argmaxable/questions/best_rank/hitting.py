@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+from argmaxable.core.arrays import Ids
 
 if TYPE_CHECKING:
     from scipy import sparse
 
-Ids = NDArray[np.intp]
 
 # Denominators tried in turn: packings of few sets have simple shares, and the last serves the others; there
 # shares are shrunk first by more than HiGHS's tolerance, which costs nothing unless their sum is whole.

@@ -9,19 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker, rival_certificate
 from argmaxable.check.geometry import place
-from argmaxable.check.witnesses import row_blocks
+from argmaxable.compute.blocks import row_blocks
 from argmaxable.compute.coordinates import chart_of
 from argmaxable.compute.identical_rows import Twins
+from argmaxable.core.arrays import Ids, Vector
 from argmaxable.core.head import Head
 from argmaxable.core.verdict import Certificate
 from argmaxable.prove.prover import Prover
-
-Vector = NDArray[np.float64]
-Ids = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)

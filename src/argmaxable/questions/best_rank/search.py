@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker, rival_certificate
 from argmaxable.compute.identical_rows import Twins
+from argmaxable.core.arrays import Ids, Vector
 from argmaxable.core.best_rank import BestRank, support_of
 from argmaxable.core.progress import Deadline
 from argmaxable.core.verdict import Certificate
@@ -24,9 +24,6 @@ from argmaxable.questions.best_rank.hitting import best_shares, few_that_meet, s
 from argmaxable.questions.best_rank.lower import prove_lower
 from argmaxable.questions.best_rank.reduced import not_below, peers, scores_at, settle_without
 from argmaxable.questions.best_rank.vertex import with_few_classes
-
-Vector = NDArray[np.float64]
-Ids = NDArray[np.intp]
 
 # Identical classes named one by one as supports; heads may have thousands of them.
 _MOST_TWINS = 64

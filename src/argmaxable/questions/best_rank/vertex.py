@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 from scipy.linalg import qr
 
 from argmaxable.check.checker import Checker
+from argmaxable.core.arrays import Matrix, Vector
 from argmaxable.core.verdict import Certificate
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 
 # Diagonal entries of R below this share of the first mean linear dependence.
 _RANK = 1e-11

@@ -18,18 +18,17 @@ from threadpoolctl import threadpool_limits
 from argmaxable.check.checker import Checker
 from argmaxable.check.probabilities import CeilingChecker
 from argmaxable.compute.identical_rows import find_twins
+from argmaxable.core.arrays import Ids
 from argmaxable.core.ceiling import Ceiling, Ceilings, Mixture
 from argmaxable.core.domain import Box, Domain, Everywhere
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
 from argmaxable.core.progress import Deadline
 from argmaxable.core.result import Facts
+from argmaxable.core.verdict import Algorithm
 from argmaxable.questions.argmax import DEFAULT_DOMAIN, settings_of, wanted_classes
 from argmaxable.questions.ceiling.descent import Landing, Slope
 from argmaxable.questions.ceiling.mixture import mixture_at, mixture_bound, twin_mixture
-from argmaxable.run.session import Algorithm
-
-Ids = NDArray[np.intp]
 
 DEFAULT_TOLERANCE = 1e-6
 # Shares of the tolerance: how near to 1 the first points must come, and where descents stop; the rest is for

@@ -12,16 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker
 from argmaxable.compute.coordinates import Chart, chart_of
+from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.domain import Ball, LayerNorm, RMSNorm
 from argmaxable.questions.ceiling.region import Region, Sphere, Walls
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
-Ids = NDArray[np.intp]
 
 _MAX_STEPS = 120
 # Rows with a smaller softmax weight do not shape the Newton matrix (they do count in F and its gradient).

@@ -9,20 +9,16 @@ import math
 
 import flint
 import numpy as np
-from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker
 from argmaxable.check.solutions import exact_weights
 from argmaxable.compute.coordinates import Chart
+from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.ceiling import Mixture
 from argmaxable.core.verdict import Certificate
 from argmaxable.exact.dyadic import Dyadic
 from argmaxable.prove.boundary import basis_certificate
 from argmaxable.questions.ceiling.descent import Landing, Slope
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
-Ids = NDArray[np.intp]
 
 _BITS = 128
 # Softmax weights below this share of the largest are left out: together they are worth less than 1e-9.

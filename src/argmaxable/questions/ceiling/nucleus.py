@@ -15,19 +15,16 @@ from enum import StrEnum
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker
 from argmaxable.check.probabilities import CeilingChecker
+from argmaxable.core.arrays import Matrix, Vector
 from argmaxable.core.ceiling import Ceiling, Ceilings
 from argmaxable.core.domain import Box, Domain
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
 from argmaxable.core.result import Facts
 from argmaxable.core.verdict import Verdict
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 
 # How far points are pulled towards the middle of the domain.
 _PULLS = (1.0, 0.5, 0.2, 0.05, 0.01)

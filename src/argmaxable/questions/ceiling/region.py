@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
+from argmaxable.core.arrays import Matrix, Vector
 
 # Keeps a matrix definite in directions without curvature, as a share of its mean diagonal.
 _RIDGE = 1e-13

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker
 from argmaxable.check.geometry import place
-from argmaxable.check.witnesses import row_blocks
+from argmaxable.compute.blocks import row_blocks
 from argmaxable.compute.coordinates import Chart, chart_of
 from argmaxable.compute.identical_rows import Twins, find_twins
+from argmaxable.core.arrays import Vector
 from argmaxable.core.best_rank import BestRank
 from argmaxable.core.domain import Box, Domain
 from argmaxable.core.head import Head
@@ -26,8 +26,6 @@ from argmaxable.questions.explain.choose import class_ids
 from argmaxable.questions.explain.explanation import Competitor, Explanation, Share, Width
 from argmaxable.questions.explain.growth import Growth, growth_needed
 from argmaxable.questions.explain.margin import Margin, nearly_best_margin, proven_gap
-
-Vector = NDArray[np.float64]
 
 # Solves spent on the best rank of a class.
 ROUNDS = 24

@@ -5,16 +5,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from argmaxable.core.arrays import Vector
 from argmaxable.core.best_rank import BestRank
 from argmaxable.core.domain import Domain
 from argmaxable.core.verdict import Verdict
 from argmaxable.questions.explain.growth import Growth
 from argmaxable.questions.explain.margin import Margin
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

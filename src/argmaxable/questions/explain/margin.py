@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker
 from argmaxable.compute.coordinates import Chart
+from argmaxable.core.arrays import Ids, Vector
 from argmaxable.core.domain import Ball, Box, LayerNorm, RMSNorm
 from argmaxable.core.verdict import Certificate
 from argmaxable.prove.boundary import basis_certificate
@@ -24,10 +24,6 @@ from argmaxable.prove.interior_point import BallSet, BoxSet, FeatureSet, Interio
 from argmaxable.prove.lazy import Blockers, LazySolver
 from argmaxable.questions.best_rank.reduced import scores_at
 from argmaxable.questions.best_rank.vertex import with_few_classes
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
-Ids = NDArray[np.intp]
 
 _MAX_STEPS = 200
 # Bounds this close to each other, relative to their size, count as met: a deficit's first six digits.

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from argmaxable.check.geometry import scaled_rows
 from argmaxable.check.orders import OrderCertificate
+from argmaxable.core.arrays import Vector
 from argmaxable.core.domain import Ball, Box, Domain, Everywhere, LayerNorm, RMSNorm
 from argmaxable.core.head import Head
 from argmaxable.core.orders import Order, Pairs
@@ -26,7 +27,6 @@ from argmaxable.core.verdict import Certificate
 from argmaxable.exact.dyadic import Dyadic
 from argmaxable.prove.simplex import ExactProblem, Vertex, solve_exactly
 
-Vector = NDArray[np.float64]
 Integers = NDArray[Any]
 Evidence = Vector | OrderCertificate
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker
 from argmaxable.check.orders import OrderCertificate, proven_gap, proves_infeasible
-from argmaxable.check.witnesses import row_blocks
+from argmaxable.compute.blocks import row_blocks
+from argmaxable.core.arrays import Vector
 from argmaxable.core.domain import Domain, Everywhere
 from argmaxable.core.errors import ArgmaxableError
 from argmaxable.core.head import Head
@@ -25,8 +25,6 @@ from argmaxable.core.orders import Order, as_order
 from argmaxable.core.verdict import OwnDirection, Status
 from argmaxable.questions.argmax import verify
 from argmaxable.questions.ranking.exact_orders import Evidence, exact_certificate, settle_exactly, table_size
-
-Vector = NDArray[np.float64]
 
 EVERYWHERE = Everywhere()
 # Up to this many rational numbers exact simplex takes less than the 5 ms that a call of verify costs.

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from argmaxable.core.errors import InputError
-from argmaxable.core.verdict import Status
+from argmaxable.core.verdict import Algorithm, Status
 from argmaxable.models.random_heads import Distribution, random_head
 from argmaxable.questions.argmax import verify
 from argmaxable.report.figures.style import PAGE, STATUS_COLOURS, drawing
-from argmaxable.run.session import Algorithm
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Vector = NDArray[np.float64]
+from argmaxable.core.arrays import Vector
 
 # Room for the axes around the plot, in pixels.
 LEFT, RIGHT, TOP, BOTTOM = 70, 18, 12, 52

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from argmaxable.core.arrays import Vector
 from argmaxable.core.verdict import Status, Verdict
-from argmaxable.report.page.charts import Chart, Vector, curve, histogram, scatter
+from argmaxable.report.page.charts import Chart, curve, histogram, scatter
 from argmaxable.report.page.weights import Weights
 from argmaxable.report.page.wording import STATUSES, Noun
 from argmaxable.report.rows import known_class

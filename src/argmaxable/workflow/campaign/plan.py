@@ -15,9 +15,9 @@ from typing import Any
 from argmaxable.core.domain import parse_domain
 from argmaxable.core.errors import InputError
 from argmaxable.core.select import SCRIPTS
+from argmaxable.core.verdict import Algorithm
 from argmaxable.models.fetch.pypi import parse as parse_packaged
 from argmaxable.models.fetch.pypi import without_settings
-from argmaxable.run.session import Algorithm
 from argmaxable.workflow.verify_model import Request
 
 # Each option with the type of its value. All but `cites` are those of `argmaxable verify`.

@@ -1,0 +1,19 @@
+"""Slices for work on many rows at a time, so that temporaries stay small."""
+
+from __future__ import annotations
+
+# Scores held at a time: 64 MB in float32, small enough for any laptop, large enough for BLAS.
+BLOCK_SCORES = 1 << 24
+# Entries of rows held at a time as float64: 8 MB, so that a handful of temporaries stays small.
+_BLOCK_ENTRIES = 1 << 20
+
+
+def row_blocks(count: int, features: int) -> list[slice]:
+    """Slices for work on rows of the head in float64, which needs several copies of a block."""
+    return blocks(count, features, _BLOCK_ENTRIES)
+
+
+def blocks(count: int, width: int, most: int = BLOCK_SCORES) -> list[slice]:
+    """Slices of so many rows that `most` numbers are held at a time."""
+    step = max(1, most // max(1, width))
+    return [slice(start, min(start + step, count)) for start in range(0, count, step)]
