@@ -1,9 +1,12 @@
 """Prove for every class of a classifier's output layer that it can be the argmax, or never can."""
 
 from argmaxable.check.checker import Checker
+from argmaxable.core.balls import Ball, LayerNorm, RMSNorm
 from argmaxable.core.best_rank import BestRank, RankProof, TopK
+from argmaxable.core.boxes import Box, Everywhere
 from argmaxable.core.ceiling import Ceiling, Ceilings, Mixture
-from argmaxable.core.domain import Ball, Box, Domain, Everywhere, LayerNorm, RMSNorm, parse_domain
+from argmaxable.core.domain import Domain
+from argmaxable.core.domains import parse_domain
 from argmaxable.core.errors import (
     ArgmaxableError,
     BundleError,

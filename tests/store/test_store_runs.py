@@ -14,7 +14,7 @@ from kept_runs import CENTRE, CLASSES, COST, as_plain, plan, verdict, verdicts
 from sqlalchemy import delete, select
 
 import argmaxable as am
-from argmaxable.check.checker import centre_of
+from argmaxable.compute.prepared import centre_of
 from argmaxable.core.result import Cost, Facts
 from argmaxable.store import Plan, PublishedVerdict, State, Store, open_store
 from argmaxable.store.schema import EVIDENCE, METADATA, MODELS, RUNS, VERDICTS

@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from argmaxable.check.geometry import scaled_rows
 from argmaxable.compute.blocks import row_blocks
 from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
-from argmaxable.core.domain import Domain, LayerNorm, RMSNorm
+from argmaxable.core.domain import Domain
 from argmaxable.core.head import Head
 from argmaxable.core.verdict import Certificate
 from argmaxable.exact.dyadic import Dyadic
@@ -71,8 +70,8 @@ def _are_features(coordinates: Ids | None, head: Head) -> bool:
 
 def _equations(domain: Domain, rows: Dyadic, coordinates: Ids | None) -> Dyadic:
     """Rows in the coordinates that a combination has to reproduce."""
-    rows = scaled_rows(domain, rows)
-    if isinstance(domain, LayerNorm):  # only differences between features survive the mean's removal
+    rows = domain.scaled_rows(rows)
+    if domain.removes_mean:  # only differences between features survive the mean's removal
         return rows[:, :-1] - rows[:, -1:]
     return rows if coordinates is None else rows[:, coordinates]
 
@@ -146,14 +145,14 @@ class Equations:
 
     @property
     def count(self) -> int:
-        return int((~self._constant).sum()) + (0 if isinstance(self.domain, LayerNorm) else 1)
+        return int((~self._constant).sum()) + (0 if self.domain.removes_mean else 1)
 
     @cached_property
     def _constant(self) -> Mask:
         """Features in which all the rows are equal: Σ λ_i = 1 implies their equations for a class that is
         equal too, and next to that equation they would make the matrix singular. Only for a basis larger than
         all equations; a smaller one, chosen for its rank, is solved in rationals."""
-        if isinstance(self.domain, LayerNorm) or self.basis <= self.head.features + 1:
+        if self.domain.removes_mean or self.basis <= self.head.features + 1:
             return np.zeros(self.head.features, bool)
         first = self.head.rows(self.classes[:1])
         equal = np.ones(self.head.features, bool)
@@ -284,10 +283,10 @@ def _float_equations(
     """The rows of `_equations`, centred, in float64, with a bound on the error of each entry."""
     with np.errstate(over="ignore", invalid="ignore"):
         rows = head.rows(ids) - centre
-        if isinstance(domain, RMSNorm | LayerNorm):
+        if not domain.is_identity:
             rows = rows * domain.gains(head.features)
         slack = gamma(4) * np.abs(rows) + TINY
-        if isinstance(domain, LayerNorm):
+        if domain.removes_mean:
             rows, slack = rows[:, :-1] - rows[:, -1:], slack[:, :-1] + slack[:, -1:]
             slack = slack + gamma(2) * np.abs(rows)
     return rows, slack

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from argmaxable.cli import options
-from argmaxable.core.domain import parse_domain
+from argmaxable.core.domains import parse_domain
 from argmaxable.doctor.diagnosis import Checkup
 from argmaxable.doctor.examine import Tests, examine
 from argmaxable.doctor.wording import as_record, describe

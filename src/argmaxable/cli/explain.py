@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from argmaxable.cli import options
-from argmaxable.core.domain import parse_domain
+from argmaxable.core.domains import parse_domain
 from argmaxable.core.errors import InputError
 from argmaxable.core.verdict import Status
 from argmaxable.models import find_head, read_head

@@ -11,7 +11,7 @@ import typer
 
 from argmaxable.check.orders import OrderCertificate
 from argmaxable.cli import options
-from argmaxable.core.domain import parse_domain
+from argmaxable.core.domains import parse_domain
 from argmaxable.core.head import Head
 from argmaxable.core.labels import visible
 from argmaxable.models import find_head, read_head

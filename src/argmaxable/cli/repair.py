@@ -11,7 +11,7 @@ from rich.console import Console
 
 from argmaxable.cli import options
 from argmaxable.cli.verify import parse_classes
-from argmaxable.core.domain import parse_domain
+from argmaxable.core.domains import parse_domain
 from argmaxable.core.errors import InputError
 from argmaxable.core.labels import visible
 from argmaxable.edit.repair.plan import DEFAULT_MARGIN, DEFAULT_SECONDS, repair_head

@@ -17,7 +17,7 @@ from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.remarks import remarks_on
 from argmaxable.cli.report import write_file
 from argmaxable.compute.budget import parse_bytes
-from argmaxable.core.domain import Everywhere
+from argmaxable.core.boxes import Everywhere
 from argmaxable.core.errors import InputError
 from argmaxable.core.result import Result
 from argmaxable.core.verdict import Algorithm

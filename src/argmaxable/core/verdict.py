@@ -41,6 +41,7 @@ class Method(StrEnum):
     INTERIOR_POINT = "interior point"
     TRANSFER = "transfer"
     SHARED_ROWS = "shared rows"
+    ONE_RIVAL = "one rival"
     SIMPLEX = "exact simplex"
     CHEBYSHEV = "chebyshev"
     NONE = "none"

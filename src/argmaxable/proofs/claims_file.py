@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.core.domain import Domain, domain_from_record
+from argmaxable.core.domain import Domain
+from argmaxable.core.domains import domain_from_record
 from argmaxable.core.errors import BundleError, DomainError
 from argmaxable.core.result import Facts
 from argmaxable.core.verdict import Certificate

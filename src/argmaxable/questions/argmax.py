@@ -17,13 +17,14 @@ import numpy as np
 
 from argmaxable.check.checker import Checker
 from argmaxable.compute.budget import PROCESS_BYTES, SOLVE_BYTES, Compute
-from argmaxable.compute.identical_rows import find_twins
+from argmaxable.compute.prepared import PreparedHead
 from argmaxable.core.arrays import Ids
-from argmaxable.core.domain import Box, Domain
+from argmaxable.core.boxes import Box
+from argmaxable.core.domain import Domain
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
 from argmaxable.core.progress import Deadline, ProgressCallback
-from argmaxable.core.result import Facts, Result
+from argmaxable.core.result import Result
 from argmaxable.core.verdict import Algorithm
 from argmaxable.prove.chebyshev import require_box
 from argmaxable.prove.prover import Prover
@@ -72,8 +73,9 @@ def verify(
     settings = replace(settings, compute=share_of(memory, head, settings))
     wanted = wanted_classes(head, domain, only, settings)
     journal = NoJournal() if journal is None else journal
-    checker = Checker(head, domain, centre=journal.centre, compute=settings.compute)
-    twins = find_twins(head)
+    prepared = PreparedHead(head, centre=journal.centre, compute=settings.compute)
+    checker = Checker(prepared, domain)
+    twins = prepared.twins
     ledger = Ledger(checker, twins, wanted, journal.known)
     prover = Prover(checker, ignored=twins.ignored, tied=frozenset(twins.ties), score=None, seed=seed)
     session = Session(
@@ -84,7 +86,7 @@ def verify(
     session.record()
     verdicts = ledger.verdicts()
     return Result(
-        head=head, facts=Facts.of(head), domain=domain, centre=checker.centre, verdicts=verdicts,
+        head=head, facts=prepared.facts, domain=domain, centre=checker.centre, verdicts=verdicts,
         cost=session.cost(), is_complete=is_complete,
     )  # fmt: skip
 

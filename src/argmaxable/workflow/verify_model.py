@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from argmaxable.check.checker import centre_of
-from argmaxable.core.domain import Domain, parse_domain
+from argmaxable.compute.prepared import centre_of
+from argmaxable.core.domain import Domain
+from argmaxable.core.domains import parse_domain
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
 from argmaxable.core.progress import ProgressCallback

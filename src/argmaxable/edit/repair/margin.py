@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from argmaxable.check.checker import Checker
 from argmaxable.compute.coordinates import Chart, chart_of
 from argmaxable.core.arrays import Ids, Matrix, Vector
-from argmaxable.core.domain import Ball, Box, LayerNorm, RMSNorm
 from argmaxable.core.errors import DomainError
 from argmaxable.prove.interior_point import BallSet, BoxSet, FeatureSet, InteriorPoint, Stalled
 from argmaxable.prove.lazy import without
@@ -53,7 +52,7 @@ class MarginSolver:
     def __init__(self, checker: Checker) -> None:
         require_bounded(checker)
         self.checker = checker
-        self.chart: Chart = chart_of(checker)
+        self.chart: Chart = chart_of(checker.prepared, checker.domain)
         chart = self.chart
         if not chart.size:
             raise DomainError(
@@ -61,9 +60,9 @@ class MarginSolver:
             )
         self.rows = chart.rows(np.arange(chart.head.classes))
         self.lo, self.hi = (np.array(bound) for bound in chart.domain_bounds())
-        self.radius = _radius(checker)  # the chart's own is None for a cone, whose scale it leaves open
+        self.radius = chart.domain_radius  # the chart's own is None for a cone, whose scale it leaves open
         self.biases = chart.biases.copy()
-        self._fixed = _fixed_part(checker)
+        self._fixed = checker.domain.fixed_part(checker.head.features)
         self.score = 1e-9 * chart.lengths()
         self._known: dict[int, Ids] = {}
 
@@ -86,12 +85,7 @@ class MarginSolver:
     def to_domain(self, points: Matrix) -> Matrix:
         """Points z of the domain (n × all features) from chart coordinates."""
         chart = self.chart
-        z = np.zeros((len(points), chart.head.features))
-        if isinstance(chart.domain, Box):
-            lo, hi = chart.domain.bounds(chart.head.features)
-            z[:] = np.clip(0.0, lo, hi)
-        z[:, chart.kept] = points
-        return z
+        return chart.whole_points(points)
 
     def from_domain(self, points: Matrix) -> Matrix:
         """Chart coordinates of points z of the domain."""
@@ -226,30 +220,11 @@ class _Solve:
         )
 
 
-def _radius(checker: Checker) -> float | None:
-    """The radius of the ball that z ranges over, None for a box."""
-    domain = checker.domain
-    if isinstance(domain, Ball):
-        return domain.radius
-    return math.sqrt(checker.head.features) if isinstance(domain, RMSNorm | LayerNorm) else None
-
-
-def _fixed_part(checker: Checker) -> Vector:
-    """The part of x that is the same at every point of the domain: a norm's shift, features without width."""
-    domain, features = checker.domain, checker.head.features
-    if isinstance(domain, RMSNorm | LayerNorm):
-        return np.array(domain.shifts(features))
-    if not isinstance(domain, Box):
-        return np.zeros(features)
-    lo, hi = domain.bounds(features)
-    return np.where(lo == hi, lo, 0.0)
-
-
 def require_bounded(checker: Checker) -> None:
     """Raise DomainError for a domain over which margins have no scale."""
     domain = checker.domain
-    is_finite = isinstance(domain, Box) and np.isfinite(domain.lo).all() and np.isfinite(domain.hi).all()
-    if not is_finite and not isinstance(domain, Ball | RMSNorm | LayerNorm):
+    domain.require_directions("repair")
+    if not domain.is_bounded:
         raise DomainError(
             f"a repair needs a bounded domain, found {domain}: over an unbounded one margins and changes of "
             "logits have no scale. Pass the part that matters, e.g. --domain box:100 or box:0:100."

@@ -46,7 +46,7 @@ def best_ranks(
     checker = Checker(result.head, result.domain, centre=result.centre)
     search = RankSearch(checker, find_twins(result.head), classes, seed)
     _learn_verdicts(search, lost)
-    points = points_with_few_above(chart_of(checker), classes)
+    points = points_with_few_above(chart_of(checker.prepared, checker.domain), classes)
     found: list[BestRank] = []
     try:
         for verdict, point in zip(lost, points, strict=True):

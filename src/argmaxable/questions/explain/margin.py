@@ -17,7 +17,6 @@ import numpy as np
 from argmaxable.check.checker import Checker
 from argmaxable.compute.coordinates import Chart
 from argmaxable.core.arrays import Ids, Vector
-from argmaxable.core.domain import Ball, Box, LayerNorm, RMSNorm
 from argmaxable.core.verdict import Certificate
 from argmaxable.prove.boundary import basis_certificate
 from argmaxable.prove.interior_point import BallSet, BoxSet, FeatureSet, InteriorPoint, Stalled
@@ -147,17 +146,10 @@ def _start(chart: Chart, class_id: int, own: Vector, rows: Ids) -> InteriorPoint
 
 def _space(chart: Chart) -> tuple[FeatureSet, Vector]:
     """The domain itself where it is bounded: unlike a sign, a margin depends on its size."""
-    domain, size = chart.domain, chart.size
-    if isinstance(domain, Ball | RMSNorm | LayerNorm):
-        radius = domain.radius if isinstance(domain, Ball) else math.sqrt(chart.head.features)
-        return BallSet(radius, np.zeros(size)), np.zeros(size)
-    lo, hi = chart.lo, chart.hi
-    if isinstance(domain, Box):
-        bounds = chart.domain_bounds()
-        lo, hi = (
-            np.where(np.isfinite(bounds[0]), bounds[0], lo),
-            np.where(np.isfinite(bounds[1]), bounds[1], hi),
-        )
+    if chart.domain_radius is not None:
+        return BallSet(chart.domain_radius, np.zeros(chart.size)), np.zeros(chart.size)
+    bounds = chart.domain_bounds()
+    lo, hi = (np.where(np.isfinite(b), b, side) for b, side in zip(bounds, (chart.lo, chart.hi), strict=True))
     x = np.clip(0.0, lo + (hi - lo) / 4, hi - (hi - lo) / 4)
     return BoxSet(lo, hi, x), x
 

@@ -8,7 +8,6 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from argmaxable.core.domain import Ball, Box, Domain, Everywhere, LayerNorm, RMSNorm
 from argmaxable.core.select import is_special
 from argmaxable.core.verdict import Method, Status, Strength
 from argmaxable.report.page.subject import Subject
@@ -83,37 +82,6 @@ def _rest_in_words(subject: Subject, undecided: int) -> str:
     if missing > 0:
         parts.append(f"{missing:,} more {'has' if missing == 1 else 'have'} no verdict yet.")
     return " ".join(parts)
-
-
-def domain_in_words(domain: Domain) -> str:
-    """Which inputs of the head the verdicts are about."""
-    if isinstance(domain, Box):
-        return _box_in_words(domain)
-    if isinstance(domain, Everywhere):
-        return "The features that enter the head may be any numbers at all, however large."
-    if isinstance(domain, Ball):
-        return f"The feature vectors that enter the head may be any of length at most {domain.radius:g}."
-    if isinstance(domain, RMSNorm | LayerNorm):
-        return (
-            f"The features that enter the head come out of a {domain.kind} layer with the model's own gain: "
-            "every vector that such a layer can put out is considered."
-        )
-    return f"The feature vectors considered: {domain}."
-
-
-def _box_in_words(box: Box) -> str:
-    if box.lo.ndim or box.hi.ndim:
-        return "Each feature that enters the head has a range of its own, and may take any value in it."
-    lo, hi = (f"{float(bound):g}".replace("-", "−") for bound in (box.lo, box.hi))
-    match lo, hi:
-        case "−inf", "inf":
-            return "Each feature that enters the head may take any value."
-        case "−inf", _:
-            return f"Each feature that enters the head may take any value up to {hi}."
-        case _, "inf":
-            return f"Each feature that enters the head may take any value from {lo} upwards."
-        case _:
-            return f"Each feature that enters the head may take any value from {lo} to {hi}."
 
 
 # What a verdict says and what it does not, whatever the domain.

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.compute.blocks import row_blocks
-from argmaxable.core.domain import domain_from_record
+from argmaxable.core.domains import domain_from_record
 from argmaxable.core.head import FLOAT_DTYPES, Head
 from argmaxable.run.engines.engine import Job, Report
 
