@@ -427,7 +427,7 @@ def test_no_certificate_proves_more_than_rationals_confirm(
     if total < INF:
         proven = checker.proves(0, evidence, 0.0)
         confirmed = certificate_proves(head, domain, 0, evidence, Fraction(0))
-        # A basis larger than the equations has many solutions, of which the oracle takes any, the checker only
+        # A basis larger than the equations has many solutions: the oracle takes any of them, the checker only
         # one near the stored weights.
         assert proven == confirmed or (not proven and evidence.basis > head.features + 1)
 

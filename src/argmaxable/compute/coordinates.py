@@ -129,6 +129,19 @@ class Chart:
         z[:, self.kept] = x
         return z
 
+    def corner_points(self, numbers: Ids) -> Matrix:
+        """The points z that are corners of a hull: all weight on one."""
+        assert self.corners is not None
+        points = np.zeros((len(numbers), len(self.corners)))
+        points[np.arange(len(numbers)), numbers] = 1.0
+        return points
+
+    def some_point(self) -> Matrix:
+        """Any point z of the domain (1 × its size)."""
+        if self.corners is not None:
+            return self.corner_points(np.zeros(1, np.intp))
+        return self.to_point(np.zeros((1, self.size)))
+
     def scale_inside(self, x: Matrix) -> Matrix:
         """Directions scaled by powers of two to reach far into the domain."""
         if not self.size:

@@ -49,6 +49,10 @@ class Domain(ABC):
     def in_words(self) -> str:
         """A sentence for people: which inputs of the head the verdicts are about."""
 
+    def never_predicted(self) -> str:
+        """What an unargmaxable class can't do, in words."""
+        return "can never be predicted"
+
     @abstractmethod
     def as_record(self) -> dict[str, Any]:
         """Plain JSON values from which `from_record` rebuilds the domain exactly."""

@@ -83,6 +83,9 @@ class Hull(Domain):
         count = len(self.points)
         return f"The inputs considered are the mixtures of {count:,} given feature vector{'s' * (count > 1)}."
 
+    def never_predicted(self) -> str:
+        return f"can be predicted at no mixture of these {len(self.points):,} inputs"
+
     def as_record(self) -> dict[str, Any]:
         single = self.points.astype(np.float32)
         array = single if (single == self.points).all() else self.points
@@ -114,12 +117,6 @@ class Hull(Domain):
 
     def contains(self, points: Matrix) -> Mask:
         return np.asarray(np.isfinite(points).all(axis=1) & (points >= 0).all(axis=1) & points.any(axis=1))
-
-    def corner(self, number: int) -> Vector:
-        """The point that is one of the given vectors."""
-        weights = np.zeros(len(self.points))
-        weights[number] = 1.0
-        return weights
 
     def place(self, points: Matrix) -> tuple[Matrix, Matrix]:
         """x = μP / Σμ with bounds: sums of n terms round by γ_n of their sizes μ|P| and Σμ, the quotient

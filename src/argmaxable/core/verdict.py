@@ -37,6 +37,7 @@ class Method(StrEnum):
     ONLY_CLASS = "only class"
     TWIN = "twin"
     OWN_DIRECTION = "own direction"
+    CORNER = "corner"
     REFLECTION = "reflection"
     INTERIOR_POINT = "interior point"
     TRANSFER = "transfer"
@@ -52,6 +53,7 @@ class Algorithm(StrEnum):
 
     AUTO = "auto"
     OWN_DIRECTION = "own-direction"
+    CORNER = "corner"
     REFLECTION = "reflection"
     INTERIOR_POINT = "interior-point"
     CHEBYSHEV = "chebyshev"

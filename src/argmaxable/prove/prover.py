@@ -67,7 +67,7 @@ class Prover:
 
     def _settle_at_the_only_point(self, class_id: int) -> Settled:
         """All gaps are the same at every point of the domain: whoever wins at one is the proof."""
-        point = self.chart.to_point(np.zeros((1, 0)))
+        point = self.chart.some_point()
         gaps = self.checker.gaps(np.array([class_id]), point)
         if gaps.settle(np.array([class_id in self.solver.tied]))[0]:
             answer = Answer(class_id, point[0], None, 0, 0, 1)

@@ -25,6 +25,7 @@ from argmaxable.run.engines.in_process import InProcess
 from argmaxable.run.engines.processes import Processes
 from argmaxable.run.session import Session, Stop
 from argmaxable.run.settled_classes import own_directions, points_as_witnesses
+from argmaxable.search.corners import corner_winners
 from argmaxable.search.own_direction import own_exponents
 from argmaxable.search.reflection import reflect
 
@@ -92,6 +93,9 @@ _PHASES: dict[Algorithm, Callable[[Session], None]] = {
 
 def _try_own_directions(session: Session) -> None:
     ids, checker = session.ledger.open_ids, session.checker
+    if not checker.domain.has_features:
+        _try_corners(session)
+        return
     exponents = own_exponents(checker, ids)
     method = Method.OWN_DIRECTION if checker.head.classes > 1 else Method.ONLY_CLASS
     started, done = time.perf_counter(), 0
@@ -100,6 +104,18 @@ def _try_own_directions(session: Session) -> None:
         session.prover.solver.blockers.saw(gaps.rival[~settled], 1e-3)
         done += len(some)
         session.report("own direction", (time.perf_counter() - started) * (len(ids) - done) / done)
+
+
+def _try_corners(session: Session) -> None:
+    """Over a hull, whoever wins at one of the given vectors; the others have no direction of their own."""
+    classes, corners = corner_winners(session.chart)
+    is_open = session.ledger.open[classes]
+    classes, corners = classes[is_open], corners[is_open]
+    for block in blocks(len(classes), session.checker.domain.point_size(session.checker.head.features)):
+        points = session.chart.corner_points(corners[block])
+        gaps = session.checker.gaps(classes[block], points)
+        session.ledger.enter_gaps(classes[block], gaps, points_as_witnesses(points), Method.CORNER)
+        session.report("corners")
 
 
 def _try_reflections(session: Session, engine: Engine) -> None:
@@ -126,7 +142,9 @@ def _portions(session: Session) -> list[Ids]:
 def _reflect(
     session: Session, ids: Ids, start: NDArray[np.float64], is_enough: Callable[[int, int, float], bool]
 ) -> None:
-    if not len(ids) or not session.settings.patience or not session.chart.size:
+    if not (
+        len(ids) and session.settings.patience and session.chart.size and session.checker.domain.has_features
+    ):
         return
     with np.errstate(over="ignore"):
         begin = start.astype(np.float32)

@@ -66,7 +66,7 @@ def settle_without(whole: Checker, twins: Twins, class_id: int, excluded: Ids, *
     reduced = Reduced.of(whole, excluded)
     if len(reduced.kept) == 1:  # every point of the domain will do
         chart = chart_of(reduced.checker.prepared, whole.domain)
-        return Found(point=chart.to_point(np.zeros((1, chart.size)))[0])
+        return Found(point=chart.some_point()[0])
     # A twin stands for others only while it is there itself.
     beaten_by = twins.beaten_by[reduced.kept]
     ignored = np.flatnonzero((beaten_by >= 0) & ~np.isin(beaten_by, excluded) & (reduced.kept != class_id))

@@ -66,7 +66,7 @@ def answer(subject: Subject, noun: Noun) -> str:
 def _verdict_in_words(subject: Subject, noun: Noun, total: int, lost: int, undecided: int) -> str:
     among = "" if total == subject.facts.classes else " examined"
     if lost:
-        return f"{lost:,} of {noun.count(total)}{among} can never be predicted."
+        return f"{lost:,} of {noun.count(total)}{among} {subject.domain.never_predicted()}."
     if undecided or not subject.is_complete:
         return f"None of {noun.count(total)}{among} was proven unargmaxable so far."
     if total == 1:
@@ -105,6 +105,8 @@ METHODS = {
     Method.INTERIOR_POINT: "an optimisation for this class found where it wins, or a mixture that beats it",
     Method.TRANSFER: "the mixture that beats another class beats this one too",
     Method.SHARED_ROWS: "rows that serve many classes, weighted for this one, mix to it exactly",
+    Method.CORNER: "the class wins at one of the given inputs",
+    Method.ONE_RIVAL: "a single other class is never below it",
     Method.SIMPLEX: "the linear programme was solved in exact fractions",
     Method.CHEBYSHEV: "the linear programme of the largest ball in the class's region",
     Method.NONE: "published or open: nothing was proven here",
