@@ -19,6 +19,7 @@ from argmaxable.core.errors import (
     StoreError,
 )
 from argmaxable.core.head import Head
+from argmaxable.core.hull import Hull
 from argmaxable.core.progress import Progress
 from argmaxable.core.result import Cost, Result
 from argmaxable.core.verdict import (
@@ -63,6 +64,7 @@ __all__ = [
     "Explanation",
     "Head",
     "HeadError",
+    "Hull",
     "InputError",
     "LayerNorm",
     "LoadError",

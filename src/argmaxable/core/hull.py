@@ -87,7 +87,8 @@ class Hull(Domain):
         return f"can be predicted at no mixture of these {len(self.points):,} inputs"
 
     def as_record(self) -> dict[str, Any]:
-        single = self.points.astype(np.float32)
+        with np.errstate(over="ignore", under="ignore"):
+            single = self.points.astype(np.float32)
         array = single if (single == self.points).all() else self.points
         data = array.astype(array.dtype.newbyteorder("<")).tobytes()
         return {
@@ -133,7 +134,8 @@ class Hull(Domain):
         weights = Dyadic.of(point[used])
         mixed = weights @ Dyadic.of(self.points[used])
         total = weights.sum()
-        return Dyadic(mixed.integers, mixed.exponent - total.exponent), int(total.integers[()])
+        # Weights that add up to 0 stand for no x at all; whoever asks will see that they are outside.
+        return Dyadic(mixed.integers, mixed.exponent - total.exponent), int(total.integers[()]) or 1
 
     # ------------------------------------------------------------------ the support function
 
