@@ -128,6 +128,8 @@ class Checker:
 
     def _float_bounds(self, classes: Ids, certificate: Certificate) -> Vector:
         weights = certificate.weights
+        # Of n terms: a total and a dot product round n times each at most, a row's centring, a product and a
+        # difference once each. What underflows is at most TINY a term.
         relative = gamma(len(weights) + 8)
         total = float(weights.sum())
         lost = len(weights) * TINY
@@ -151,8 +153,9 @@ class Checker:
         for block in row_blocks(len(classes), self.head.features):
             mine, theirs = self.scores.biases[classes[block]], self.scores.biases[rivals[block]]
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-                u = self.head.rows(classes[block]) - self.head.rows(rivals[block])
+                u = self.head.rows(classes[block]) - self.head.rows(rivals[block])  # one rounding: γ_2
                 value = self.domain.support_bound(u, gamma(2) * np.abs(u) + TINY)
+                # Biases are centred (one rounding each), then two sums and the slack's own.
                 slack = gamma(8) * (np.abs(mine) + np.abs(theirs) + np.abs(value))
                 bound = value + (mine - theirs) + slack
             sound = np.isfinite(bound) & np.isfinite(u).all(axis=1)
@@ -250,6 +253,9 @@ class Checker:
         drop = values[-1] - values[:-1]
         size = np.abs(values[-1]) + np.abs(values[:-1])
         weights, head = certificate.weights, slice(0, certificate.basis)
+        # Exact weights are within `shift` of the basis part: Σ shift·|drop| more at most. The product of n
+        # terms rounds n times, each difference of biases and the slack's sums a few times: γ_{n+8}. Biases
+        # off by `errors` move each drop by two of them at most, times all the weight there can be.
         total = float(weights.sum())
         slack = shift * float(np.abs(drop[head]).sum())
         reach = total + certificate.basis * shift
@@ -263,6 +269,7 @@ class Checker:
         biases = self.scores.biases[ids]
         if not shift.any():
             return (biases, np.abs(biases) * 2 * UNIT) if self.prepared.has_bias else None
+        # d products and sums, the row's centring, the bias's, and the last sum.
         rows = self.head.rows(ids) - self.centre
         size = np.abs(rows) @ np.abs(shift) + np.abs(biases)
         return rows @ shift + biases, gamma(self.head.features + 6) * size

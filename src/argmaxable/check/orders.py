@@ -66,6 +66,7 @@ def _scores(head: Head, domain: Domain, ids: Ids, point: Vector) -> tuple[Vector
         rows, biases = head.rows(ids[block]), head.biases(ids[block])
         sizes = np.abs(rows)
         scores[block] = rows @ x + biases
+        # d products and sums, the bias, and a few for the point and the difference of two scores.
         rounding = gamma(features + 10) * (sizes @ np.abs(x) + np.abs(biases))
         underflow = features * TINY * (1 + np.abs(x).max()) * (1 + sizes.max(axis=1))
         # Twice, because the bound itself is rounded.

@@ -178,6 +178,8 @@ class Equations:
 
     def _residuals(self, class_ids: Ids, weights: Matrix) -> Matrix:
         """Bounds on what the stored weights miss in each equation, for each class."""
+        # n products and sums, the block sums among them, and a few roundings of the bound: γ_{n+6}. The rows'
+        # own error is in `doubt`, with room for the rounding of its sums.
         own, doubt = self._points(class_ids)
         missed, spread = own, np.abs(own)
         for block in row_blocks(len(self.classes), self.head.features):
@@ -220,6 +222,7 @@ class Equations:
             squared += _frobenius(points) ** 2
             astray += _frobenius(doubt * scale) ** 2
         length, doubtful = (math.sqrt(value) * (1 + gamma(len(blocks) + 4)) for value in (squared, astray))
+        # AᵀA: sums of as many products as the basis has rows, of entries that are off by `doubt`.
         error = gamma(self.basis + 4) * length**2 + 2 * length * doubtful + doubtful**2
         alpha = _smallest_eigenvalue(gram) / 2
         if not alpha > 0:
@@ -228,6 +231,7 @@ class Equations:
         factor, failed = dpotrf(gram, lower=1, clean=1)
         if failed:
             return None
+        # Cholesky: γ_{k+1} ‖R‖² (Higham, Theorem 10.3); taking α off the diagonal rounds once an entry.
         error += gamma(self.count + 2) * _frobenius(factor) ** 2 + 4 * UNIT * length**2 + self.count * TINY
         square = alpha - error * (1 + gamma(16))
         return (scale, math.sqrt(square) / (1 + gamma(4))) if square > 0 else None
@@ -250,6 +254,7 @@ def _only_solution(points: Matrix, doubt: Matrix, residual: Vector) -> float | N
     except np.linalg.LinAlgError:
         return None
     magnitude = np.abs(inverse)
+    # Products of k terms round by γ_k, the identity's subtraction once; entries of M are off by `doubt`.
     defect = np.abs(np.eye(size) - inverse @ matrix)
     defect += magnitude @ (gamma(size + 4) * np.abs(matrix) + doubt.T) + gamma(4) + size * TINY
     contraction = float(defect.sum(axis=1).max()) * (1 + gamma(size))
@@ -285,6 +290,7 @@ def _float_equations(
         rows = head.rows(ids) - centre
         if not domain.is_identity:
             rows = rows * domain.gains(head.features)
+        # One rounding for the centring and one for the gain; γ_4 leaves room for sums of these bounds.
         slack = gamma(4) * np.abs(rows) + TINY
         if domain.removes_mean:
             rows, slack = rows[:, :-1] - rows[:, -1:], slack[:, :-1] + slack[:, -1:]
