@@ -18,7 +18,6 @@ from argmaxable.core.domain import Box, Domain
 from argmaxable.core.errors import DomainError
 from argmaxable.core.verdict import Certificate
 from argmaxable.prove.boundary import basis_certificate
-from argmaxable.prove.highs import Outcome, maximise
 from argmaxable.prove.lazy import without
 
 
@@ -43,6 +42,8 @@ def require_box(domain: Domain) -> None:
 
 def chebyshev_centre(chart: Chart, checker: Checker, class_id: int, *, tied: bool = False) -> Centre:
     """Radius and checked evidence for one class, by one linear programme over all rivals."""
+    from argmaxable.prove.highs import Outcome, maximise  # loads HiGHS, which few runs need
+
     rivals = without(chart.usable, class_id)
     lo, hi = (np.array(bound[chart.kept]) for bound in _box(chart).bounds(chart.head.features))
     if not len(rivals):
