@@ -1,4 +1,4 @@
-"""LAPACK reached without `scipy.linalg`: the same functions, the same numbers, and nobody else is disturbed."""
+"""LAPACK without the rest of `scipy.linalg`: the same functions and numbers, and nobody is disturbed."""
 
 from __future__ import annotations
 

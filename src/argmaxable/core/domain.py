@@ -237,6 +237,8 @@ def domain_from_record(record: Any) -> Domain:
             return RMSNorm(_from_record(record["gain"]), _from_record(record["shift"]))
         if kind == "layernorm":
             return LayerNorm(_from_record(record["gain"]), _from_record(record["shift"]))
+    except DomainError:  # says it better
+        raise
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise DomainError(f"unreadable domain record: {error!r}") from error
     raise DomainError(f"unknown kind of domain: {kind!r}.")

@@ -116,7 +116,7 @@ class Prover:
         if len(usable) > room:
             reason = answer.reason + "; too large for exact simplex"
             return Settled(replace(answer, reason=reason), Method.NONE)
-        from argmaxable.prove.simplex import settle_exactly  # loads rational arithmetic, which few classes need
+        from argmaxable.prove.simplex import settle_exactly  # loads rational arithmetic
 
         tied = answer.class_id in self.solver.tied
         point, certificate = settle_exactly(self.chart, self.checker, answer.class_id, usable, tied=tied)
