@@ -10,6 +10,7 @@ import sys
 import typing
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -118,7 +119,8 @@ def signatures() -> Iterator[tuple[str, Any]]:
         yield name, value
         if inspect.isclass(value):
             for member, found in inspect.getmembers_static(value):
-                function = getattr(found, "fget", None) or getattr(found, "__func__", None) or found
+                parts = (getattr(found, part, None) for part in ("fget", "func", "__func__"))
+                function = next(filter(None, parts), found)
                 if not member.startswith("_") and inspect.isfunction(function):
                     yield f"{name}.{member}", function
 
@@ -131,10 +133,10 @@ def named_types(hint: Any) -> set[type]:
 
 
 def annotated_types(value: Any) -> set[type]:
-    # What is imported for type checkers alone is looked up among the public names.
+    # What is imported for type checkers alone is looked up among the public names; pandas may be missing.
     known = vars(sys.modules[value.__module__])
     late = {name: getattr(argmaxable, name) for name in NAMES if name not in known}
-    hints = typing.get_type_hints(value, localns=late)
+    hints = typing.get_type_hints(value, localns={"pandas": SimpleNamespace(DataFrame=object), **late})
     return set().union(*(named_types(hint) for name, hint in hints.items() if not name.startswith("_")))
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ class Pruned:
 
     before: Head
     head: Head
-    kept: Ids
+    kept: Ids = field(repr=False)
     proof: Result
 
     @property

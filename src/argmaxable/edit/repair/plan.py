@@ -59,6 +59,9 @@ class Repair:
     gained: Ids
     seconds: float
 
+    def __repr__(self) -> str:
+        return f"Repair({len(self.chosen):,} classes, margin {self.margin:g}, {self.result})"
+
     @property
     def changed(self) -> Ids:
         """The classes whose row or bias is another."""
