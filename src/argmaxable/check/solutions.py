@@ -14,9 +14,9 @@ from typing import Any
 import flint
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotrs
 
 from argmaxable.compute.blocks import row_blocks
+from argmaxable.compute.lapack import dpotrf, dpotrs
 from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
 from argmaxable.core.domain import Domain
 from argmaxable.core.head import Head

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
 from argmaxable.core.progress import Progress, ProgressCallback
 
@@ -16,12 +13,16 @@ from argmaxable.core.progress import Progress, ProgressCallback
 @contextmanager
 def progress_bar() -> Iterator[ProgressCallback]:
     """A callback that shows counts so far, classes settled a second, and the time left."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    if not sys.stderr.isatty():
         yield lambda _: None
         return
+    # Late: without a terminal nothing is drawn, and Rich takes a while to load.
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
+
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[counts]}"))
-    with Bar(*columns, console=console, transient=True) as bar:
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting", total=None, counts="")
         started, before = time.monotonic(), None
 
@@ -46,14 +47,17 @@ def progress_bar() -> Iterator[ProgressCallback]:
 @contextmanager
 def count_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     """A callback that shows how many of how many are done, and the time left."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    if not sys.stderr.isatty():
         yield lambda done, total: None
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
     columns = (
         TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn()
     )  # fmt: skip
-    with Bar(*columns, console=console, transient=True) as bar:
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 

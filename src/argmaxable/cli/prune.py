@@ -12,7 +12,8 @@ import typer
 from argmaxable.cli import options
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.errors import InputError
-from argmaxable.edit.prune import prune_head, require_prunable, write_id_map, write_pruned
+from argmaxable.edit.prune import prune as prune_head
+from argmaxable.edit.prune import require_prunable, write_id_map, write_pruned
 from argmaxable.proofs.bundle import write_bundle
 from argmaxable.workflow.verify_model import Request, audit
 

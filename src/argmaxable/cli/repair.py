@@ -14,7 +14,8 @@ from argmaxable.cli.verify import parse_classes
 from argmaxable.core.domains import parse_domain
 from argmaxable.core.errors import InputError
 from argmaxable.core.labels import visible
-from argmaxable.edit.repair.plan import DEFAULT_MARGIN, DEFAULT_SECONDS, repair_head
+from argmaxable.edit.repair.plan import DEFAULT_MARGIN, DEFAULT_SECONDS
+from argmaxable.edit.repair.plan import repair as repair_head
 from argmaxable.models import find_head, read_head
 from argmaxable.models.write import require_writable, write_head
 from argmaxable.workflow.verify_model import Request, chosen_classes, proven_domain

@@ -72,6 +72,8 @@ def domain_from_record(record: Any) -> Domain:
         kind = record["kind"]
         if kind in KINDS:
             return KINDS[kind].from_record(record)
+    except DomainError:  # says it better
+        raise
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise DomainError(f"unreadable domain record: {error!r}") from error
     raise DomainError(f"unknown kind of domain: {kind!r}.")

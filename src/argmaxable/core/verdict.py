@@ -13,6 +13,8 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from argmaxable.core.labels import visible
+
 
 class Status(StrEnum):
     """What is proven about a class over its domain."""
@@ -72,6 +74,9 @@ class Point:
 
     values: NDArray[np.float64]
 
+    def __repr__(self) -> str:
+        return f"Point({self.values.size} features)"
+
 
 Witness = OwnDirection | Point
 
@@ -96,6 +101,10 @@ class Certificate:
         object.__setattr__(self, "classes", np.asarray(self.classes, np.intp))
         object.__setattr__(self, "weights", np.asarray(self.weights, np.float64))
 
+    def __repr__(self) -> str:
+        solved = f", {self.basis} solved for exactly" if self.basis else ""
+        return f"Certificate(weights on {len(self.classes)} classes{solved})"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
@@ -116,6 +125,11 @@ class Verdict:
     seconds: float = 0.0
     radius: float | None = None
     reason: str = ""
+
+    def __repr__(self) -> str:
+        proof = f"{self.method}, {self.strength}" if self.strength else self.reason or "no evidence"
+        bounds = f"margin from {self.lower:.4g} to {self.upper:.4g}"
+        return f"Verdict({self.class_id} {visible(self.label[:40])}: {self.status}, {bounds}, {proof})"
 
     @property
     def tied_with(self) -> tuple[int, ...]:

@@ -93,6 +93,9 @@ class Bundle:
     centre: NDArray[np.float64]
     claims: tuple[Claim, ...]
 
+    def __repr__(self) -> str:
+        return f"Bundle({len(self.claims):,} claims over {self.domain})"
+
 
 # ---------------------------------------------------------------------- writing
 

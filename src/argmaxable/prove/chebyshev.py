@@ -19,7 +19,6 @@ from argmaxable.core.domain import Domain
 from argmaxable.core.errors import DomainError
 from argmaxable.core.verdict import Certificate
 from argmaxable.prove.boundary import basis_certificate
-from argmaxable.prove.highs import Outcome, maximise
 from argmaxable.prove.lazy import without
 
 
@@ -49,6 +48,8 @@ def require_box(domain: Domain) -> None:
 
 def chebyshev_centre(chart: Chart, checker: Checker, class_id: int, *, tied: bool = False) -> Centre:
     """Radius and checked evidence for one class, by one linear programme over all rivals."""
+    from argmaxable.prove.highs import Outcome, maximise  # loads HiGHS, which few runs need
+
     rivals = without(chart.usable, class_id)
     require_box(chart.domain)
     lo, hi = chart.domain_bounds()

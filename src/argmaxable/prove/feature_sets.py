@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
 
+from argmaxable.compute.lapack import dpotrf, dpotrs
 from argmaxable.core.arrays import Ids, Matrix, Vector
 
 

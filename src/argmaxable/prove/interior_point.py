@@ -11,8 +11,8 @@ from dataclasses import InitVar, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotrs
 
+from argmaxable.compute.lapack import dpotrf, dpotrs
 from argmaxable.core.arrays import Matrix, Vector
 from argmaxable.prove.feature_sets import FeatureSet, Stalled
 

@@ -14,7 +14,6 @@ from argmaxable.compute.coordinates import Chart, chart_of
 from argmaxable.core.arrays import Ids
 from argmaxable.core.verdict import Method
 from argmaxable.prove.lazy import Answer, Blockers, LazySolver, without
-from argmaxable.prove.simplex import settle_exactly
 
 # An unbounded domain is stood in for by a box; a class undecided there is tried in wider ones.
 _REACHES = (1e4, 1e8)
@@ -115,6 +114,8 @@ class Prover:
         if len(usable) > room:
             reason = answer.reason + "; too large for exact simplex"
             return Settled(replace(answer, reason=reason), Method.NONE)
+        from argmaxable.prove.simplex import settle_exactly  # loads rational arithmetic
+
         tied = answer.class_id in self.solver.tied
         point, certificate = settle_exactly(self.chart, self.checker, answer.class_id, usable, tied=tied)
         settled = point is not None or certificate is not None

@@ -29,7 +29,7 @@ from argmaxable.core.verdict import Algorithm
 from argmaxable.prove.chebyshev import require_box
 from argmaxable.prove.prover import Prover
 from argmaxable.run.journal import Journal, NoJournal
-from argmaxable.run.phases import settle_all
+from argmaxable.run.phases import early_processes, settle_all
 from argmaxable.run.session import Session, Settings
 from argmaxable.run.settled_classes import Ledger
 
@@ -73,16 +73,17 @@ def verify(
     settings = replace(settings, compute=share_of(memory, head, settings))
     wanted = wanted_classes(head, domain, only, settings)
     journal = NoJournal() if journal is None else journal
-    prepared = PreparedHead(head, centre=journal.centre, compute=settings.compute)
-    checker = Checker(prepared, domain)
-    twins = prepared.twins
-    ledger = Ledger(checker, twins, wanted, journal.known)
-    prover = Prover(checker, ignored=twins.ignored, tied=frozenset(twins.ties), score=None, seed=seed)
-    session = Session(
-        ledger, prover, settings, Deadline(time_limit), progress or (lambda _: None), journal, start
-    )
-    session.phases["set-up"] = time.perf_counter() - start
-    is_complete = settle_all(session)
+    open_classes = len(wanted) - len(journal.known)
+    with early_processes(settings, open_classes, head.features) as processes:
+        prepared = PreparedHead(head, centre=journal.centre, compute=settings.compute)
+        checker = Checker(prepared, domain)
+        twins = prepared.twins
+        ledger = Ledger(checker, twins, wanted, journal.known)
+        prover = Prover(checker, ignored=twins.ignored, tied=frozenset(twins.ties), score=None, seed=seed)
+        say = progress or (lambda _: None)
+        session = Session(ledger, prover, settings, Deadline(time_limit), say, journal, processes, start)
+        session.phases["set-up"] = time.perf_counter() - start
+        is_complete = settle_all(session)
     session.record()
     verdicts = ledger.verdicts()
     return Result(
