@@ -18,6 +18,7 @@ from argmaxable.core.errors import (
 from argmaxable.core.head import Head
 from argmaxable.core.progress import Progress
 from argmaxable.core.result import Cost, Result
+from argmaxable.core.select import Selection
 from argmaxable.core.verdict import (
     Algorithm,
     Certificate,
@@ -29,15 +30,17 @@ from argmaxable.core.verdict import (
     Verdict,
 )
 from argmaxable.core.version import VERSION as __version__
-from argmaxable.models import find_head, load_head
+from argmaxable.models import ModelRef, find_head, load_head
 from argmaxable.proofs.bundle import Bundle, read_bundle, write_bundle
 from argmaxable.proofs.recheck import Recheck, recheck
-from argmaxable.questions.argmax import verify
 from argmaxable.questions.best_rank.top_k import best_ranks
 from argmaxable.questions.ceiling.compute import ceilings
 from argmaxable.questions.ceiling.nucleus import Entry, Membership, Nucleus, nucleus
 from argmaxable.questions.explain.explain import explain
 from argmaxable.questions.explain.explanation import Explanation
+from argmaxable.run.plan import Engine
+from argmaxable.workflow.verify_head import verify
+from argmaxable.workflow.verify_model import ModelVerdicts, verify_model
 
 __all__ = [
     "Algorithm",
@@ -54,6 +57,7 @@ __all__ = [
     "Cost",
     "Domain",
     "DomainError",
+    "Engine",
     "Entry",
     "Everywhere",
     "EvidenceError",
@@ -66,6 +70,8 @@ __all__ = [
     "Membership",
     "Method",
     "Mixture",
+    "ModelRef",
+    "ModelVerdicts",
     "NotFoundError",
     "Nucleus",
     "OwnDirection",
@@ -75,6 +81,7 @@ __all__ = [
     "RankProof",
     "Recheck",
     "Result",
+    "Selection",
     "Status",
     "StoreError",
     "Strength",
@@ -91,5 +98,6 @@ __all__ = [
     "read_bundle",
     "recheck",
     "verify",
+    "verify_model",
     "write_bundle",
 ]

@@ -61,10 +61,10 @@ def _totals(outcomes: Sequence[Outcome], machine: str) -> str:
     """Counts of heads rather than of runs: the same one may be there over several domains."""
     answers = [outcome.answer for outcome in outcomes if outcome.answer is not None]
     heads = {answer.facts.sha256 for answer in answers}
-    with_lost = {answer.facts.sha256 for answer in answers if answer.unargmaxable}
+    affected = {answer.facts.sha256 for answer in answers if answer.unargmaxable}
     undecided = sum(answer.undecided for answer in answers)
     return (
-        f"{_count(len(heads), 'output layer')} in {_count(len(answers), 'run')}: {len(with_lost):,} with "
+        f"{_count(len(heads), 'output layer')} in {_count(len(answers), 'run')}: {len(affected):,} with "
         f"classes that can never be predicted, {_count(undecided, 'class', 'classes')} undecided. Every "
         f"verdict has evidence that was checked exactly. argmaxable {VERSION}, {machine}."
     )

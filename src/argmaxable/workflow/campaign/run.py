@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import EvidenceError, InputError, StoreError
-from argmaxable.core.progress import ProgressCallback
+from argmaxable.core.progress import ProgressCallback, ignore_progress
 from argmaxable.core.result import Cost, Facts
 from argmaxable.core.verdict import Verdict
+from argmaxable.run.plan import DEFAULT_ENGINE, Engine
 from argmaxable.workflow.campaign.plan import Entry
-from argmaxable.workflow.verify_model import Audit, audit
+from argmaxable.workflow.verify_model import ModelVerdicts, answer
 
 if TYPE_CHECKING:
     from argmaxable.store import Store
 
-# Labels of unargmaxable classes that are kept for each model; the run has all of them.
+# Labels of unargmaxable classes held for each model; the run has all of them.
 _MOST_LABELS = 60
 
 
@@ -63,10 +64,9 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Resources:
-    """What a campaign may use: for each model these workers and so many seconds."""
+    """What a campaign may use: for each model this engine for `time_limit` seconds."""
 
-    workers: int | None = None
-    ray: str | None = None
+    engine: Engine = DEFAULT_ENGINE
     time_limit: float | None = None
     cache_dir: Path | None = None
 
@@ -77,7 +77,7 @@ def run_campaign(
     store: Store | None,
     overwrite: bool,
     resources: Resources,
-    progress: ProgressCallback | None = None,
+    progress: ProgressCallback = ignore_progress,
 ) -> Iterator[Outcome]:
     """Verify one model after another; those whose run the store has finished are not computed again.
 
@@ -100,12 +100,13 @@ def _outcome(
     store: Store | None,
     overwrite: bool,
     resources: Resources,
-    progress: ProgressCallback | None,
+    progress: ProgressCallback,
 ) -> Outcome:
     try:
-        found = audit(
-            replace(entry.request, cache_dir=resources.cache_dir), store=store, overwrite=overwrite,
-            workers=resources.workers, ray=resources.ray, time_limit=resources.time_limit, progress=progress,
+        ref = replace(entry.request.ref, cache_dir=resources.cache_dir)
+        found = answer(
+            replace(entry.request, ref=ref), store=store, overwrite=overwrite,
+            engine=resources.engine, time_limit=resources.time_limit, progress=progress,
         )  # fmt: skip
     except (StoreError, EvidenceError):
         raise
@@ -116,16 +117,16 @@ def _outcome(
     return Outcome(entry, _answer(found))
 
 
-def _answer(found: Audit) -> Answer:
+def _answer(found: ModelVerdicts) -> Answer:
     result = found.result
-    lost = sorted(result.unargmaxable, key=lambda verdict: verdict.is_tied)
-    dominated = len(lost) - len(result.tied)
-    shown = [*_spread(lost[:dominated]), *_spread(lost[dominated:])][:_MOST_LABELS]
+    never = sorted(result.unargmaxable, key=lambda verdict: verdict.is_tied)
+    dominated = len(never) - len(result.tied)
+    shown = [*_spread(never[:dominated]), *_spread(never[dominated:])][:_MOST_LABELS]
     return Answer(
         facts=result.facts,
         domain=result.domain,
         verified=len(result.verdicts),
-        unargmaxable=len(lost),
+        unargmaxable=len(never),
         tied=len(result.tied),
         undecided=len(result.undecided),
         labels=tuple(verdict.label for verdict in shown),
@@ -138,6 +139,6 @@ def _answer(found: Audit) -> Answer:
 
 
 def _spread(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """At most so many of them as are shown, at even distances: neighbours in a vocabulary are alike."""
+    """As many of them as are shown, at even distances: neighbours in a vocabulary are alike."""
     step = max(1, len(verdicts) / _MOST_LABELS)
     return [verdicts[int(number * step)] for number in range(min(len(verdicts), _MOST_LABELS))]
