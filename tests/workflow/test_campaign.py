@@ -17,12 +17,13 @@ from argmaxable.core.progress import Progress
 from argmaxable.core.select import SCRIPTS
 from argmaxable.core.verdict import Algorithm
 from argmaxable.models.fetch.pypi import parse
+from argmaxable.run.plan import Engine
 from argmaxable.workflow.campaign.index import index_page
 from argmaxable.workflow.campaign.plan import Campaign, read_campaign
-from argmaxable.workflow.campaign.run import Outcome, Resources, run_campaign
+from argmaxable.workflow.campaign.run import ModelOutcome, Resources, run_campaign
 
 CAMPAIGNS = Path(__file__).parents[2] / "campaigns"
-ONE_PROCESS = Resources(workers=1)
+ONE_PROCESS = Resources(Engine(workers=1))
 
 Write = Callable[..., Path]
 
@@ -59,7 +60,7 @@ def survey(tmp_path: Path, write: Write) -> Path:
     return write(f"title = 'Survey'\n{listing(*files)}")
 
 
-def outcomes(path: Path) -> list[Outcome]:
+def outcomes(path: Path) -> list[ModelOutcome]:
     entries = read_campaign(path).entries
     return list(run_campaign(entries, store=None, overwrite=False, resources=ONE_PROCESS))
 
@@ -227,7 +228,7 @@ def test_a_campaign_goes_on_past_an_error_of_ours(survey: Path, monkeypatch: pyt
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("argmaxable.workflow.verify_model.find_head", fail)
+    monkeypatch.setattr("argmaxable.workflow.verify_model.find_model", fail)
     found = outcomes(survey)
     assert [outcome.error for outcome in found] == ["ZeroDivisionError: oops"] * 3
     assert "Traceback" in found[0].details
@@ -250,7 +251,7 @@ def test_what_would_befall_every_model_ends_a_campaign(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("argmaxable.workflow.verify_model.find_head", fail)
+    monkeypatch.setattr("argmaxable.workflow.verify_model.find_model", fail)
     with pytest.raises(type(error)):
         outcomes(survey)
 
@@ -278,7 +279,9 @@ def test_a_model_out_of_time_does_not_end_a_campaign(tmp_path: Path, write: Writ
     (tmp_path / "square.npz").write_bytes(npz())
     entries = read_campaign(write(listing("file = 'slow.npz'", "file = 'square.npz'"))).entries
     found = list(
-        run_campaign(entries, store=None, overwrite=False, resources=Resources(workers=1, time_limit=1e-9))
+        run_campaign(
+            entries, store=None, overwrite=False, resources=Resources(Engine(workers=1), time_limit=1e-9)
+        )
     )
     assert len(found) == 2
     assert not found[0].is_settled
@@ -431,7 +434,7 @@ def test_the_page_is_written_when_the_campaign_ends_early(
             raise EvidenceError("wrong")
         return find_head(model, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("argmaxable.workflow.verify_model.find_head", fail_later)
+    monkeypatch.setattr("argmaxable.workflow.verify_model.find_model", fail_later)
     ran = command("campaign", survey, "--index", tmp_path / "deep" / "index.md")
     assert ran.code == 4
     assert "| Square |" in (tmp_path / "deep" / "index.md").read_text(encoding="utf-8")

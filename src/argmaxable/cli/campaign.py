@@ -16,8 +16,8 @@ from argmaxable.cli.progress import progress_bar
 from argmaxable.core.errors import InputError
 from argmaxable.core.labels import visible
 from argmaxable.workflow.campaign.index import index_page, write_index
-from argmaxable.workflow.campaign.plan import Campaign, Entry, read_campaign
-from argmaxable.workflow.campaign.run import Outcome, Resources, run_campaign
+from argmaxable.workflow.campaign.plan import Campaign, CampaignModel, read_campaign
+from argmaxable.workflow.campaign.run import ModelOutcome, Resources, run_campaign
 
 _EPILOG = """\b
 Examples:
@@ -56,7 +56,7 @@ def campaign(
     plan = read_campaign(file, models=models)
     entries = matching(plan, match or [])
     resources = Resources(work.engine(), time_limit, cache_dir)
-    outcomes: list[Outcome] = []
+    outcomes: list[ModelOutcome] = []
     try:
         with stored.opened() as store, progress_bar() as progress:
             running = run_campaign(
@@ -82,7 +82,7 @@ def campaign(
 campaign.__doc__ = f"{campaign.__doc__}\n\n{_EPILOG}"
 
 
-def matching(plan: Campaign, texts: Sequence[str]) -> list[Entry]:
+def matching(plan: Campaign, texts: Sequence[str]) -> list[CampaignModel]:
     """The models whose name or family has one of the texts in it; all of them without any."""
     chosen = [
         entry
@@ -94,7 +94,7 @@ def matching(plan: Campaign, texts: Sequence[str]) -> list[Entry]:
     return chosen
 
 
-def describe(outcome: Outcome) -> str:
+def describe(outcome: ModelOutcome) -> str:
     """The outcome in a line."""
     name, answer = visible(outcome.entry.name), outcome.answer
     if answer is None:
@@ -105,7 +105,7 @@ def describe(outcome: Outcome) -> str:
     return f"{name}: {never}{left} ({cost})"
 
 
-def closing(entries: Sequence[Entry], outcomes: Sequence[Outcome]) -> list[str]:
+def closing(entries: Sequence[CampaignModel], outcomes: Sequence[ModelOutcome]) -> list[str]:
     """What is left to say at the end: failures once more, with the traceback of errors of ours."""
     failed = [outcome for outcome in outcomes if outcome.answer is None]
     lines = ["", f"{len(outcomes) - len(failed):,} of {len(entries):,} models verified."]
@@ -120,7 +120,7 @@ def closing(entries: Sequence[Entry], outcomes: Sequence[Outcome]) -> list[str]:
     return lines
 
 
-def as_record(outcome: Outcome) -> dict[str, Any]:
+def as_record(outcome: ModelOutcome) -> dict[str, Any]:
     """The object that --json prints for a model."""
     entry, answer = outcome.entry, outcome.answer
     record: dict[str, Any] = {

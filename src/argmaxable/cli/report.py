@@ -41,7 +41,7 @@ def report(
         str,
         typer.Argument(
             metavar="RUN|BUNDLE",
-            help="Number of a stored run, a model's name for its newest run, or the folder of a proof bundle.",
+            help="Number of a stored run, a model's name for its newest run, or a proof bundle's folder.",
         ),
     ],
     output: Annotated[

@@ -58,7 +58,7 @@ Options = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Entry:
+class CampaignModel:
     """A model to verify. `source` is what the file calls it: a hub id, a package, a relative path.
 
     `cites` says where the model is known from, `is_inferred` that its name or place was concluded from
@@ -77,12 +77,12 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Family:
+class ModelFamily:
     """Models that share a line in a summary."""
 
     name: str
     about: str
-    entries: tuple[Entry, ...]
+    entries: tuple[CampaignModel, ...]
 
 
 @dataclass(frozen=True)
@@ -91,10 +91,10 @@ class Campaign:
 
     title: str
     about: str
-    families: tuple[Family, ...]
+    families: tuple[ModelFamily, ...]
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[CampaignModel, ...]:
         return tuple(entry for family in self.families for entry in family.entries)
 
 
@@ -133,7 +133,7 @@ def _tables(found: Any, where: str) -> list[Options]:
     return list(found)
 
 
-def _family(table: Options, defaults: Options, models: Path, where: str) -> Family:
+def _family(table: Options, defaults: Options, models: Path, where: str) -> ModelFamily:
     _require_keys(table, _FAMILY_KEYS, where)
     name = table.get("name")
     if not name:
@@ -145,10 +145,10 @@ def _family(table: Options, defaults: Options, models: Path, where: str) -> Fami
         _entry(model, shared, name, models, f"{where}, model {number}")
         for number, model in enumerate(tables, start=1)
     )
-    return Family(name, table.get("about", "").strip(), tuple(entries))
+    return ModelFamily(name, table.get("about", "").strip(), tuple(entries))
 
 
-def _entry(table: Options, shared: Options, family: str, models: Path, where: str) -> Entry:
+def _entry(table: Options, shared: Options, family: str, models: Path, where: str) -> CampaignModel:
     _require_keys(table, _MODEL_KEYS, where)
     options = {**shared, **{key: value for key, value in table.items() if key in _OPTIONS}}
     if ("model" in table) == ("file" in table):
@@ -158,7 +158,7 @@ def _entry(table: Options, shared: Options, family: str, models: Path, where: st
     _require_sense(options, where)
     for key, place in (("model", table.get("model", "")), ("labels", options.get("labels", ""))):
         _require_pinned(place, f"{where}: key '{key}'")
-    return Entry(
+    return CampaignModel(
         request=_request(table, options, family, models),
         source=without_settings(source),
         cites=options.get("cites", ""),

@@ -15,7 +15,7 @@ from argmaxable.core.progress import ProgressCallback, ignore_progress
 from argmaxable.core.result import Cost, Facts
 from argmaxable.core.verdict import Verdict
 from argmaxable.run.plan import DEFAULT_ENGINE, Engine
-from argmaxable.workflow.campaign.plan import Entry
+from argmaxable.workflow.campaign.plan import CampaignModel
 from argmaxable.workflow.verify_model import ModelVerdicts, answer
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _MOST_LABELS = 60
 
 
 @dataclass(frozen=True)
-class Answer:
+class ModelSummary:
     """What was found out about a model, without verdicts and weights: a campaign may have many.
 
     `labels` are some of the unargmaxable classes', from all over the vocabulary, those first that are not
@@ -48,11 +48,11 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ModelOutcome:
     """A model's answer, or why there is none; `details` is the traceback of an error of ours."""
 
-    entry: Entry
-    answer: Answer | None = None
+    entry: CampaignModel
+    answer: ModelSummary | None = None
     error: str = ""
     details: str = ""
 
@@ -72,13 +72,13 @@ class Resources:
 
 
 def run_campaign(
-    entries: Sequence[Entry],
+    entries: Sequence[CampaignModel],
     *,
     store: Store | None,
     overwrite: bool,
     resources: Resources,
     progress: ProgressCallback = ignore_progress,
-) -> Iterator[Outcome]:
+) -> Iterator[ModelOutcome]:
     """Verify one model after another; those whose run the store has finished are not computed again.
 
     Ends early after Ctrl-C, with the outcome of the model that it interrupted. Raises StoreError and
@@ -96,12 +96,12 @@ def run_campaign(
 
 
 def _outcome(
-    entry: Entry,
+    entry: CampaignModel,
     store: Store | None,
     overwrite: bool,
     resources: Resources,
     progress: ProgressCallback,
-) -> Outcome:
+) -> ModelOutcome:
     try:
         ref = replace(entry.request.ref, cache_dir=resources.cache_dir)
         found = answer(
@@ -111,18 +111,18 @@ def _outcome(
     except (StoreError, EvidenceError):
         raise
     except InputError as error:
-        return Outcome(entry, error=str(error))
+        return ModelOutcome(entry, error=str(error))
     except Exception as error:  # a bug that one model brings to light should not cost the others
-        return Outcome(entry, error=f"{type(error).__name__}: {error}", details=traceback.format_exc())
-    return Outcome(entry, _answer(found))
+        return ModelOutcome(entry, error=f"{type(error).__name__}: {error}", details=traceback.format_exc())
+    return ModelOutcome(entry, _answer(found))
 
 
-def _answer(found: ModelVerdicts) -> Answer:
+def _answer(found: ModelVerdicts) -> ModelSummary:
     result = found.result
     never = sorted(result.unargmaxable, key=lambda verdict: verdict.is_tied)
     dominated = len(never) - len(result.tied)
     shown = [*_spread(never[:dominated]), *_spread(never[dominated:])][:_MOST_LABELS]
-    return Answer(
+    return ModelSummary(
         facts=result.facts,
         domain=result.domain,
         verified=len(result.verdicts),
