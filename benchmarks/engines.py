@@ -47,7 +47,7 @@ def main() -> None:
 
 def measure(head: am.Head, ray: str | None) -> dict[str, float]:
     start = time.perf_counter()
-    result = am.verify(head, workers=WORKERS, ray=ray)
+    result = am.verify(head, engine=am.Engine(workers=WORKERS, ray=ray))
     seconds = time.perf_counter() - start
     return {
         "unargmaxable": len(result.unargmaxable),

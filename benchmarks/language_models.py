@@ -64,7 +64,7 @@ def measure(name: str, memory: int, *, is_checked: bool) -> Row:
     path = _models.language_model_file(name)
     loading, head = timed(lambda: am.load_head(path))
     before = block_seconds(head)
-    verifying, result = timed(lambda: am.verify(head, memory=memory))
+    verifying, result = timed(lambda: am.verify(head, engine=am.Engine(memory=memory)))
     with tempfile.TemporaryDirectory() as folder:
         writing, _ = timed(lambda: am.write_bundle(result, folder))
         rechecked: Row = recheck(head, folder) if is_checked else {}

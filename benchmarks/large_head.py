@@ -81,8 +81,9 @@ def write_head(weight: NDArray[Any], planted: NDArray[np.intp], generator: np.ra
 def measure(
     head: am.Head, ordinary: NDArray[np.intp], planted: NDArray[np.intp], all_planted: int, memory: int
 ) -> dict[str, Any]:
-    searching, found = timed(lambda: am.verify(head, only=ordinary, memory=memory))
-    solving, lost = timed(lambda: am.verify(head, only=planted, memory=memory))
+    engine = am.Engine(memory=memory)
+    searching, found = timed(lambda: am.verify(head, only=ordinary, engine=engine))
+    solving, lost = timed(lambda: am.verify(head, only=planted, engine=engine))
     peak = peak_bytes()
     product = block_seconds(head, ordinary) / len(ordinary) * head.classes
     search_total = searching / len(ordinary) * (head.classes - all_planted)

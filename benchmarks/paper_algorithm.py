@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 import argmaxable as am
 from argmaxable.prove.highs import maximise
+from argmaxable.questions.argmax import verify
 
 PATIENCE = 2500
 EASY_STEPS = 30
@@ -100,7 +101,7 @@ def paper_seconds(head: am.Head, hard: int, easy: int) -> dict[str, float]:
 
 def hard_classes(head: am.Head) -> np.ndarray:
     """Classes that 30 reflections from w_c do not settle."""
-    result = am.verify(head, method="reflection", patience=EASY_STEPS, workers=1)
+    result = verify(head, method="reflection", patience=EASY_STEPS, engine=am.Engine(workers=1))
     return np.array([verdict.status is not am.Status.ARGMAXABLE for verdict in result.verdicts])
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import argmaxable as am
 from argmaxable.core.domain import Domain
 from argmaxable.edit.repair.margin import MarginSolver
-from argmaxable.questions.argmax import DEFAULT_DOMAIN
+from argmaxable.questions.argmax import DEFAULT_DOMAIN, verify
 
 # A class wins at x = w_c, after some reflections, or where only a solver looked; or it is proven not to win.
 OUTCOMES = ("first try", "reflected", "solved", "unargmaxable", "undecided")
@@ -48,7 +48,9 @@ class Settled:
 
 def settle(head: am.Head, *, patience: int, domain: Domain = DEFAULT_DOMAIN) -> Settled:
     """Settle every class of the head, in this process."""
-    first = am.verify(head, domain, method=am.Algorithm.REFLECTION, patience=patience, workers=1)
+    first = verify(
+        head, domain, method=am.Algorithm.REFLECTION, patience=patience, engine=am.Engine(workers=1)
+    )
     left = [verdict.class_id for verdict in first.undecided]
     second = _solve(head, domain, left) if left else ()
     reflected = {verdict.class_id: verdict.steps for verdict in first.argmaxable}
@@ -67,7 +69,9 @@ def tally(outcome: NDArray[np.int64]) -> list[int]:
 
 def _solve(head: am.Head, domain: Domain, classes: list[int]) -> tuple[am.Verdict, ...]:
     # An interior point from the start: what else comes before it stops by the clock, and bounds would differ.
-    return am.verify(head, domain, only=classes, method=am.Algorithm.INTERIOR_POINT, workers=1).verdicts
+    return am.verify(
+        head, domain, only=classes, method=am.Algorithm.INTERIOR_POINT, engine=am.Engine(workers=1)
+    ).verdicts
 
 
 def _outcome(verdict: am.Verdict, reflections: int | None) -> int:

@@ -95,12 +95,12 @@ def head_of(settings: Settings) -> am.Head:
 def measure(settings: Settings, text: Path | None) -> Mapping[str, Any]:
     """What each method misses of the argmaxable classes, and what the descent proves of the others."""
     head = head_of(settings)
-    exact = am.verify(head, BOX, workers=1)
+    exact = am.verify(head, BOX, engine=am.Engine(workers=1))
     can, cannot = (
         np.array([verdict.class_id for verdict in some], np.intp)
         for some in (exact.argmaxable, exact.unargmaxable)
     )
-    alone = am.verify(head, BOX, only=can, method=am.Algorithm.OWN_DIRECTION, workers=1)
+    alone = am.verify(head, BOX, only=can, method=am.Algorithm.OWN_DIRECTION, engine=am.Engine(workers=1))
     left = np.array([verdict.class_id for verdict in alone.undecided], np.intp)
     steps = reflections_needed(head, can.tolist())
     generator = np.random.default_rng(0)

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from argmaxable import Box, Everywhere, Head, Result, verify
 from argmaxable.report.figures.style import FAINT, INK, LINE_COLOURS, PAGE, drawing
+from argmaxable.run.plan import ONE_PROCESS
 from argmaxable.theory.rank import measure_rank
 from argmaxable.theory.spectrum import rows_of
 from experiments._experiment import Cell, Experiment, Scale, Settings, main
@@ -256,7 +257,7 @@ def unargmaxable(model: AWDLSTM, words: Sequence[str]) -> dict[str, Any] | None:
     weight, bias = model.head.weight, model.head.bias
     head = Head(weight.detach().cpu().numpy(), None if bias is None else bias.detach().cpu().numpy(), words)
     return {
-        name: _never_best(verify(head, domain, workers=1), words)
+        name: _never_best(verify(head, domain, engine=ONE_PROCESS), words)
         for name, domain in (("everywhere", Everywhere()), ("reachable", Box(-1.0, 1.0)))
     }
 

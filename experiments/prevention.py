@@ -58,7 +58,9 @@ def _seeds(scale: Scale, kind: str, features: int) -> int:
 
 def measure(settings: Settings, text: Path | None) -> Mapping[str, Any]:
     """The number of unargmaxable classes of each head."""
-    results = [am.verify(prevented(settings, seed), workers=1) for seed in range(settings["seeds"])]
+    results = [
+        am.verify(prevented(settings, seed), engine=am.Engine(workers=1)) for seed in range(settings["seeds"])
+    ]
     return {
         "unargmaxable": [len(result.unargmaxable) for result in results],
         "undecided": sum(len(result.undecided) for result in results),

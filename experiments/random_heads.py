@@ -19,6 +19,7 @@ import numpy as np
 
 import argmaxable as am
 from argmaxable.models.random_heads import Distribution
+from argmaxable.questions.argmax import verify
 from argmaxable.report.figures.random_heads import Measured, random_heads
 from argmaxable.report.figures.style import INK
 from experiments._experiment import Cell, Experiment, Scale, Settings, main
@@ -67,7 +68,7 @@ def measure(settings: Settings, text: Path | None) -> Mapping[str, Any]:
     head = head_of_the_paper(
         settings["classes"], settings["features"], seed=settings["seed"], distribution=distribution
     )
-    result = am.verify(head, workers=1)
+    result = am.verify(head, engine=am.Engine(workers=1))
     steps = reflections_needed(head, [verdict.class_id for verdict in result.argmaxable])
     # Never empty: the class with the largest ‖w‖²/2 + b wins at x = w.
     steps_found = steps[steps <= PATIENCE]
@@ -102,7 +103,9 @@ def head_of_the_paper(classes: int, features: int, *, seed: int, distribution: D
 
 def reflections_needed(head: am.Head, classes: Sequence[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Steps after which braid reflection from x = w_c wins inside the box, PATIENCE + 1 where it does not."""
-    result = am.verify(head, only=classes, method=am.Algorithm.REFLECTION, patience=PATIENCE, workers=1)
+    result = verify(
+        head, only=classes, method=am.Algorithm.REFLECTION, patience=PATIENCE, engine=am.Engine(workers=1)
+    )
     is_found = np.array([verdict.status is am.Status.ARGMAXABLE for verdict in result.verdicts])
     return np.where(is_found, [verdict.steps for verdict in result.verdicts], PATIENCE + 1)
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 import argmaxable as am
 from argmaxable.models.random_heads import random_head
 from argmaxable.report.figures.style import LINE_COLOURS, PAGE, STATUS_COLOURS, drawing
-from argmaxable.workflow.campaign.plan import Entry, read_campaign
+from argmaxable.workflow.campaign.plan import CampaignModel, read_campaign
 from experiments._experiment import ROOT, Cell, Experiment, Scale, Settings, main
 from experiments._frequency import TENTHS, against_frequency, margin_correlation
 from experiments._markdown import markdown_table
@@ -100,7 +100,7 @@ def cells(scale: Scale) -> list[dict[str, Any]]:
     ]
 
 
-def _entries() -> dict[str, Entry]:
+def _entries() -> dict[str, CampaignModel]:
     entries = read_campaign(CAMPAIGN).entries
     return {entry.name: entry for entry in entries if entry.request.domain == BOX}
 
@@ -114,11 +114,8 @@ def measure(settings: Settings, _text: Path | None) -> dict[str, Any]:
     return describe(_load(entry), settings, family=entry.request.family, name=entry.name)
 
 
-def _load(entry: Entry) -> am.Head:
-    request = entry.request
-    return am.load_head(
-        request.model, tensor=request.tensor, bias_tensor=request.bias_tensor, labels=request.labels
-    )
+def _load(entry: CampaignModel) -> am.Head:
+    return entry.request.ref.load()
 
 
 def weight(settings: Settings) -> float:

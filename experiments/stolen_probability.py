@@ -73,7 +73,7 @@ def measure(settings: Settings, text: Path | None) -> dict[str, Any]:
     uniform = random_head(head.classes, features, seed=seed, distribution=Distribution.UNIFORM)
     return {
         "test": round(trained.test, 2),
-        "uniform": count(am.verify(uniform, workers=1)),
+        "uniform": count(am.verify(uniform, engine=am.Engine(workers=1))),
         "normal_expected": expected_unargmaxable(head.classes, features, has_bias=False),
         "weights": ask(without_bias(head), DEFAULT_DOMAIN, words.counts),
         "reachable": ask(head, REACHABLE, words.counts),
@@ -87,7 +87,7 @@ def count(result: am.Result) -> dict[str, int]:
 def ask(head: am.Head, domain: Domain, counts: NDArray[np.int64]) -> dict[str, Any]:
     """How many classes are unargmaxable, which share of each tenth of the vocabulary and of the text that is;
     the classes are ordered by count."""
-    result = am.verify(head, domain, workers=1)
+    result = am.verify(head, domain, engine=am.Engine(workers=1))
     lost = np.zeros(head.classes, bool)
     lost[[verdict.class_id for verdict in result.unargmaxable]] = True
     return {

@@ -15,7 +15,7 @@ Statuses = list[am.Status]
 
 def verified(head: am.Head, domain: am.Domain, *, seed: int = 0) -> am.Result:
     """The verdicts of all classes: each decided, each by evidence that holds."""
-    result = am.verify(head, domain, workers=1, seed=seed)
+    result = am.verify(head, domain, engine=am.Engine(workers=1), seed=seed)
     assert [verdict.class_id for verdict in result.verdicts] == list(range(head.classes))
     assert not result.undecided, [(verdict.class_id, verdict.reason) for verdict in result.undecided]
     assert_evidence_holds(head, domain, result)

@@ -10,6 +10,8 @@ import numpy as np
 import argmaxable as am
 from argmaxable.compute.prepared import centre_of
 from argmaxable.core.result import Facts
+from argmaxable.questions.argmax import run_plan
+from argmaxable.run.plan import ONE_PROCESS, make_plan
 from argmaxable.store import Plan, open_store
 
 BOX = am.Box(-100.0, 100.0)
@@ -30,7 +32,8 @@ def keep(db: Path, head: am.Head, domain: am.Domain = BOX, **more: Any) -> int:
     """Verify the head into the database, with more to the plan; returns the run's number."""
     plan = plan_of(head, domain, **more)
     with open_store(str(db)) as store, store.begin(plan, centre=centre_of(head)) as run:
-        result = am.verify(head, domain, only=plan.only, workers=1, seed=plan.seed, journal=run)
+        its = make_plan(head, domain, only=plan.only, seed=plan.seed, engine=ONE_PROCESS)
+        result = run_plan(its, journal=run)
         run.finish(result.cost)
         return run.run_id
 
@@ -38,6 +41,6 @@ def keep(db: Path, head: am.Head, domain: am.Domain = BOX, **more: Any) -> int:
 def keep_some(db: Path, head: am.Head, classes: tuple[int, ...]) -> int:
     """A run over all classes that was stopped after these; returns its number."""
     with open_store(str(db)) as store, store.begin(plan_of(head), centre=centre_of(head)) as run:
-        result = am.verify(head, BOX, only=classes, workers=1)
+        result = am.verify(head, BOX, only=classes, engine=am.Engine(workers=1))
         run.record(result.verdicts, result.cost)
         return run.run_id

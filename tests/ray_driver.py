@@ -70,7 +70,7 @@ def main(what: str) -> None:
             os.kill(running[0], signal.SIGKILL)
             killed.append(running[0])
 
-    result = am.verify(hard_head(), ray="local", workers=2, progress=watch)
+    result = am.verify(hard_head(), engine=am.Engine(workers=2, ray="local"), progress=watch)
     statuses = [verdict.status.value for verdict in result.verdicts]
     print(json.dumps({"statuses": statuses, "killed": len(killed), "left": settlers(), "listening": heard}))
 

@@ -49,7 +49,6 @@ MAY_KNOW: dict[str, set[str]] = {
     "onnx": {"models/onnx/reader.py"},
     "pandas": {"core/notebook.py"},
     "pickle": {"run/engines/processes.py", "run/engines/worker.py"},
-    "pandas": {"core/result.py"},
     "platformdirs": {"models/fetch/pypi.py", "store/location.py"},
     "psycopg": {"store/postgresql.py"},
     "pyarrow": {"report/parquet.py"},

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from argmaxable.core.hull import Hull
     from argmaxable.core.progress import Progress
     from argmaxable.core.result import Cost, Facts, Record, Result
+    from argmaxable.core.select import Selection
     from argmaxable.core.stored_rows import StoredRows
     from argmaxable.core.verdict import (
         Algorithm,
@@ -51,11 +52,10 @@ if TYPE_CHECKING:
     )
     from argmaxable.edit.prune import Pruned, prune
     from argmaxable.edit.repair.plan import Repair, repair
-    from argmaxable.models import find_head, load_head
+    from argmaxable.models import ModelRef, find_head, load_head
     from argmaxable.models.finding import Finding, Inputs, Labels, TensorInfo
     from argmaxable.proofs.bundle import Bundle, Claim, read_bundle, write_bundle
     from argmaxable.proofs.recheck import Failure, Recheck, recheck
-    from argmaxable.questions.argmax import verify
     from argmaxable.questions.best_rank.top_k import best_ranks
     from argmaxable.questions.ceiling.compute import ceilings
     from argmaxable.questions.ceiling.nucleus import Entry, Membership, Nucleus, nucleus
@@ -64,7 +64,10 @@ if TYPE_CHECKING:
     from argmaxable.questions.explain.growth import Growth
     from argmaxable.questions.explain.margin import Margin
     from argmaxable.run.journal import Journal
+    from argmaxable.run.plan import Engine
     from argmaxable.store import Store, open_store
+    from argmaxable.workflow.verify_head import verify
+    from argmaxable.workflow.verify_model import ModelVerdicts, verify_model
 
 __all__ = [
     "Algorithm",
@@ -86,6 +89,7 @@ __all__ = [
     "Cost",
     "Domain",
     "DomainError",
+    "Engine",
     "Entry",
     "Everywhere",
     "EvidenceError",
@@ -108,6 +112,8 @@ __all__ = [
     "Membership",
     "Method",
     "Mixture",
+    "ModelRef",
+    "ModelVerdicts",
     "NormSolid",
     "NotFoundError",
     "Nucleus",
@@ -122,6 +128,7 @@ __all__ = [
     "Record",
     "Repair",
     "Result",
+    "Selection",
     "Share",
     "Status",
     "Store",
@@ -147,21 +154,41 @@ __all__ = [
     "recheck",
     "repair",
     "verify",
+    "verify_model",
     "write_bundle",
 ]
 
 # Which module defines which names: the imports above, for those who run them.
 _NAMES = {
-    "check.checker": ("Bound", "Checker"),
+    "check.checker": (
+        "Bound",
+        "Checker",
+    ),
     "check.witnesses": ("Gaps",),
     "compute.budget": ("Compute",),
     "compute.compare": ("Best",),
     "compute.prepared": ("PreparedHead",),
     "compute.rows": ("StreamedRows",),
-    "core.best_rank": ("BestRank", "RankProof", "TopK"),
-    "core.ceiling": ("Ceiling", "Ceilings", "Mixture"),
-    "core.balls": ("Ball", "LayerNorm", "NormSolid", "RMSNorm"),
-    "core.boxes": ("Box", "Everywhere"),
+    "core.balls": (
+        "Ball",
+        "LayerNorm",
+        "NormSolid",
+        "RMSNorm",
+    ),
+    "core.best_rank": (
+        "BestRank",
+        "RankProof",
+        "TopK",
+    ),
+    "core.boxes": (
+        "Box",
+        "Everywhere",
+    ),
+    "core.ceiling": (
+        "Ceiling",
+        "Ceilings",
+        "Mixture",
+    ),
     "core.domain": ("Domain",),
     "core.domains": ("parse_domain",),
     "core.errors": (
@@ -178,7 +205,13 @@ _NAMES = {
     "core.head": ("Head",),
     "core.hull": ("Hull",),
     "core.progress": ("Progress",),
-    "core.result": ("Cost", "Facts", "Record", "Result"),
+    "core.result": (
+        "Cost",
+        "Facts",
+        "Record",
+        "Result",
+    ),
+    "core.select": ("Selection",),
     "core.stored_rows": ("StoredRows",),
     "core.verdict": (
         "Algorithm",
@@ -190,22 +223,64 @@ _NAMES = {
         "Strength",
         "Verdict",
     ),
-    "edit.prune": ("Pruned", "prune"),
-    "edit.repair.plan": ("Repair", "repair"),
-    "models": ("find_head", "load_head"),
-    "models.finding": ("Finding", "Inputs", "Labels", "TensorInfo"),
-    "proofs.bundle": ("Bundle", "Claim", "read_bundle", "write_bundle"),
-    "proofs.recheck": ("Failure", "Recheck", "recheck"),
-    "questions.argmax": ("verify",),
+    "edit.prune": (
+        "Pruned",
+        "prune",
+    ),
+    "edit.repair.plan": (
+        "Repair",
+        "repair",
+    ),
+    "models": (
+        "ModelRef",
+        "find_head",
+        "load_head",
+    ),
+    "models.finding": (
+        "Finding",
+        "Inputs",
+        "Labels",
+        "TensorInfo",
+    ),
+    "proofs.bundle": (
+        "Bundle",
+        "Claim",
+        "read_bundle",
+        "write_bundle",
+    ),
+    "proofs.recheck": (
+        "Failure",
+        "Recheck",
+        "recheck",
+    ),
     "questions.best_rank.top_k": ("best_ranks",),
     "questions.ceiling.compute": ("ceilings",),
-    "questions.ceiling.nucleus": ("Entry", "Membership", "Nucleus", "nucleus"),
+    "questions.ceiling.nucleus": (
+        "Entry",
+        "Membership",
+        "Nucleus",
+        "nucleus",
+    ),
     "questions.explain.explain": ("explain",),
-    "questions.explain.explanation": ("Competitor", "Explanation", "Share", "Width"),
+    "questions.explain.explanation": (
+        "Competitor",
+        "Explanation",
+        "Share",
+        "Width",
+    ),
     "questions.explain.growth": ("Growth",),
     "questions.explain.margin": ("Margin",),
     "run.journal": ("Journal",),
-    "store": ("Store", "open_store"),
+    "run.plan": ("Engine",),
+    "store": (
+        "Store",
+        "open_store",
+    ),
+    "workflow.verify_head": ("verify",),
+    "workflow.verify_model": (
+        "ModelVerdicts",
+        "verify_model",
+    ),
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 

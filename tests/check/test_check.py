@@ -441,7 +441,7 @@ def test_what_is_proven_in_rationals_is_so(domain: am.Domain, claim: tuple[am.He
         total = evidence.weights.sum()
     proven = am.Checker(head, domain).proves_in_rationals(0, evidence)
     if proven:
-        assert not am.verify(head, domain, only=[0], workers=1).argmaxable
+        assert not am.verify(head, domain, only=[0], engine=am.Engine(workers=1)).argmaxable
     if 0 < total < INF:
         confirmed = certificate_proves(
             head, domain, 0, with_independent_basis(head, domain, evidence), Fraction(0)
@@ -464,7 +464,9 @@ def test_no_centre_makes_a_certificate_prove_more(
 def test_weights_that_overflow_prove_nothing_against_a_class_that_wins() -> None:
     """λ·w overflows to ∞ on both sides: ∞ − ∞ must not count as a direction of nothing."""
     head = am.Head([[10.0, 0.0], [5.0, 0.0], [-9.0, 0.0], [100.0, 50.0], [-300.0, 0.0]], [0, 1, 0, 0, 0])
-    assert am.verify(head, am.Box(-1, 1), workers=1).verdicts[0].status is am.Status.ARGMAXABLE
+    assert (
+        am.verify(head, am.Box(-1, 1), engine=am.Engine(workers=1)).verdicts[0].status is am.Status.ARGMAXABLE
+    )
     assert am.Checker(head, am.Box(-1, 1)).bound(0, certificate({1: 1.7e308})).upper > 0
 
 

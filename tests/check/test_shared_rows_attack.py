@@ -40,7 +40,9 @@ def test_no_class_is_lost_when_biases_are_as_small_as_can_be() -> None:
     rows = [[3, 1], [0, 1], [3, -3], [1, -3], [2, -2], [0, -2], [1, 2], [3, -2], [1, 3], [1, -3]]
     biases = np.array([0, 0, 0, 1, 1, 0, 1, 0, 0, 0]) * SMALLEST
     # At x = (0.5, 0) · SMALLEST class 4 wins, were there such a float: multiply all by 2^1074.
-    verdict = am.verify(am.Head(rows, biases), am.Everywhere(), only=[4], workers=1).verdicts[0]
+    verdict = am.verify(
+        am.Head(rows, biases), am.Everywhere(), only=[4], engine=am.Engine(workers=1)
+    ).verdicts[0]
     assert verdict.status is not Status.UNARGMAXABLE
 
 
@@ -64,7 +66,7 @@ def test_a_constant_feature_leaves_no_deep_class_undecided(constant: float) -> N
     rows = generator.standard_normal((900, 130))
     rows[:2] = generator.dirichlet(np.ones(898), 2) @ rows[2:]
     rows[:, 5] = constant
-    result = am.verify(am.Head(rows), am.Everywhere(), only=range(2), workers=1)
+    result = am.verify(am.Head(rows), am.Everywhere(), only=range(2), engine=am.Engine(workers=1))
     assert len(result.unargmaxable) == 2
 
 

@@ -78,7 +78,7 @@ def test_heads_of_many_features_are_proven_by_large_bases(bias: bool) -> None:
         some = generator.choice(np.arange(5, 900), 500, replace=False)
         weight[class_id] = generator.dirichlet(np.ones(500)) @ weight[some]
     head = am.Head(weight, np.where(np.arange(900) < 5, -0.5, 0).astype(np.float32) if bias else None)
-    result = am.verify(head, am.Everywhere(), only=range(5), workers=1)
+    result = am.verify(head, am.Everywhere(), only=range(5), engine=am.Engine(workers=1))
     assert len(result.unargmaxable) == 5
     certificates = [verdict.certificate for verdict in result.unargmaxable]
     assert any(certificate is not None and certificate.basis > 141 for certificate in certificates)
@@ -89,7 +89,7 @@ def test_large_bases_survive_a_bundle(tmp_path: object) -> None:
     weight = generator.standard_normal((700, 130)).astype(np.float32)
     weight[0] = generator.dirichlet(np.ones(699)) @ weight[1:]
     head = am.Head(weight)
-    result = am.verify(head, only=[0], workers=1)
+    result = am.verify(head, only=[0], engine=am.Engine(workers=1))
     am.write_bundle(result, f"{tmp_path}/proofs")
     found = am.recheck(am.read_bundle(f"{tmp_path}/proofs"), head)
     assert (found.proven, found.failures) == (1, ())

@@ -131,7 +131,7 @@ def test_proven_verdicts_that_contradict_each_other_are_an_error_of_ours(
 ) -> None:
     db, head = tmp_path / "runs.db", lossy()
     keep(db, head)
-    result = am.verify(head, BOX, workers=1)
+    result = am.verify(head, BOX, engine=am.Engine(workers=1))
     forged = [replace(v, status=am.Status.UNARGMAXABLE, lower=-1.0, upper=-0.5) for v in result.verdicts]
     with open_store(str(db)) as store, store.begin(plan_of(head, seed=1), centre=centre_of(head)) as run:
         run.record(forged, Cost())

@@ -68,7 +68,7 @@ def without_surrogates(text: str) -> str:
 
 
 def test_rows_have_the_verdicts_in_full() -> None:
-    result = am.verify(lossy(), BOX, workers=1)
+    result = am.verify(lossy(), BOX, engine=am.Engine(workers=1))
     rows = list(as_rows("model", result.verdicts))
     assert [row["class"] for row in rows] == list(range(6))
     assert [row["status"] for row in rows] == [verdict.status for verdict in result.verdicts]
@@ -77,12 +77,12 @@ def test_rows_have_the_verdicts_in_full() -> None:
 
 
 def test_tied_classes_name_the_first_of_their_group() -> None:
-    rows = list(as_rows("model", am.verify(lossy(), BOX, workers=1).verdicts))
+    rows = list(as_rows("model", am.verify(lossy(), BOX, engine=am.Engine(workers=1)).verdicts))
     assert [row["tie_group"] for row in rows] == [0, None, None, None, None, 0]
 
 
 def test_every_cell_is_of_its_columns_type_or_missing() -> None:
-    for row in as_rows("model", am.verify(lossy(), am.Everywhere(), workers=1).verdicts):
+    for row in as_rows("model", am.verify(lossy(), am.Everywhere(), engine=am.Engine(workers=1)).verdicts):
         assert all(row[name] is None or type(row[name]) is kind for name, kind in COLUMNS.items())
         assert all(cell is None or math.isfinite(cell) for cell in row.values() if isinstance(cell, float))
 
@@ -131,7 +131,7 @@ def test_parquet_is_written_in_batches_of_any_number(tmp_path: Path, monkeypatch
     from argmaxable.report import parquet
 
     monkeypatch.setattr(parquet, "_BATCH", 4)
-    rows = list(as_rows("model", am.verify(lossy(), BOX, workers=1).verdicts))
+    rows = list(as_rows("model", am.verify(lossy(), BOX, engine=am.Engine(workers=1)).verdicts))
     parquet.write_parquet(iter(rows), tmp_path / "v.parquet")
     file = pyarrow.parquet.ParquetFile(tmp_path / "v.parquet")
     assert file.metadata.num_row_groups == 2

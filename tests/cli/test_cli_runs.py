@@ -197,7 +197,7 @@ def test_the_database_is_the_one_named_in_the_environment(
 
 
 def test_show_prints_the_summary_that_verify_printed(command: Command, db: Path) -> None:
-    result = am.verify(lossy(), BOX, workers=1)
+    result = am.verify(lossy(), BOX, engine=am.Engine(workers=1))
     headline, _, *shown = command("show", "1", "--db", db).out.splitlines()
     assert headline.startswith("Run 1 (org/lossy, letters, toys): started ")
     assert shown[:-1] == summary(result)[:-1]  # the last line has the seconds
@@ -205,7 +205,7 @@ def test_show_prints_the_summary_that_verify_printed(command: Command, db: Path)
 
 def test_show_as_json_has_what_verify_said_and_what_is_known_of_the_run(command: Command, db: Path) -> None:
     record = command("show", "lossy.npz", "--db", db, "--json").record
-    expected = as_record(am.verify(lossy(), am.Box(-1, 1), workers=1))
+    expected = as_record(am.verify(lossy(), am.Box(-1, 1), engine=am.Engine(workers=1)))
     timed = {"seconds", "phases"}
     assert {key: record[key] for key in expected.keys() - timed} == {
         key: expected[key] for key in expected.keys() - timed
@@ -235,7 +235,7 @@ def test_show_of_a_stopped_run_does_not_say_that_all_classes_can_be_predicted(
 def test_a_running_run_shows_its_progress(command: Command, tmp_path: Path) -> None:
     db, head = tmp_path / "runs.db", lossy()
     with open_store(str(db)) as store, store.begin(plan_of(head), centre=centre_of(head)) as run:
-        result = am.verify(head, BOX, only=(4,), workers=1)
+        result = am.verify(head, BOX, only=(4,), engine=am.Engine(workers=1))
         run.record(result.verdicts, result.cost)
         assert "running, started" in command("show", "1", "--db", db).out
         assert "running" in command("runs", "--db", db).out

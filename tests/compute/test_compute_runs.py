@@ -37,7 +37,8 @@ def statuses(result: am.Result) -> list[Status]:
 @pytest.mark.parametrize("bias", [False, True])
 def test_pytorch_gives_the_verdicts_of_numpy(bias: bool) -> None:
     head = planted_head(bias=bias)
-    plain, torch = am.verify(head, workers=1), am.verify(head, workers=1, device="cpu")
+    engines = am.Engine(workers=1), am.Engine(workers=1, device="cpu")
+    plain, torch = (am.verify(head, engine=engine) for engine in engines)
     assert statuses(plain) == statuses(torch)
     assert len(plain.unargmaxable) > 40
     assert not plain.undecided
@@ -46,9 +47,9 @@ def test_pytorch_gives_the_verdicts_of_numpy(bias: bool) -> None:
 @pytest.mark.parametrize("domain", [am.Box(-100, 100), am.Box(0, np.inf), am.Ball(5), am.Everywhere()])
 def test_streamed_rows_give_the_verdicts_of_held_ones(domain: am.Domain) -> None:
     head = planted_head(bias=True)
-    held = am.verify(head, domain, workers=1)
+    held = am.verify(head, domain, engine=am.Engine(workers=1))
     least = head.weight.nbytes + PROCESS_BYTES + SOLVE_BYTES * head.features**2
-    streamed = am.verify(head, domain, workers=1, memory=least)
+    streamed = am.verify(head, domain, engine=am.Engine(workers=1, memory=least))
     assert statuses(held) == statuses(streamed)
 
 
@@ -62,7 +63,7 @@ def test_rows_are_streamed_where_they_do_not_fit() -> None:
 
 def test_too_little_memory_is_refused_before_anything_is_done() -> None:
     with pytest.raises(InputError, match=r"Allow 0\.5 GB"):
-        am.verify(planted_head(bias=False), workers=1, memory=10_000_000)
+        am.verify(planted_head(bias=False), engine=am.Engine(workers=1, memory=10_000_000))
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ for first in range(0, 20_000, 1000):
     weight[first : first + 1000] = np.random.default_rng(first).standard_normal((1000, 1024))
 head = am.Head(weight)
 limit = head.weight.nbytes + PROCESS_BYTES + SOLVE_BYTES * 1024**2
-result = am.verify(head, workers=1, only=range(200), memory=limit)
+result = am.verify(head, only=range(200), engine=am.Engine(workers=1, memory=limit))
 assert len(result.argmaxable) == 200, result
 peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(peak * 1024 / limit)

@@ -63,8 +63,8 @@ def test_a_head_over_stored_rows_is_the_head_of_the_floats(stored: StoredRows) -
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_verdicts_over_stored_rows_are_those_over_floats(stored: StoredRows, workers: int) -> None:
-    lazy = am.verify(am.Head(stored), am.Ball(3), workers=workers)
-    held = am.verify(am.Head(np.asarray(stored)), am.Ball(3), workers=1)
+    lazy = am.verify(am.Head(stored), am.Ball(3), engine=am.Engine(workers=workers))
+    held = am.verify(am.Head(np.asarray(stored)), am.Ball(3), engine=am.Engine(workers=1))
     assert [v.status for v in lazy.verdicts] == [v.status for v in held.verdicts]
     assert any(verdict.tie_group for verdict in lazy.unargmaxable)
 

@@ -18,7 +18,7 @@ from argmaxable.models import load_head
 
 
 def pruned(head: am.Head, domain: am.Domain = BOX) -> Pruned:
-    return am.prune(am.verify(head, domain, workers=1))
+    return am.prune(am.verify(head, domain, engine=am.Engine(workers=1)))
 
 
 def dominated(seed: int = 0, *, classes: int = 60) -> am.Head:
@@ -43,7 +43,7 @@ def test_the_argmax_is_the_same_everywhere(seed: int) -> None:
 
 def test_only_strictly_dominated_classes_go() -> None:
     head = dominated()
-    result = am.verify(head, BOX, workers=1)
+    result = am.verify(head, BOX, engine=am.Engine(workers=1))
     done = am.prune(result)
     gone = {verdict.class_id for verdict in result.verdicts if verdict.upper < 0}
     assert set(done.kept.tolist()) == set(range(head.classes)) - gone

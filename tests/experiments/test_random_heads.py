@@ -6,6 +6,7 @@ import numpy as np
 
 import argmaxable as am
 from argmaxable.models.random_heads import Distribution
+from argmaxable.questions.argmax import verify
 from experiments._experiment import Cell, Scale
 from experiments._gaussian import expected_unargmaxable
 from experiments.random_heads import (
@@ -45,7 +46,9 @@ def test_the_mean_steps_are_those_of_the_classes_that_were_found() -> None:
     settings = {"distribution": "uniform", "features": 2, "seed": 14, "classes": 300}
     found = measure(settings, None)
     head = head_of_the_paper(300, 2, seed=14, distribution=Distribution.UNIFORM)
-    verdicts = am.verify(head, method=am.Algorithm.REFLECTION, patience=PATIENCE, workers=1).verdicts
+    verdicts = verify(
+        head, method=am.Algorithm.REFLECTION, patience=PATIENCE, engine=am.Engine(workers=1)
+    ).verdicts
     steps = [verdict.steps for verdict in verdicts if verdict.status is am.Status.ARGMAXABLE]
     assert found["not_found"] > 0
     assert len(steps) + found["not_found"] == 300 - found["unargmaxable"]

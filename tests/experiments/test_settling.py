@@ -17,7 +17,7 @@ def head() -> am.Head:
 
 def test_the_two_steps_find_what_verifying_finds(head: am.Head) -> None:
     settled = settle(head, patience=5)
-    expected = [verdict.class_id for verdict in am.verify(head, workers=1).unargmaxable]
+    expected = [verdict.class_id for verdict in am.verify(head, engine=am.Engine(workers=1)).unargmaxable]
     assert np.flatnonzero(settled.outcome == LOST).tolist() == expected
     assert expected
 

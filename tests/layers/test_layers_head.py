@@ -301,8 +301,10 @@ def test_a_transform_of_your_own_needs_only_a_formula_a_slope_and_a_kernel() -> 
 @pytest.mark.parametrize("name", ONE_COMPONENT)
 def test_verdicts_of_one_component_are_those_of_the_linear_part(name: str) -> None:
     head = small_head(name, 3, 30)
-    linear = am.verify(am.Head(head.weight.detach().numpy(), head.bias.detach().numpy()), workers=1)
-    found = am.verify(am.Head.from_module(head), workers=1)
+    linear = am.verify(
+        am.Head(head.weight.detach().numpy(), head.bias.detach().numpy()), engine=am.Engine(workers=1)
+    )
+    found = am.verify(am.Head.from_module(head), engine=am.Engine(workers=1))
     assert [verdict.status for verdict in found.verdicts] == [verdict.status for verdict in linear.verdicts]
     assert found.unargmaxable
     # And no input tried makes the head itself choose such a class.
@@ -333,7 +335,7 @@ def test_a_class_dominated_over_the_range_of_tanh_is_never_first_in_a_mixture_wi
     # Convexity of the exponential: s_c ≤ Σ λ_i s_i for every component makes P(c) ≤ Σ λ_i P(i).
     head = small_head("mos", 3, 30)
     linear = am.Head(head.weight.detach().numpy(), head.bias.detach().numpy())
-    dominated = am.verify(linear, am.Box(-1, 1), workers=1).unargmaxable
+    dominated = am.verify(linear, am.Box(-1, 1), engine=am.Engine(workers=1)).unargmaxable
     assert dominated
     chosen = set(head.argmax(20 * torch.randn(50_000, 3)).tolist())
     assert not chosen & {verdict.class_id for verdict in dominated}

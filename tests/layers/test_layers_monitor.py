@@ -43,7 +43,7 @@ def test_counts_are_those_of_verify_at_every_step_of_a_walk() -> None:
     census, generator = Census(BOX), np.random.default_rng(0)
     head = some_head()
     for _ in range(4):
-        result = am.verify(head, BOX, workers=1)
+        result = am.verify(head, BOX, engine=am.Engine(workers=1))
         assert census.count(head) == (len(result.unargmaxable), len(result.undecided))
         head = am.Head(head.weight + 0.01 * generator.normal(size=head.weight.shape), head.bias)
 
@@ -61,7 +61,7 @@ def test_a_head_of_another_size_starts_afresh() -> None:
     census = Census(BOX)
     census.count(some_head())
     smaller = am.Head(some_head().weight[:20])
-    assert census.count(smaller)[0] == len(am.verify(smaller, BOX, workers=1).unargmaxable)
+    assert census.count(smaller)[0] == len(am.verify(smaller, BOX, engine=am.Engine(workers=1)).unargmaxable)
 
 
 # ---------------------------------------------------------------------- rank and gradient
@@ -122,7 +122,7 @@ def test_it_measures_every_so_many_steps_and_logs() -> None:
         optimizer.step()
         monitor(step)
     assert [row.step for row in rows] == [3, 6]
-    expected = am.verify(am.Head.from_module(head), BOX, workers=1)
+    expected = am.verify(am.Head.from_module(head), BOX, engine=am.Engine(workers=1))
     assert monitor.measure().unargmaxable == len(expected.unargmaxable)
     assert all(row.gradient_lost is not None and 0 < row.gradient_lost < 1 for row in rows)
     assert all(row.effective_rank <= FEATURES for row in rows)
@@ -197,7 +197,7 @@ def test_a_trainer_logs_what_the_monitor_finds(replaced: bool, tmp_path: Path) -
     trainer.train()
     rows = [row for row in trainer.state.log_history if "head_effective_rank" in row]
     assert [row["step"] for row in rows] == [2, 4]
-    expected = am.verify(am.Head.from_module(model.get_output_embeddings()), BOX, workers=1)
+    expected = am.verify(am.Head.from_module(model.get_output_embeddings()), BOX, engine=am.Engine(workers=1))
     assert rows[-1]["head_unargmaxable"] == len(expected.unargmaxable)
     assert all(0 < row["head_gradient_lost"] < 1 for row in rows)
 

@@ -45,7 +45,7 @@ def layer_of(kind: str, **settings: object) -> SphericalLinear | VoronoiLinear:
 
 
 def lost(layer: nn.Module, domain: Domain) -> int:
-    result = am.verify(am.Head.from_module(layer), domain, workers=1)
+    result = am.verify(am.Head.from_module(layer), domain, engine=am.Engine(workers=1))
     assert not result.undecided
     return len(result.unargmaxable)
 
@@ -152,7 +152,7 @@ def test_equal_rows_tie_in_every_kind() -> None:
     rows = torch.randn(CLASSES, FEATURES)
     rows[1] = rows[0]
     layer.weight = rows
-    result = am.verify(am.Head.from_module(layer), layer.domain, workers=1)
+    result = am.verify(am.Head.from_module(layer), layer.domain, engine=am.Engine(workers=1))
     assert [verdict.class_id for verdict in result.tied] == [0, 1]
     assert len(result.unargmaxable) == 2
 
@@ -236,7 +236,7 @@ def test_a_row_of_zeros_is_promised_nothing(behind: nn.Module | None) -> None:
     with torch.no_grad():
         layer.parametrizations.weight.original[0] = 0
     assert not layer.guarantees(layer.domain)
-    result = am.verify(am.Head.from_module(layer), layer.domain, only=[0], workers=1)
+    result = am.verify(am.Head.from_module(layer), layer.domain, only=[0], engine=am.Engine(workers=1))
     assert [verdict.class_id for verdict in result.unargmaxable] == [0]
 
 

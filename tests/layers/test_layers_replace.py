@@ -212,7 +212,7 @@ def test_a_prevention_layer_replaces_an_untied_head_and_loses_no_class(layer: ty
     replace_head(model, head)
     model(input_ids=some_ids(), labels=some_ids()).loss.backward()
     domain = head.domain  # type: ignore[attr-defined]
-    assert not am.verify(am.Head.from_module(head), domain, workers=1).unargmaxable
+    assert not am.verify(am.Head.from_module(head), domain, engine=am.Engine(workers=1)).unargmaxable
 
 
 def test_a_prevention_layer_can_not_share_the_embedding() -> None:

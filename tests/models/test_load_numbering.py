@@ -15,11 +15,11 @@ import sentencepiece
 from safetensors.numpy import save_file
 from tokenizers import AddedToken, Tokenizer, models
 
+from argmaxable.core.select import Selection
 from argmaxable.models import find_head
 from argmaxable.models.finding import Labels
 from argmaxable.models.labels.language_codes import M2M_100, MBART_25, MBART_50, NLLB, WMT_21
 from argmaxable.models.labels.vocabulary import labels_beside, labels_from_file, search_beside
-from argmaxable.workflow.verify_model import Request, chosen_classes
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # transformers deprecates things while it is imported
@@ -355,6 +355,6 @@ def test_a_finding_tells_which_classes_are_special(tmp_path: Path) -> None:
     save_file({"lm_head.weight": np.ones((4, 2), np.float32)}, tmp_path / "model.safetensors")
     finding = find_head(tmp_path)
     assert finding.special == {2}
-    wishes = Request("", skip_special=True), Request("", script="latin"), Request("")
+    wishes = Selection(skip_special=True), Selection(script="latin"), Selection()
     head = finding.head("m")
-    assert [chosen_classes(head, wish, finding.special) for wish in wishes] == [[0, 1, 3], [0, 1, 3], None]
+    assert [wish.of(head, finding.special) for wish in wishes] == [[0, 1, 3], [0, 1, 3], None]

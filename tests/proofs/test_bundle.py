@@ -41,6 +41,7 @@ from argmaxable import (
     verify,
     write_bundle,
 )
+from argmaxable.run.plan import ONE_PROCESS
 
 FEATURES = 4
 GAIN = np.linspace(0.5, 2.0, FEATURES)
@@ -106,7 +107,7 @@ def write(result: Result, folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def genuine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bundle about `plain_head` with witnesses and certificates of most kinds."""
-    return write(verify(plain_head(), workers=1), tmp_path_factory.mktemp("genuine"))
+    return write(verify(plain_head(), engine=ONE_PROCESS), tmp_path_factory.mktemp("genuine"))
 
 
 @pytest.fixture
@@ -148,7 +149,7 @@ def evidence_bytes(folder: Path) -> int:
 @pytest.mark.parametrize("domain_name", ["box", "everywhere", "ball"])
 def test_claims_read_back_are_the_verdicts_written(head_name: str, domain_name: str, tmp_path: Path) -> None:
     head = HEADS[head_name]()
-    result = verify(head, DOMAINS[domain_name], workers=1)
+    result = verify(head, DOMAINS[domain_name], engine=ONE_PROCESS)
     bundle = read_bundle(write(result, tmp_path))
     assert len(bundle.claims) == len(result.verdicts)
     for claim, verdict in zip(bundle.claims, result.verdicts, strict=True):
@@ -161,7 +162,7 @@ def test_claims_read_back_are_the_verdicts_written(head_name: str, domain_name: 
 
 @pytest.mark.parametrize("head_name", HEADS)
 def test_witnesses_read_back_are_bit_for_bit_those_written(head_name: str, tmp_path: Path) -> None:
-    result = verify(HEADS[head_name](), workers=1)
+    result = verify(HEADS[head_name](), engine=ONE_PROCESS)
     for claim, verdict in zip(read_bundle(write(result, tmp_path)).claims, result.verdicts, strict=True):
         if isinstance(verdict.witness, Point):
             assert isinstance(claim.witness, Point)
@@ -175,7 +176,7 @@ def test_witnesses_read_back_are_bit_for_bit_those_written(head_name: str, tmp_p
 
 @pytest.mark.parametrize("name", DOMAINS)
 def test_the_domain_and_centre_read_back_are_exact(name: str, tmp_path: Path) -> None:
-    result = verify(plain_head(), DOMAINS[name], workers=1)
+    result = verify(plain_head(), DOMAINS[name], engine=ONE_PROCESS)
     bundle = read_bundle(write(result, tmp_path))
     assert bundle.domain == DOMAINS[name]
     assert bundle.centre.tobytes() == result.centre.tobytes()
@@ -185,7 +186,7 @@ def test_the_kinds_of_evidence_in_these_tests_are_all_there(tmp_path: Path) -> N
     kinds = set()
     for name, make in HEADS.items():
         for number, domain in enumerate((Box(-100.0, 100.0), Everywhere())):
-            folder = write(verify(make(), domain, workers=1), tmp_path / f"{name} {number}")
+            folder = write(verify(make(), domain, engine=ONE_PROCESS), tmp_path / f"{name} {number}")
             lines = [json.loads(line) for line in (folder / "verdicts.jsonl").read_text().splitlines()]
             kinds |= {key for line in lines for key in line}
             kinds |= {"basis"} if read_arrays(folder)["certificate_basis"].any() else set()
@@ -193,7 +194,7 @@ def test_the_kinds_of_evidence_in_these_tests_are_all_there(tmp_path: Path) -> N
 
 
 def test_the_manifest_counts_the_verdicts(tmp_path: Path) -> None:
-    result = verify(tied_head(), workers=1)
+    result = verify(tied_head(), engine=ONE_PROCESS)
     manifest = read_bundle(write(result, tmp_path)).manifest
     counts = {name: manifest[name] for name in ("argmaxable", "unargmaxable", "tied", "undecided")}
     assert counts == {
@@ -205,12 +206,12 @@ def test_the_manifest_counts_the_verdicts(tmp_path: Path) -> None:
 
 
 def test_a_bundle_of_chosen_classes_has_those_lines_only(tmp_path: Path) -> None:
-    result = verify(plain_head(), only=[17, 3, 3], workers=1)
+    result = verify(plain_head(), only=[17, 3, 3], engine=ONE_PROCESS)
     assert [claim.class_id for claim in read_bundle(write(result, tmp_path)).claims] == [3, 17]
 
 
 def test_an_interrupted_run_writes_its_undecided_classes_too(tmp_path: Path) -> None:
-    result = verify(plain_head(), workers=1, time_limit=1e-9)
+    result = verify(plain_head(), engine=ONE_PROCESS, time_limit=1e-9)
     bundle = read_bundle(write(result, tmp_path))
     assert not bundle.manifest["complete"]
     assert len(bundle.claims) == 40
@@ -218,28 +219,28 @@ def test_an_interrupted_run_writes_its_undecided_classes_too(tmp_path: Path) -> 
 
 
 def test_writing_over_an_earlier_bundle_leaves_none_of_it(tmp_path: Path) -> None:
-    write(verify(plain_head(), workers=1), tmp_path)
-    write(verify(narrow_head(), workers=1), tmp_path)
+    write(verify(plain_head(), engine=ONE_PROCESS), tmp_path)
+    write(verify(narrow_head(), engine=ONE_PROCESS), tmp_path)
     bundle = read_bundle(tmp_path)
     assert len(bundle.claims) == 9
     assert recheck(bundle, narrow_head()).proven == 9
 
 
 def test_a_missing_parent_folder_is_made(tmp_path: Path) -> None:
-    folder = write(verify(narrow_head(), workers=1), tmp_path / "a" / "b")
+    folder = write(verify(narrow_head(), engine=ONE_PROCESS), tmp_path / "a" / "b")
     assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
 
 
 def test_a_file_in_the_way_of_the_folder_is_a_bundle_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(BundleError, match="can't write"):
-        write_bundle(verify(narrow_head(), workers=1), tmp_path / "file")
+        write_bundle(verify(narrow_head(), engine=ONE_PROCESS), tmp_path / "file")
 
 
 @pytest.mark.parametrize("label", ["Ω", "\u2028\x85\n\r", '"\\', "\x00", "😀", "\ud800"], ids=ascii)
 def test_any_label_can_be_written(label: str, tmp_path: Path) -> None:
     head = Head(np.eye(3), labels=[label, "b", "c"])
-    folder = write(verify(head, workers=1), tmp_path)
+    folder = write(verify(head, engine=ONE_PROCESS), tmp_path)
     assert len(read_bundle(folder).claims) == 3
 
 
@@ -260,7 +261,7 @@ def lossy_head(lost: float) -> Head:
 @pytest.mark.parametrize("lost", [0.0, 0.1, 0.3])
 def test_a_bundle_is_at_most_two_and_a_half_times_its_head(lost: float, tmp_path: Path) -> None:
     head = lossy_head(lost)
-    result = verify(head, workers=1)
+    result = verify(head, engine=ONE_PROCESS)
     assert len(result.unargmaxable) == int(2000 * lost)
     assert evidence_bytes(write(result, tmp_path)) <= 2.5 * head.weight.nbytes
 
@@ -271,7 +272,7 @@ def run_with_twins(twins: int) -> Result:
     generator = np.random.default_rng(3)
     weight = generator.normal(size=(60 + twins, 6)).astype(np.float32)
     weight[60:] = 4 * weight[0]
-    return verify(Head(weight), workers=1)
+    return verify(Head(weight), engine=ONE_PROCESS)
 
 
 def test_a_group_of_3000_ties_is_stored_once(tmp_path: Path) -> None:

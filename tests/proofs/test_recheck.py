@@ -35,6 +35,7 @@ from argmaxable import (
     write_bundle,
 )
 from argmaxable.proofs.bundle import Claim
+from argmaxable.run.plan import ONE_PROCESS
 
 FEATURES = 4
 GAIN = np.linspace(0.5, 2.0, FEATURES)
@@ -105,7 +106,7 @@ HEADS: dict[str, Callable[[], Head]] = {
 @pytest.mark.parametrize("head_name", HEADS)
 def test_every_verdict_of_a_finished_run_is_proven(head_name: str, domain_name: str, tmp_path: Path) -> None:
     head = HEADS[head_name]()
-    result = verify(head, DOMAINS[domain_name], workers=1)
+    result = verify(head, DOMAINS[domain_name], engine=ONE_PROCESS)
     write_bundle(result, tmp_path)
     found = recheck(read_bundle(tmp_path), head)
     assert found == Recheck(head.classes - len(result.undecided), len(result.undecided), 0, ())
@@ -117,10 +118,15 @@ def test_every_unargmaxable_class_is_proven_by_rationals_alone(
     head_name: str, domain_name: str, tmp_path: Path
 ) -> None:
     head = HEADS[head_name]()
-    result = verify(head, DOMAINS[domain_name], workers=1)
+    result = verify(head, DOMAINS[domain_name], engine=ONE_PROCESS)
     write_bundle(result, tmp_path)
     heard: list[tuple[int, int]] = []
-    found = recheck(read_bundle(tmp_path), head, rational=True, progress=lambda *counts: heard.append(counts))
+    found = recheck(
+        read_bundle(tmp_path),
+        head,
+        rational=True,
+        progress=lambda told: heard.append((told.done, told.total)),
+    )
     assert found == Recheck(head.classes - len(result.undecided), len(result.undecided), 0, ())
     lost = len(result.unargmaxable)
     assert heard == [(done, lost) for done in range(lost + 1)]
@@ -129,18 +135,18 @@ def test_every_unargmaxable_class_is_proven_by_rationals_alone(
 @pytest.mark.parametrize("domain_name", ["box", "everywhere", "ball", "RMSNorm", "LayerNorm"])
 def test_heads_of_general_rows_leave_nothing_undecided(domain_name: str) -> None:
     for name in ("with bias", "without bias", "with ties and bias"):
-        assert not verify(HEADS[name](), DOMAINS[domain_name], workers=1).undecided
+        assert not verify(HEADS[name](), DOMAINS[domain_name], engine=ONE_PROCESS).undecided
 
 
 def test_chosen_classes_are_proven_and_the_others_missing(tmp_path: Path) -> None:
     head = plain_head(bias=True)
-    write_bundle(verify(head, only=[3, 17, 39], workers=1), tmp_path)
+    write_bundle(verify(head, only=[3, 17, 39], engine=ONE_PROCESS), tmp_path)
     assert recheck(read_bundle(tmp_path), head) == Recheck(3, 0, 37, ())
 
 
 def test_an_interrupted_run_fails_no_claim(tmp_path: Path) -> None:
     head = plain_head(bias=True)
-    result = verify(head, workers=1, time_limit=1e-9)
+    result = verify(head, engine=ONE_PROCESS, time_limit=1e-9)
     assert result.undecided
     write_bundle(result, tmp_path)
     decided = 40 - len(result.undecided)
@@ -154,7 +160,7 @@ def test_a_run_that_stops_in_the_middle_keeps_what_it_proved(tmp_path: Path) -> 
         if progress.phase == "solving":
             raise KeyboardInterrupt
 
-    result = verify(head, workers=1, progress=interrupt)
+    result = verify(head, engine=ONE_PROCESS, progress=interrupt)
     assert not result.is_complete
     assert result.argmaxable
     assert result.undecided
@@ -168,12 +174,12 @@ def test_a_group_of_3000_ties_is_proven(tmp_path: Path) -> None:
     weight = np.random.default_rng(3).normal(size=(3060, 6)).astype(np.float32)
     weight[60:] = 4 * weight[0]
     head = Head(weight)
-    write_bundle(verify(head, workers=1), tmp_path)
+    write_bundle(verify(head, engine=ONE_PROCESS), tmp_path)
     assert recheck(read_bundle(tmp_path), head) == Recheck(3060, 0, 0, ())
 
 
 def test_a_copy_of_the_head_by_value_is_the_same_head(tmp_path: Path) -> None:
-    write_bundle(verify(plain_head(bias=True), workers=1), tmp_path)
+    write_bundle(verify(plain_head(bias=True), engine=ONE_PROCESS), tmp_path)
     weight, bias = random_rows(0)
     again = Head(np.asfortranarray(weight), bias, labels=range(40), name="another name")
     assert recheck(read_bundle(tmp_path), again).proven == 40
@@ -182,7 +188,7 @@ def test_a_copy_of_the_head_by_value_is_the_same_head(tmp_path: Path) -> None:
 @pytest.mark.parametrize("change", ["a weight", "a bias", "no bias", "the order", "the dtype"])
 def test_another_head_is_a_bundle_error(change: str, tmp_path: Path) -> None:
     weight, bias = random_rows(0)
-    write_bundle(verify(Head(weight, bias), workers=1), tmp_path)
+    write_bundle(verify(Head(weight, bias), engine=ONE_PROCESS), tmp_path)
     nudged, raised = weight.copy(), bias.copy()
     nudged[3, 1] = np.nextafter(nudged[3, 1], np.float32(9))
     raised[3] = np.nextafter(raised[3], np.float32(9))
@@ -209,7 +215,7 @@ class Forgery:
 
     def __init__(self, head: Head, domain: Domain, folder: Path) -> None:
         self.head, self.domain, self.folder = head, domain, folder
-        result = verify(head, domain, workers=1)
+        result = verify(head, domain, engine=ONE_PROCESS)
         assert not result.undecided
         self.truth: tuple[Verdict, ...] = result.verdicts
         write_bundle(result, folder)
@@ -642,7 +648,7 @@ def test_evidence_moved_to_another_domain_proves_what_is_true_there_and_no_more(
     failed = {failure.class_id for failure in biased.check().failures}
     passed = [claim for claim in read_bundle(biased.folder).claims if claim.class_id not in failed]
     assert failed
-    biased.require_true(passed, verify(biased.head, domain, workers=1).verdicts)
+    biased.require_true(passed, verify(biased.head, domain, engine=ONE_PROCESS).verdicts)
 
 
 @pytest.mark.parametrize(

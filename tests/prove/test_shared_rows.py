@@ -39,7 +39,7 @@ def found_in(head: am.Head, classes: NDArray[np.intp], domain: am.Domain | None 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
 def test_mixtures_of_many_rows_are_proven_without_a_solve(dtype: str) -> None:
-    result = am.verify(head_with_deep_classes(dtype), only=range(DEEP), workers=1)
+    result = am.verify(head_with_deep_classes(dtype), only=range(DEEP), engine=am.Engine(workers=1))
     assert [verdict.method for verdict in result.unargmaxable] == [Method.SHARED_ROWS] * DEEP
     assert result.cost.solves == 0
 
@@ -66,7 +66,7 @@ def test_classes_on_the_hull_get_no_certificate() -> None:
 
 def test_features_of_very_different_scale_are_no_hindrance() -> None:
     head = head_with_deep_classes(scale=10.0 ** np.linspace(-3, 3, FEATURES))
-    result = am.verify(head, am.Everywhere(), only=range(DEEP), workers=1)
+    result = am.verify(head, am.Everywhere(), only=range(DEEP), engine=am.Engine(workers=1))
     assert len(result.unargmaxable) == DEEP
 
 
@@ -96,7 +96,7 @@ def test_one_certificate_over_shared_rows_proves_nothing_about_another_class() -
 
 def test_shared_proofs_survive_a_bundle_and_are_noticed_when_changed(tmp_path: Path) -> None:
     head = head_with_deep_classes()
-    result = am.verify(head, only=range(DEEP), workers=1)
+    result = am.verify(head, only=range(DEEP), engine=am.Engine(workers=1))
     am.write_bundle(result, tmp_path / "proofs")
     bundle = am.read_bundle(tmp_path / "proofs")
     assert am.recheck(bundle, head).proven == DEEP
@@ -116,7 +116,7 @@ def test_rationals_confirm_shared_proofs_and_refute_those_of_another_class(
     if constant:
         weight[:, 5] = 0.25
     head = am.Head(weight)
-    result = am.verify(head, only=range(DEEP), workers=1)
+    result = am.verify(head, only=range(DEEP), engine=am.Engine(workers=1))
     am.write_bundle(result, tmp_path / "proofs")
     bundle = am.read_bundle(tmp_path / "proofs")
     assert am.recheck(bundle, head, rational=True).proven == DEEP

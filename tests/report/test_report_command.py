@@ -35,7 +35,7 @@ def test_a_run_is_found_by_its_model(command: Command, database: Path) -> None:
 
 
 def test_a_bundle_becomes_a_page(command: Command, tmp_path: Path) -> None:
-    am.write_bundle(am.verify(lossy(), workers=1), tmp_path / "proofs")
+    am.write_bundle(am.verify(lossy(), engine=am.Engine(workers=1)), tmp_path / "proofs")
     assert "<h1>3 of 6 classes" in command("report", tmp_path / "proofs").out
 
 

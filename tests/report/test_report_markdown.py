@@ -74,6 +74,6 @@ def test_published_verdicts_are_not_called_proven(database: Path) -> None:
 
 
 def test_the_claims_of_a_bundle_are_not_called_checked(tmp_path: Path) -> None:
-    am.write_bundle(am.verify(lossy(), workers=1), tmp_path)
+    am.write_bundle(am.verify(lossy(), engine=am.Engine(workers=1)), tmp_path)
     text = markdown(content_of(subject_of_bundle(tmp_path)))
     assert "claims of a proof bundle, which were not checked again" in text

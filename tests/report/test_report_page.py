@@ -300,7 +300,7 @@ def test_odd_runs_make_a_page(found: Subject) -> None:
 
 
 def test_a_bundle_tells_what_its_run_tells(database: Path, tmp_path: Path) -> None:
-    am.write_bundle(am.verify(lossy(), am.Box(-100, 100), workers=1), tmp_path)
+    am.write_bundle(am.verify(lossy(), am.Box(-100, 100), engine=am.Engine(workers=1)), tmp_path)
     bundle, run = (content_of(found) for found in (subject_of_bundle(tmp_path), small(database)))
     assert bundle.answer == run.answer
     assert bundle.kinds == run.kinds
@@ -311,7 +311,7 @@ def test_a_bundle_tells_what_its_run_tells(database: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("field", "value"), [("label", 3), ("method", "magic"), ("reason", ["x"])])
 def test_a_bundle_with_odd_text_is_refused(tmp_path: Path, field: str, value: object) -> None:
-    am.write_bundle(am.verify(lossy(), workers=1), tmp_path)
+    am.write_bundle(am.verify(lossy(), engine=am.Engine(workers=1)), tmp_path)
     path = tmp_path / "verdicts.jsonl"
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     lines[2][field] = value
@@ -321,7 +321,7 @@ def test_a_bundle_with_odd_text_is_refused(tmp_path: Path, field: str, value: ob
 
 
 def test_a_bundle_that_does_not_say_how_large_the_head_is_is_refused(tmp_path: Path) -> None:
-    am.write_bundle(am.verify(lossy(), workers=1), tmp_path)
+    am.write_bundle(am.verify(lossy(), engine=am.Engine(workers=1)), tmp_path)
     manifest = json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))
     manifest["head"]["classes"] = "six"
     (tmp_path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
@@ -330,7 +330,7 @@ def test_a_bundle_that_does_not_say_how_large_the_head_is_is_refused(tmp_path: P
 
 
 def test_a_bundle_that_speaks_of_a_class_beyond_the_head_is_refused(tmp_path: Path) -> None:
-    am.write_bundle(am.verify(lossy(), workers=1), tmp_path)
+    am.write_bundle(am.verify(lossy(), engine=am.Engine(workers=1)), tmp_path)
     manifest = json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))
     manifest["head"]["classes"] = 5
     (tmp_path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
@@ -353,7 +353,7 @@ def test_weights_of_another_head_are_refused(database: Path) -> None:
 
 
 def test_a_result_tells_what_its_run_tells(database: Path) -> None:
-    result = am.verify(lossy(), am.Box(-100, 100), workers=1)
+    result = am.verify(lossy(), am.Box(-100, 100), engine=am.Engine(workers=1))
     told, kept = (content_of(found) for found in (subject_of_result(result), small(database)))
     assert told.answer == kept.answer
     assert told.ways[0].counts == kept.ways[0].counts

@@ -25,7 +25,7 @@ import sys
 sys.modules["ray"] = None
 import argmaxable as am
 try:
-    am.verify(am.Head([[1.0, 2.0]] * 3), ray="local")
+    am.verify(am.Head([[1.0, 2.0]] * 3), engine=am.Engine(ray="local"))
 except am.InputError as error:
     print(error)
 """
@@ -39,7 +39,7 @@ def printed_by(*arguments: str | Path) -> str:
 
 @pytest.fixture(scope="module")
 def in_process() -> list[str]:
-    return [verdict.status.value for verdict in am.verify(hard_head(), workers=1).verdicts]
+    return [verdict.status.value for verdict in am.verify(hard_head(), engine=am.Engine(workers=1)).verdicts]
 
 
 @pytest.mark.parametrize("what", ["undisturbed", "kill"])
@@ -63,7 +63,8 @@ def test_a_parcel_holds_the_job_bit_for_bit(dtype: Any) -> None:
 
 
 def test_an_address_without_a_cluster_is_bad_input() -> None:
-    code = "import argmaxable as am\ntry:\n  am.verify(am.Head([[1.0, 2.0]] * 3), ray='127.0.0.1:1')\n"
+    code = "import argmaxable as am\nengine = am.Engine(ray='127.0.0.1:1')\n"
+    code += "try:\n  am.verify(am.Head([[1.0, 2.0]] * 3), engine=engine)\n"
     code += "except am.InputError as error:\n  print(error)"
     assert "no Ray cluster at '127.0.0.1:1'" in printed_by("-c", code)
 

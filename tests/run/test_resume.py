@@ -1,4 +1,4 @@
-"""Runs that stop and go on: nothing lost, nothing doubled, the same answers."""
+"""Runs that are stopped and resumed: nothing is missing, nothing doubled, the same answers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import pytest
 from running import Command
 
 import argmaxable as am
+from argmaxable.core.select import Selection
+from argmaxable.models.model_ref import ModelRef
 from argmaxable.proofs.bundle import read_bundle, write_bundle
 from argmaxable.store import State, open_store
 from argmaxable.store.store import Store
-from argmaxable.workflow.verify_model import Audit, Request, audit
+from argmaxable.workflow.verify_model import ModelVerdicts, Request, answer
 
 
 def mixed_head() -> am.Head:
@@ -32,31 +34,31 @@ def mixed_head() -> am.Head:
 def request_(tmp_path: Path) -> Request:
     head = mixed_head()
     np.savez(tmp_path / "mixed.npz", W=head.weight, b=head.bias)
-    return Request(str(tmp_path / "mixed.npz"))
+    return Request(ModelRef(str(tmp_path / "mixed.npz")))
 
 
 @pytest.fixture(scope="module")
 def uninterrupted() -> am.Result:
-    result = am.verify(mixed_head(), workers=1)
+    result = am.verify(mixed_head(), engine=am.Engine(workers=1))
     assert all([result.argmaxable, result.unargmaxable, result.tied, not result.undecided])
     return result
 
 
-def interrupted_after(decided: int, request: Request, store: Store) -> Audit:
-    """An audit by one process, interrupted as by Ctrl-C when so many classes are decided."""
+def interrupted_after(decided: int, request: Request, store: Store) -> ModelVerdicts:
+    """A run of one process, interrupted as by Ctrl-C when so many classes are decided."""
 
     def stop(progress: am.Progress) -> None:
-        if progress.argmaxable + progress.unargmaxable >= decided:
+        if progress.done >= decided:
             raise KeyboardInterrupt
 
-    return audit(request, store=store, workers=1, progress=stop)
+    return answer(request, store=store, engine=am.Engine(workers=1), progress=stop)
 
 
 def as_facts(verdict: am.Verdict) -> tuple[object, ...]:
     return verdict.class_id, verdict.status, verdict.tie_group
 
 
-def test_an_interrupted_run_goes_on_where_it_was(
+def test_an_interrupted_run_is_resumed(
     place: str, request_: Request, uninterrupted: am.Result, tmp_path: Path
 ) -> None:
     with open_store(place) as store:
@@ -66,7 +68,7 @@ def test_an_interrupted_run_goes_on_where_it_was(
         kept = store.run(first.run_id)
         assert kept.state is State.INTERRUPTED
         assert 250 <= kept.counts.wanted - kept.counts.open < 300
-        second = audit(request_, store=store, workers=1)
+        second = answer(request_, store=store, engine=am.Engine(workers=1))
         assert (second.run_id, second.was_known, second.result.is_complete) == (first.run_id, False, True)
         assert store.run(first.run_id).state is State.FINISHED
     assert [*map(as_facts, second.result.verdicts)] == [*map(as_facts, uninterrupted.verdicts)]
@@ -81,17 +83,17 @@ def test_what_was_decided_before_is_not_decided_again(place: str, request_: Requ
     with open_store(place) as store:
         first = interrupted_after(250, request_, store)
         seen: list[int] = []
-        audit(
-            request_, store=store, workers=1,
-            progress=lambda progress: seen.append(progress.argmaxable + progress.unargmaxable),
+        answer(
+            request_, store=store, engine=am.Engine(workers=1),
+            progress=lambda progress: seen.append(progress.done),
         )  # fmt: skip
     assert seen[0] >= len(first.result.argmaxable) > 150
 
 
 def test_a_finished_run_is_found_again(place: str, request_: Request, uninterrupted: am.Result) -> None:
     with open_store(place) as store:
-        first = audit(request_, store=store, workers=1)
-        second = audit(request_, store=store, workers=1, progress=fail)
+        first = answer(request_, store=store, engine=am.Engine(workers=1))
+        second = answer(request_, store=store, engine=am.Engine(workers=1), progress=fail)
     assert (first.was_known, second.was_known, second.run_id) == (False, True, first.run_id)
     assert [*map(as_facts, second.result.verdicts)] == [*map(as_facts, uninterrupted.verdicts)]
 
@@ -104,7 +106,7 @@ def fail(progress: am.Progress) -> None:
     "changes",
     [
         {"domain": "box:1"},
-        {"only": (3, 4)},
+        {"classes": Selection((3, 4))},
         {"seed": 1},
         {"patience": 3},
         {"method": am.Algorithm.REFLECTION},
@@ -115,9 +117,9 @@ def test_another_question_is_another_run(
     request_: Request, tmp_path: Path, changes: dict[str, object]
 ) -> None:
     with open_store(str(tmp_path / "runs.db")) as store:
-        first = audit(request_, store=store, workers=1)
-        second = audit(replace(request_, **changes), store=store, workers=1)  # type: ignore[arg-type]
-        third = audit(replace(request_, **changes), store=store, workers=1)  # type: ignore[arg-type]
+        first = answer(request_, store=store, engine=am.Engine(workers=1))
+        second = answer(replace(request_, **changes), store=store, engine=am.Engine(workers=1))  # type: ignore[arg-type]
+        third = answer(replace(request_, **changes), store=store, engine=am.Engine(workers=1))  # type: ignore[arg-type]
     assert not second.was_known
     assert second.run_id != first.run_id
     assert (third.was_known, third.run_id) == (True, second.run_id)
@@ -126,36 +128,36 @@ def test_another_question_is_another_run(
 
 def test_overwriting_verifies_anew(place: str, request_: Request) -> None:
     with open_store(place) as store:
-        audit(request_, store=store, workers=1)
-        assert not audit(request_, store=store, workers=1, overwrite=True).was_known
+        answer(request_, store=store, engine=am.Engine(workers=1))
+        assert not answer(request_, store=store, engine=am.Engine(workers=1), overwrite=True).was_known
         assert len(store.runs()) == 1
 
 
 def test_bad_input_begins_no_run(place: str, request_: Request) -> None:
     with open_store(place) as store:
-        for wrong in (replace(request_, only=(300,)), replace(request_, patience=-1)):
+        for wrong in (replace(request_, classes=Selection((300,))), replace(request_, patience=-1)):
             with pytest.raises(am.InputError):
-                audit(wrong, store=store)
+                answer(wrong, store=store)
         assert store.runs() == []
 
 
-def test_the_command_keeps_and_finds_runs(command: Command, request_: Request, database: Path) -> None:
-    first = command("verify", request_.model, "--workers", "1")
-    assert "Kept as run 1 (argmaxable show 1)." in first.out
-    second = command("verify", request_.model, "--workers", "1")
+def test_the_command_stores_and_finds_runs(command: Command, request_: Request, database: Path) -> None:
+    first = command("verify", request_.ref.model, "--workers", "1")
+    assert "Stored as run 1 (argmaxable show 1)." in first.out
+    second = command("verify", request_.ref.model, "--workers", "1")
     assert "Found again as run 1; --overwrite verifies anew." in second.out
     assert first.code == second.code == 1
-    assert "Kept as run" in command("verify", request_.model, "--workers", "1", "--overwrite").out
+    assert "Stored as run" in command("verify", request_.ref.model, "--workers", "1", "--overwrite").out
     assert database.exists()
 
 
-def test_without_a_database_nothing_is_kept(command: Command, request_: Request, database: Path) -> None:
-    assert "run" not in command("verify", request_.model, "--workers", "1", "--no-db").out.split("\n")[-2]
+def test_without_a_database_nothing_is_stored(command: Command, request_: Request, database: Path) -> None:
+    assert "run" not in command("verify", request_.ref.model, "--workers", "1", "--no-db").out.split("\n")[-2]
     assert not database.exists()
 
 
-def test_a_time_limit_leaves_a_run_to_go_on_with(command: Command, request_: Request) -> None:
-    stopped = command("verify", request_.model, "--workers", "1", "--time-limit", "1e-9")
+def test_a_time_limit_leaves_a_run_to_resume(command: Command, request_: Request) -> None:
+    stopped = command("verify", request_.ref.model, "--workers", "1", "--time-limit", "1e-9")
     assert stopped.code == 3
-    assert "the same command goes on from here" in stopped.out
-    assert "Kept as run 1" in command("verify", request_.model, "--workers", "1").out
+    assert "the same command resumes it" in stopped.out
+    assert "Stored as run 1" in command("verify", request_.ref.model, "--workers", "1").out

@@ -228,7 +228,7 @@ def test_verdicts_are_those_of_verify(playground: Page) -> None:
     kinds = set()
     for (weight, bias, size), found in zip(heads, decided(playground, given), strict=True):
         head = am.Head(weight.astype(float), bias.astype(float))
-        result = am.verify(head, am.Box(-float(size), float(size)), workers=1)
+        result = am.verify(head, am.Box(-float(size), float(size)), engine=am.Engine(workers=1))
         can = [verdict.status is am.Status.ARGMAXABLE for verdict in result.verdicts]
         assert not result.undecided
         assert [each["status"] == "can" for each in found] == can

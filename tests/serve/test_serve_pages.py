@@ -145,7 +145,7 @@ def test_verdicts_of_a_large_run_come_after_the_page(
 def test_a_running_run_is_asked_for_news_until_its_end(client: Client, database: Path) -> None:
     head = lossy()
     with open_store(str(database)) as store, store.begin(plan_of(head), centre=centre_of(head)) as run:
-        found = am.verify(head, BOX, only=(0, 1), workers=1)
+        found = am.verify(head, BOX, only=(0, 1), engine=am.Engine(workers=1))
         run.record(found.verdicts, found.cost)
         answer = client().get(f"/runs/{run.run_id}/progress")
         assert "2 of 6 classes have a verdict so far" in answer.text
@@ -160,7 +160,7 @@ def test_a_running_run_is_asked_for_news_until_its_end(client: Client, database:
 def test_of_a_running_run_nothing_is_said_that_would_soon_be_old(client: Client, database: Path) -> None:
     head = lossy()
     with open_store(str(database)) as store, store.begin(plan_of(head), centre=centre_of(head)) as run:
-        found = am.verify(head, BOX, only=(0, 1), workers=1)
+        found = am.verify(head, BOX, only=(0, 1), engine=am.Engine(workers=1))
         run.record(found.verdicts, found.cost)
         page = client().get(f"/runs/{run.run_id}").text
     assert "<h1>Under way</h1>" in page
@@ -210,16 +210,16 @@ def test_a_lost_class_names_what_blocks_it(client: Client, database: Path) -> No
 
 def test_the_distance_in_bias_is_true(database: Path) -> None:
     head = lost_by_a_mixture()
-    result = am.verify(head, BOX, workers=1)
+    result = am.verify(head, BOX, engine=am.Engine(workers=1))
     lost = result.verdicts[4]
     assert -math.inf < lost.lower <= lost.upper < 0
     for rise, status in ((-lost.upper, am.Status.UNARGMAXABLE), (-lost.lower + 1e-6, am.Status.ARGMAXABLE)):
         assert head.bias is not None
         raised = am.Head(head.weight, head.bias + rise * (np.arange(5) == 4))
-        assert am.verify(raised, BOX, workers=1).verdicts[4].status is status
+        assert am.verify(raised, BOX, engine=am.Engine(workers=1)).verdicts[4].status is status
     won = result.verdicts[0]
     lowered = am.Head(head.weight, head.bias - 0.999 * won.lower * (np.arange(5) == 0))
-    assert am.verify(lowered, BOX, workers=1).verdicts[0].status is am.Status.ARGMAXABLE
+    assert am.verify(lowered, BOX, engine=am.Engine(workers=1)).verdicts[0].status is am.Status.ARGMAXABLE
 
 
 def test_a_tied_class_names_its_twins(client: Client, database: Path) -> None:
@@ -238,7 +238,7 @@ def test_a_class_that_can_win_tells_where(client: Client, database: Path) -> Non
 
 def test_a_witness_that_is_kept_is_shown(client: Client, database: Path) -> None:
     head = lossy()
-    result = am.verify(head, BOX, workers=1)
+    result = am.verify(head, BOX, engine=am.Engine(workers=1))
     moved = [replace(verdict, witness=am.Point(np.array([2.5, -1.25]))) for verdict in result.verdicts[:2]]
     with open_store(str(database)) as store, store.begin(plan_of(head), centre=centre_of(head)) as run:
         run.record(moved, result.cost)
@@ -250,7 +250,7 @@ def test_a_witness_that_is_kept_is_shown(client: Client, database: Path) -> None
 
 def test_an_undecided_class_says_why(client: Client, database: Path) -> None:
     head = lossy()
-    found = am.verify(head, BOX, workers=1).verdicts[4]
+    found = am.verify(head, BOX, engine=am.Engine(workers=1)).verdicts[4]
     unknown = replace(
         found, status=am.Status.UNDECIDED, upper=math.inf, certificate=None, reason="no <time> left"
     )
@@ -276,7 +276,7 @@ def test_the_same_mixtures_other_victims_are_named(client: Client, database: Pat
         np.array([[1.0, 1], [1, -1], [-1, 1], [-1, -1], [0.01, 0], [0, 0.01]]),
         np.array([0, 0, 0, 0, -3, -3]), tuple("abcdef"), name="two.npz",
     )  # fmt: skip
-    found = am.verify(head, BOX, workers=1).verdicts
+    found = am.verify(head, BOX, engine=am.Engine(workers=1)).verdicts
     shared = am.Certificate(np.array([0, 1, 2, 3]), np.full(4, 0.25))
     verdicts = [*found[:4], *(replace(verdict, certificate=shared) for verdict in found[4:])]
     with open_store(str(database)) as store, store.begin(plan_of(head), centre=centre_of(head)) as run:
@@ -312,7 +312,7 @@ def test_runs_that_contradict_each_other_are_reported(client: Client, database: 
     first = keep(database, head)
     wrong = [
         replace(verdict, status=am.Status.UNARGMAXABLE, lower=-1.0, upper=-1.0)
-        for verdict in am.verify(head, BOX, workers=1).verdicts
+        for verdict in am.verify(head, BOX, engine=am.Engine(workers=1)).verdicts
     ]
     plan = plan_of(head, seed=1)
     with open_store(str(database)) as store, store.begin(plan, centre=centre_of(head)) as run:

@@ -13,6 +13,8 @@ from keeping import LABELS, keep, lossy, plan_of
 
 import argmaxable as am
 from argmaxable.compute.prepared import centre_of
+from argmaxable.questions.argmax import run_plan
+from argmaxable.run.plan import ONE_PROCESS, make_plan
 from argmaxable.store import Choice, Order, State, Store, open_store
 
 
@@ -27,7 +29,7 @@ def labels(reader: Store, run: int, **choice: object) -> list[str]:
 def kept_at(place: str) -> int:
     head = lossy()
     with open_store(place) as store, store.begin(plan_of(head), centre=centre_of(head)) as run:
-        result = am.verify(head, plan_of(head).domain, workers=1, journal=run)
+        result = run_plan(make_plan(head, plan_of(head).domain, engine=ONE_PROCESS), journal=run)
         run.finish(result.cost)
         return run.run_id
 

@@ -16,6 +16,8 @@ from sqlalchemy import delete, select
 import argmaxable as am
 from argmaxable.compute.prepared import centre_of
 from argmaxable.core.result import Cost, Facts
+from argmaxable.questions.argmax import run_plan
+from argmaxable.run.plan import ONE_PROCESS, make_plan
 from argmaxable.store import Plan, PublishedVerdict, State, Store, open_store
 from argmaxable.store.schema import EVIDENCE, METADATA, MODELS, RUNS, VERDICTS
 
@@ -236,7 +238,7 @@ def test_what_verify_records_is_what_it_returns(store: Store) -> None:
     head = am.Head(rows, labels=[f"l{k}" for k in range(40)])
     its = Plan(Facts.of(head), head.labels, am.Box(-1.0, 1.0), am.Algorithm.AUTO, 30, 0)
     with store.begin(its, centre=centre_of(head)) as run:
-        result = am.verify(head, am.Box(-1.0, 1.0), workers=1, journal=run)
+        result = run_plan(make_plan(head, am.Box(-1.0, 1.0), engine=ONE_PROCESS), journal=run)
         run.finish(result.cost)
     record = store.read(run.run_id)
     assert [as_plain(v) for v in record.verdicts] == [as_plain(v) for v in result.verdicts]
@@ -244,7 +246,8 @@ def test_what_verify_records_is_what_it_returns(store: Store) -> None:
     assert (counts.argmaxable, counts.unargmaxable) == (len(result.argmaxable), len(result.unargmaxable))
     assert (counts.tied, counts.undecided, counts.open) == (len(result.tied), 0, 0)
     with store.begin(its, centre=centre_of(head)) as again:
-        resumed = am.verify(head, am.Box(-1.0, 1.0), workers=1, journal=_without_writing(again.known))
+        part = make_plan(head, am.Box(-1.0, 1.0), engine=ONE_PROCESS)
+        resumed = run_plan(part, journal=_without_writing(again.known))
     assert [as_plain(v) for v in resumed.verdicts] == [as_plain(v) for v in result.verdicts]
 
 

@@ -131,7 +131,8 @@ def test_one_class_alone_costs_nothing_in_the_limit_exactly_if_argmaxable_withou
     # Far out a bias does not count: what does is whether the row is a vertex of the hull of all rows.
     found = least_cross_entropy(head, np.eye(24))
     free = {
-        verdict.class_id for verdict in am.verify(Head(head.weight), am.Everywhere(), workers=1).argmaxable
+        verdict.class_id
+        for verdict in am.verify(Head(head.weight), am.Everywhere(), engine=am.Engine(workers=1)).argmaxable
     }
     assert set(np.flatnonzero(found.primal < 1e-6)) == free
     assert set(np.flatnonzero(~found.is_attained)) == free

@@ -52,7 +52,10 @@ def test_a_generic_head_has_as_many_rankings_as_regions(classes: int, dims: int,
         head = generic_head(classes, dims, bias, seed)
         found = enumerate_rankings(head)
         assert len(rankings_of(found)) == count_regions(classes, dims, bias=bias).total
-        argmaxable = [verdict.class_id for verdict in am.verify(head, am.Everywhere(), workers=1).argmaxable]
+        argmaxable = [
+            verdict.class_id
+            for verdict in am.verify(head, am.Everywhere(), engine=am.Engine(workers=1)).argmaxable
+        ]
         assert list(found.winners) == argmaxable
 
 

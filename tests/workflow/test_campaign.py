@@ -17,12 +17,14 @@ from argmaxable.core.progress import Progress
 from argmaxable.core.select import SCRIPTS
 from argmaxable.core.verdict import Algorithm
 from argmaxable.models.fetch.pypi import parse
+from argmaxable.models.model_ref import ModelRef
+from argmaxable.run.plan import Engine
 from argmaxable.workflow.campaign.index import index_page
 from argmaxable.workflow.campaign.plan import Campaign, read_campaign
-from argmaxable.workflow.campaign.run import Outcome, Resources, run_campaign
+from argmaxable.workflow.campaign.run import ModelOutcome, Resources, run_campaign
 
 CAMPAIGNS = Path(__file__).parents[2] / "campaigns"
-ONE_PROCESS = Resources(workers=1)
+ONE_PROCESS = Resources(Engine(workers=1))
 
 Write = Callable[..., Path]
 
@@ -59,7 +61,7 @@ def survey(tmp_path: Path, write: Write) -> Path:
     return write(f"title = 'Survey'\n{listing(*files)}")
 
 
-def outcomes(path: Path) -> list[Outcome]:
+def outcomes(path: Path) -> list[ModelOutcome]:
     entries = read_campaign(path).entries
     return list(run_campaign(entries, store=None, overwrite=False, resources=ONE_PROCESS))
 
@@ -72,8 +74,12 @@ def test_an_option_counts_from_the_nearest_place(write: Write) -> None:
         "file = 'a.npz'", "file = 'b.npz'\nscript = 'greek'", options="domain = 'ball:2'"
     )
     first, second = read_campaign(write(text)).entries
-    assert (first.request.domain, first.request.seed, first.request.script) == ("ball:2", 3, "latin")
-    assert (second.request.domain, second.request.seed, second.request.script) == ("ball:2", 3, "greek")
+    assert (first.request.domain, first.request.seed, first.request.classes.script) == ("ball:2", 3, "latin")
+    assert (second.request.domain, second.request.seed, second.request.classes.script) == (
+        "ball:2",
+        3,
+        "greek",
+    )
 
 
 def test_options_are_those_of_verify(write: Write) -> None:
@@ -84,33 +90,34 @@ def test_options_are_those_of_verify(write: Write) -> None:
     )
     (entry,) = read_campaign(write(listing(f"model = 'org/name'\n{options}"))).entries
     request = entry.request
-    assert (request.only, request.tokens) == ((1, 2), ("a",))
-    assert (request.skip_special, request.skip_padding, request.transpose) == (True, True, True)
+    assert (request.classes.only, request.classes.tokens) == ((1, 2), ("a",))
+    assert (request.classes.skip_special, request.classes.skip_padding) == (True, True)
+    assert request.ref.transpose
     assert (request.method, request.patience) == (Algorithm.REFLECTION, 7)
-    assert (request.tensor, request.bias_tensor) == ("W", "b")
-    assert (request.revision, request.subfolder) == ("v2", "x")
-    assert (request.task, request.family, request.model) == ("reading", "Corners", "org/name")
+    assert (request.ref.tensor, request.ref.bias_tensor) == ("W", "b")
+    assert (request.ref.revision, request.ref.subfolder) == ("v2", "x")
+    assert (request.task, request.family, request.ref.model) == ("reading", "Corners", "org/name")
 
 
 def test_paths_start_at_the_campaign_s_folder_or_where_the_user_says(write: Write, tmp_path: Path) -> None:
     path = write(listing("file = 'deep/a.npz'\nlabels = 'a.txt'"))
     for models, start in ((None, tmp_path), (Path("elsewhere"), Path("elsewhere"))):
         (entry,) = read_campaign(path, models=models).entries
-        assert entry.request.model == str(start / "deep/a.npz")
-        assert entry.request.labels == start / "a.txt"
+        assert entry.request.ref.model == str(start / "deep/a.npz")
+        assert entry.request.ref.labels == start / "a.txt"
         assert entry.source == "deep/a.npz"
 
 
 def test_labels_may_be_in_a_package(write: Write) -> None:
     labels = f"pypi:words==1.0!words/labels.txt#sha256={'ab' * 32}"
     (entry,) = read_campaign(write(listing(f"file = 'a.npz'\nlabels = '{labels}'"))).entries
-    assert str(entry.request.labels) == labels
+    assert str(entry.request.ref.labels) == labels
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[", "is no TOML file"),
+        ("[", "is not a TOML file"),
         ("", "[[family]]: expected at least one"),
         ("family = 3", "key 'family' is 3, expected a list of tables"),
         ("family = [3]", "[[family]]: expected at least one"),
@@ -174,7 +181,7 @@ def test_the_paper_s_campaign_has_its_families_and_counts(paper: Campaign) -> No
 
 
 def test_the_paper_s_campaign_names_no_model_twice(paper: Campaign) -> None:
-    assert max(Counter(entry.request.model for entry in paper.entries).values()) == 1
+    assert max(Counter(entry.request.ref.model for entry in paper.entries).values()) == 1
 
 
 def test_the_paper_s_campaign_cites_a_source_for_every_model(paper: Campaign) -> None:
@@ -192,7 +199,7 @@ def test_the_paper_s_translation_models_are_restricted_to_the_target_s_script(pa
     assert set(scripts.values()) <= SCRIPTS
     hub = [family for family in paper.families if family.name in ("Helsinki NLP OPUS", "FAIR WMT'19")]
     for entry in (entry for family in hub for entry in family.entries):
-        assert entry.request.script == scripts[entry.source[-2:]]
+        assert entry.request.classes.script == scripts[entry.source[-2:]]
 
 
 def test_the_paper_s_campaign_is_over_its_box(paper: Campaign) -> None:
@@ -200,13 +207,15 @@ def test_the_paper_s_campaign_is_over_its_box(paper: Campaign) -> None:
 
 
 def test_the_campaign_of_packages_has_a_dozen_models_and_more(packages: Campaign) -> None:
-    assert len({entry.request.model for entry in packages.entries}) >= 12
-    assert all(entry.request.model.startswith("pypi:") for entry in packages.entries)
+    assert len({entry.request.ref.model for entry in packages.entries}) >= 12
+    assert all(str(entry.request.ref.model).startswith("pypi:") for entry in packages.entries)
 
 
 def test_a_wheel_has_one_hash_in_the_campaign_of_packages(packages: Campaign) -> None:
     requests = [entry.request for entry in packages.entries]
-    places = [request.model for request in requests] + [str(each.labels) for each in requests if each.labels]
+    places = [str(request.ref.model) for request in requests] + [
+        str(each.ref.labels) for each in requests if each.ref.labels
+    ]
     pins = {(part.package, part.version, part.sha256) for place in places for part in parse(place)}
     assert max(Counter((package, version) for package, version, _ in pins).values()) == 1
 
@@ -227,7 +236,7 @@ def test_a_campaign_goes_on_past_an_error_of_ours(survey: Path, monkeypatch: pyt
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("argmaxable.workflow.verify_model.find_head", fail)
+    monkeypatch.setattr("argmaxable.workflow.verify_model.find_model", fail)
     found = outcomes(survey)
     assert [outcome.error for outcome in found] == ["ZeroDivisionError: oops"] * 3
     assert "Traceback" in found[0].details
@@ -250,7 +259,7 @@ def test_what_would_befall_every_model_ends_a_campaign(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("argmaxable.workflow.verify_model.find_head", fail)
+    monkeypatch.setattr("argmaxable.workflow.verify_model.find_model", fail)
     with pytest.raises(type(error)):
         outcomes(survey)
 
@@ -278,7 +287,9 @@ def test_a_model_out_of_time_does_not_end_a_campaign(tmp_path: Path, write: Writ
     (tmp_path / "square.npz").write_bytes(npz())
     entries = read_campaign(write(listing("file = 'slow.npz'", "file = 'square.npz'"))).entries
     found = list(
-        run_campaign(entries, store=None, overwrite=False, resources=Resources(workers=1, time_limit=1e-9))
+        run_campaign(
+            entries, store=None, overwrite=False, resources=Resources(Engine(workers=1), time_limit=1e-9)
+        )
     )
     assert len(found) == 2
     assert not found[0].is_settled
@@ -424,14 +435,14 @@ def test_labels_can_not_become_markup(tmp_path: Path, write: Write) -> None:
 def test_the_page_is_written_when_the_campaign_ends_early(
     survey: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from argmaxable.workflow.verify_model import find_head
+    from argmaxable.workflow.find_model import find_model
 
-    def fail_later(model: str, **options: object) -> object:
-        if "plain" in model:
+    def fail_later(ref: ModelRef, *options: object, **more: object) -> object:
+        if "plain" in str(ref.model):
             raise EvidenceError("wrong")
-        return find_head(model, **options)  # type: ignore[arg-type]
+        return find_model(ref, *options, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("argmaxable.workflow.verify_model.find_head", fail_later)
+    monkeypatch.setattr("argmaxable.workflow.verify_model.find_model", fail_later)
     ran = command("campaign", survey, "--index", tmp_path / "deep" / "index.md")
     assert ran.code == 4
     assert "| Square |" in (tmp_path / "deep" / "index.md").read_text(encoding="utf-8")

@@ -39,13 +39,13 @@ def activations(
     box: Annotated[
         _Scope, typer.Option(help="The domain file's box: a range for each feature, or one for all.")
     ] = _Scope.FEATURES,
-    device: options.Device = "cpu",
+    device: options.TorchDevice = "cpu",
     as_json: options.Json = False,
 ) -> None:
     """Measure the range of what reaches MODEL's output layer over a text.
 
-    Table 9 of Grivas et al. 2022 for any local model. Needs the extra hf. A measured range is no proof that
-    nothing else can reach the layer.
+    Table 9 of Grivas et al. 2022 for any local model. Needs the extra hf. A measured range does not prove
+    that nothing else can reach the layer.
 
     \b
     Examples:

@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from argmaxable.cli import options
+from argmaxable.cli.option_groups import Only, takes_groups
 from argmaxable.cli.progress import progress_bar
-from argmaxable.cli.stored_runs import opened
 from argmaxable.core.errors import InputError
 from argmaxable.core.labels import visible
 from argmaxable.workflow.campaign.index import index_page, write_index
-from argmaxable.workflow.campaign.plan import Campaign, Entry, read_campaign
-from argmaxable.workflow.campaign.run import Outcome, Resources, run_campaign
+from argmaxable.workflow.campaign.plan import Campaign, CampaignModel, read_campaign
+from argmaxable.workflow.campaign.run import ModelOutcome, Resources, run_campaign
 
 _EPILOG = """\b
 Examples:
@@ -27,10 +26,11 @@ Examples:
 
 \b
 Exit codes: 0 every class of every model is decided, 2 bad campaign file, 3 some model failed, has
-undecided classes or was not reached. Models whose run is finished are found again, not computed.
+undecided classes or was not reached. Finished runs are not computed twice.
 """
 
 
+@takes_groups
 def campaign(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Campaign: a TOML file (docs/campaigns.md).")],
     match: Annotated[
@@ -41,19 +41,13 @@ def campaign(
     models: Annotated[
         Path | None, typer.Option(help="Where paths in the campaign start (default: at its own folder).")
     ] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes to use (default: one per core).")] = None,
-    ray: Annotated[
-        str | None, typer.Option(help="Use the workers of a Ray cluster: its address, or local.")
-    ] = None,
+    *,
+    work: Annotated[options.EngineOptions, Only("workers", "ray")],
     time_limit: Annotated[
-        float | None, typer.Option(help="Go on to the next model after so many seconds.")
+        float | None, typer.Option(help="Turn to the next model after this many seconds.")
     ] = None,
     cache_dir: options.CacheDir = None,
-    db: options.Database = None,
-    no_db: Annotated[bool, typer.Option("--no-db", help="Keep no record of the runs.")] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Compute again what the database has.")
-    ] = False,
+    stored: options.StoreOptions,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a JSON object for each model instead of text.")
     ] = False,
@@ -61,12 +55,12 @@ def campaign(
     """Verify the models listed in FILE one after another, past those that fail."""
     plan = read_campaign(file, models=models)
     entries = matching(plan, match or [])
-    resources = Resources(workers=workers, ray=ray, time_limit=time_limit, cache_dir=cache_dir)
-    outcomes: list[Outcome] = []
+    resources = Resources(work.engine(), time_limit, cache_dir)
+    outcomes: list[ModelOutcome] = []
     try:
-        with nullcontext(None) if no_db else opened(db) as store, progress_bar() as progress:
+        with stored.opened() as store, progress_bar() as progress:
             running = run_campaign(
-                entries, store=store, overwrite=overwrite, resources=resources, progress=progress
+                entries, store=store, overwrite=stored.overwrite, resources=resources, progress=progress
             )
             for number, entry in enumerate(entries, start=1):
                 counter = f"[{number}/{len(entries)}]"
@@ -78,7 +72,7 @@ def campaign(
                 typer.echo(json.dumps(as_record(outcome)) if as_json else f"{counter} {describe(outcome)}")
     finally:
         if index is not None and outcomes:
-            write_index(index_page(plan, outcomes, machine=machine(workers)), index)
+            write_index(index_page(plan, outcomes, machine=machine(work.workers)), index)
     if not as_json:
         typer.echo("\n".join(closing(entries, outcomes)))
     settled = sum(outcome.is_settled for outcome in outcomes)
@@ -88,7 +82,7 @@ def campaign(
 campaign.__doc__ = f"{campaign.__doc__}\n\n{_EPILOG}"
 
 
-def matching(plan: Campaign, texts: Sequence[str]) -> list[Entry]:
+def matching(plan: Campaign, texts: Sequence[str]) -> list[CampaignModel]:
     """The models whose name or family has one of the texts in it; all of them without any."""
     chosen = [
         entry
@@ -100,18 +94,18 @@ def matching(plan: Campaign, texts: Sequence[str]) -> list[Entry]:
     return chosen
 
 
-def describe(outcome: Outcome) -> str:
+def describe(outcome: ModelOutcome) -> str:
     """The outcome in a line."""
     name, answer = visible(outcome.entry.name), outcome.answer
     if answer is None:
         return f"{name}: failed: {visible(outcome.error)}"
-    lost = f"{answer.unargmaxable:,} of {answer.verified:,} classes can never be predicted"
+    never = f"{answer.unargmaxable:,} of {answer.verified:,} classes can never be predicted"
     left = f", {answer.undecided:,} undecided" if answer.undecided else ""
     cost = "known already" if answer.was_known else f"{answer.cost.seconds:.1f} s"
-    return f"{name}: {lost}{left} ({cost})"
+    return f"{name}: {never}{left} ({cost})"
 
 
-def closing(entries: Sequence[Entry], outcomes: Sequence[Outcome]) -> list[str]:
+def closing(entries: Sequence[CampaignModel], outcomes: Sequence[ModelOutcome]) -> list[str]:
     """What is left to say at the end: failures once more, with the traceback of errors of ours."""
     failed = [outcome for outcome in outcomes if outcome.answer is None]
     lines = ["", f"{len(outcomes) - len(failed):,} of {len(entries):,} models verified."]
@@ -122,11 +116,11 @@ def closing(entries: Sequence[Entry], outcomes: Sequence[Outcome]) -> list[str]:
         if outcome.details:
             lines += [outcome.details.rstrip(), "  This is a bug; please report it with the lines above."]
     if len(outcomes) < len(entries):
-        lines.append("Interrupted: the same command goes on where it was.")
+        lines.append("Interrupted: run the same command again to resume.")
     return lines
 
 
-def as_record(outcome: Outcome) -> dict[str, Any]:
+def as_record(outcome: ModelOutcome) -> dict[str, Any]:
     """The object that --json prints for a model."""
     entry, answer = outcome.entry, outcome.answer
     record: dict[str, Any] = {

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from argmaxable.cli.progress import count_bar
+from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.remarks import Remarks
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
@@ -64,7 +64,7 @@ def ceiling_remarks(
     if not result.is_complete:
         return Remarks(("", "No ceilings: stopped before."), {}), False
     left = None if time_limit is None else max(time_limit - result.cost.seconds, 1e-3)
-    with count_bar("ceilings") as progress:
+    with progress_bar() as progress:
         found = ceilings(
             result.head, result.domain, only=[verdict.class_id for verdict in result.verdicts],
             temperature=asked.temperature, time_limit=left, progress=progress,

@@ -9,11 +9,11 @@ import typer
 
 from argmaxable.cli import options
 from argmaxable.cli.ceiling import check_ceilings
-from argmaxable.cli.progress import count_bar
+from argmaxable.cli.option_groups import Only, takes_groups
+from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.top_k import check_ranks
 from argmaxable.core.head import Head
 from argmaxable.core.verdict import Status
-from argmaxable.models import load_head
 from argmaxable.proofs.bundle import Bundle, read_bundle
 from argmaxable.proofs.recheck import Recheck, recheck
 from argmaxable.questions.arithmetic.formats import rounded
@@ -21,17 +21,14 @@ from argmaxable.questions.arithmetic.formats import rounded
 _MOST_FAILURES = 20
 
 
+@takes_groups
 def check(
     bundle: Annotated[
         Path, typer.Argument(metavar="BUNDLE", help="Folder that `argmaxable verify --output` wrote.")
     ],
     model: options.Model,
-    tensor: options.Tensor = None,
-    bias_tensor: options.BiasTensor = None,
-    transpose: options.Transpose = False,
-    revision: options.Revision = None,
-    subfolder: options.Subfolder = None,
-    cache_dir: options.CacheDir = None,
+    *,
+    source: Annotated[options.ModelOptions, Only(*options.TENSORS, *options.HUB)],
     round_to: options.RoundTo = None,
     rational: Annotated[
         bool,
@@ -54,18 +51,15 @@ def check(
     3 nothing is wrong but some classes are undecided or missing.
     """
     claims = read_bundle(bundle)
-    head = load_head(
-        model, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose,
-        revision=revision, subfolder=subfolder, cache_dir=cache_dir,
-    )  # fmt: skip
+    head = source.of(model).load()
     if round_to is not None:
         head = rounded(head, round_to)
     found = _recheck_in_rationals(claims, head) if rational else recheck(claims, head)
     typer.echo(f"{found.proven:,} of {head.classes:,} verdicts proven over the domain {claims.domain}.")
     if rational:
-        lost = {claim.class_id for claim in claims.claims if claim.status is Status.UNARGMAXABLE}
-        kept = len(lost - {failure.class_id for failure in found.failures})
-        typer.echo(f"{kept:,} of {len(lost):,} unargmaxable classes proven by rational numbers alone.")
+        never = {claim.class_id for claim in claims.claims if claim.status is Status.UNARGMAXABLE}
+        proven = len(never - {failure.class_id for failure in found.failures})
+        typer.echo(f"{proven:,} of {len(never):,} unargmaxable classes proven by rational numbers alone.")
     if found.undecided or found.missing:
         typer.echo(f"{found.undecided:,} undecided, {found.missing:,} classes without a verdict.")
     for failure in found.failures[:_MOST_FAILURES]:
@@ -79,5 +73,5 @@ def check(
 
 
 def _recheck_in_rationals(claims: Bundle, head: Head) -> Recheck:
-    with count_bar("proofs in rationals") as progress:
+    with progress_bar() as progress:
         return recheck(claims, head, rational=True, progress=progress)

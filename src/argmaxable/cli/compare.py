@@ -1,4 +1,4 @@
-"""argmaxable compare: what changed between two kept runs."""
+"""argmaxable compare: what changed between two stored runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def compare(
     db: options.Database = None,
     as_json: options.Json = False,
 ) -> None:
-    """Tell which classes changed their verdict from one kept run to another.
+    """Tell which classes changed their verdict from one stored run to another.
 
     One model before and after fine-tuning or quantisation, or over two domains. Classes are matched by
     label where both runs have labels, otherwise by number.

@@ -8,14 +8,15 @@ from typing import Annotated
 import typer
 
 from argmaxable.cli import options
+from argmaxable.cli.option_groups import takes_groups
 from argmaxable.core.domains import parse_domain
 from argmaxable.doctor.diagnosis import Checkup
 from argmaxable.doctor.examine import Tests, examine
 from argmaxable.doctor.wording import as_record, describe
-from argmaxable.models import find_head
 from argmaxable.questions.arithmetic.formats import Float
 
 
+@takes_groups
 def doctor(
     models: Annotated[
         list[str], typer.Argument(metavar="MODEL...", help="Models as for verify, one or several.")
@@ -36,13 +37,8 @@ def doctor(
         float, typer.Option(help="Verify suspicious classes of a model for at most so many seconds.")
     ] = 60.0,
     as_json: options.Json = False,
-    tensor: options.Tensor = None,
-    bias_tensor: options.BiasTensor = None,
-    transpose: options.Transpose = False,
-    labels: options.LabelFile = None,
-    revision: options.Revision = None,
-    subfolder: options.Subfolder = None,
-    cache_dir: options.CacheDir = None,
+    *,
+    source: options.ModelOptions,
 ) -> None:
     """Name rows of MODEL's output layer that stand out: untrained, zero, duplicated, of odd norm or bias.
 
@@ -61,11 +57,7 @@ def doctor(
     tests = Tests(None if domain == "auto" else parse_domain(domain), dtype, time_limit)
     checkups: list[Checkup] = []
     for model in models:
-        finding = find_head(
-            model, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose, labels=labels,
-            revision=revision, subfolder=subfolder, cache_dir=cache_dir,
-        )  # fmt: skip
-        checkups.append(examine(finding, model, tests))
+        checkups.append(examine(source.of(model).find(), model, tests))
     if as_json:
         typer.echo(json.dumps({"models": [as_record(checkup) for checkup in checkups]}))
     else:

@@ -10,17 +10,17 @@ import numpy as np
 import typer
 
 from argmaxable.cli import options
-from argmaxable.core.domains import parse_domain
+from argmaxable.cli.option_groups import takes_groups
 from argmaxable.core.errors import InputError
 from argmaxable.core.verdict import Status
-from argmaxable.models import find_head, read_head
 from argmaxable.questions.explain.choose import class_ids
 from argmaxable.questions.explain.explain import ROUNDS, Explainer
 from argmaxable.questions.explain.explanation import Explanation
 from argmaxable.questions.explain.wording import as_record, describe
-from argmaxable.workflow.verify_model import Request, proven_domain
+from argmaxable.workflow.find_model import DEFAULT_DOMAIN_TEXT, find_model
 
 
+@takes_groups
 def explain(
     model: options.Model,
     classes: Annotated[
@@ -29,10 +29,7 @@ def explain(
             metavar="CLASS...", help="Numbers or labels of classes; label:7 for the class whose label is 7."
         ),
     ],
-    domain: Annotated[
-        str,
-        typer.Option(help="Inputs of the head to consider: everywhere, box:R, box:LO:HI, ball:R, or auto."),
-    ] = Request.domain,
+    domain: options.DomainText = DEFAULT_DOMAIN_TEXT,
     rounds: Annotated[
         int, typer.Option(min=0, help="Solves to spend on the best rank an unargmaxable class can reach.")
     ] = ROUNDS,
@@ -43,13 +40,8 @@ def explain(
         ),
     ] = None,
     as_json: options.Json = False,
-    tensor: options.Tensor = None,
-    bias_tensor: options.BiasTensor = None,
-    transpose: options.Transpose = False,
-    labels: options.LabelFile = None,
-    revision: options.Revision = None,
-    subfolder: options.Subfolder = None,
-    cache_dir: options.CacheDir = None,
+    *,
+    source: options.ModelOptions,
 ) -> None:
     """Explain classes: what holds them down and by how much, or by how much they can win.
 
@@ -62,18 +54,12 @@ def explain(
     \b
     Exit codes: 0 all argmaxable, 1 some unargmaxable, 2 bad input, 3 some undecided.
     """
-    given = None if domain == "auto" else parse_domain(domain)
-    finding = find_head(
-        model, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose, labels=labels,
-        revision=revision, subfolder=subfolder, cache_dir=cache_dir,
-    )  # fmt: skip
-    head = read_head(finding, model)
+    found = find_model(source.of(model), domain)
+    head = found.head()
     chosen = class_ids(head, classes)
     if output is not None:
         _require_npy(output)
-    explained = Explainer(
-        head, proven_domain(finding) if given is None else given, chosen, rounds=rounds
-    ).all()
+    explained = Explainer(head, found.domain, chosen, rounds=rounds).all()
     if output is not None:
         _write_inputs(output, explained, head.features)
     if as_json:

@@ -1,4 +1,4 @@
-"""argmaxable export: a kept run for other programs, or as a proof bundle for other people."""
+"""argmaxable export: a stored run for other programs, or as a proof bundle for other people."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _AS_TEXT: dict[ExportFormat, Callable[[Iterable[Row], TextIO], None]] = {
 
 
 def export(
-    run: options.KeptRun,
+    run: options.StoredRun,
     form: Annotated[
         ExportFormat, typer.Option("--format", help="A row for each verdict, or a bundle with all proofs.")
     ] = ExportFormat.JSONL,
@@ -48,7 +48,7 @@ def export(
     ] = None,
     db: options.Database = None,
 ) -> None:
-    """Write the verdicts of a kept run for other programs.
+    """Write the verdicts of a stored run for other programs.
 
     A bundle is what `verify --output` writes: anyone can re-check it with `argmaxable check`.
 

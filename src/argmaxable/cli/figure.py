@@ -104,7 +104,7 @@ def figure(
     ],
     subjects: Annotated[
         list[str] | None,
-        typer.Argument(metavar="MODEL|RUN", help="What it is about: a model file, or kept runs."),
+        typer.Argument(metavar="MODEL|RUN", help="What it is about: a model file, or stored runs."),
     ] = None,
     title: Annotated[
         str | None, typer.Option(help="Heading of the figure, of all: of those about runs.")

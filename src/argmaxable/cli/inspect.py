@@ -12,8 +12,8 @@ from typing import Any
 import typer
 
 from argmaxable.cli import options
+from argmaxable.cli.option_groups import takes_groups
 from argmaxable.core.labels import visible
-from argmaxable.models import find_head
 from argmaxable.models.finding import Finding
 
 _MOST_SHOWN = 8
@@ -21,15 +21,11 @@ _MOST_SHOWN = 8
 _WIDEST_LABELS = 76
 
 
+@takes_groups
 def inspect(
     model: options.Model,
-    tensor: options.Tensor = None,
-    bias_tensor: options.BiasTensor = None,
-    transpose: options.Transpose = False,
-    labels: options.LabelFile = None,
-    revision: options.Revision = None,
-    subfolder: options.Subfolder = None,
-    cache_dir: options.CacheDir = None,
+    *,
+    source: options.ModelOptions,
     as_json: options.Json = False,
 ) -> None:
     """Show the output layer found in MODEL, what else it could be, and how to choose.
@@ -43,10 +39,7 @@ def inspect(
     \b
     Exit codes: 0 a head was found, 2 bad input.
     """
-    finding = find_head(
-        model, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose, labels=labels,
-        revision=revision, subfolder=subfolder, cache_dir=cache_dir,
-    )  # fmt: skip
+    finding = source.of(model).find()
     if as_json:
         typer.echo(json.dumps({"model": model} | as_record(finding)))
     else:

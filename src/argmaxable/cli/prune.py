@@ -10,28 +10,26 @@ from typing import Annotated
 import typer
 
 from argmaxable.cli import options
+from argmaxable.cli.option_groups import Only, takes_groups
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.errors import InputError
 from argmaxable.edit.prune import prune as prune_head
 from argmaxable.edit.prune import require_prunable, write_id_map, write_pruned
 from argmaxable.proofs.bundle import write_bundle
-from argmaxable.workflow.verify_model import Request, audit
+from argmaxable.workflow.find_model import DEFAULT_DOMAIN_TEXT
+from argmaxable.workflow.verify_model import verify_model
 
 
+@takes_groups
 def prune(
     model: options.Model,
     output: Annotated[Path, typer.Option("--output", "-o", help="The pruned head, .npz or .safetensors.")],
-    domain: Annotated[
-        str,
-        typer.Option(help="Inputs of the head to consider: everywhere, box:R, box:LO:HI, ball:R or auto."),
-    ] = Request.domain,
-    workers: Annotated[int | None, typer.Option(help="Processes to use (default: one per core).")] = None,
+    domain: options.DomainText = DEFAULT_DOMAIN_TEXT,
+    *,
+    work: Annotated[options.EngineOptions, Only("workers")],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what exists.")] = False,
     as_json: options.Json = False,
-    tensor: options.Tensor = None,
-    bias_tensor: options.BiasTensor = None,
-    transpose: options.Transpose = False,
-    labels: options.LabelFile = None,
+    source: Annotated[options.ModelOptions, Only(*options.TENSORS, "labels")],
 ) -> None:
     """Write MODEL's output layer without the classes that no input of the domain can make the argmax.
 
@@ -49,11 +47,8 @@ def prune(
     require_prunable(output)
     id_map, proofs = (output.with_name(output.name + end) for end in (".ids.json", ".proofs"))
     _require_free(model, (output, id_map, proofs), overwrite=overwrite)
-    request = Request(
-        model=model, domain=domain, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose, labels=labels
-    )
     with progress_bar() as progress:
-        done = audit(request, workers=workers, progress=progress)
+        done = verify_model(source.of(model), domain, engine=work.engine(), progress=progress)
     pruned = prune_head(done.result)
     finding = done.finding
     names = finding.weight.name, "bias" if finding.bias is None else finding.bias.name

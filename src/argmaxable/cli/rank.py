@@ -15,6 +15,7 @@ import typer
 from numpy.typing import NDArray
 
 from argmaxable.cli import options
+from argmaxable.cli.option_groups import OptionGroup, takes_groups
 from argmaxable.core.errors import InputError
 from argmaxable.layers.language_model import LanguageModel, Text
 from argmaxable.models import model_name
@@ -30,8 +31,8 @@ class _Dtype(StrEnum):
 
 
 @dataclass(frozen=True)
-class _Claim:
-    """What is said to have made the output: a linear softmax head with so many features."""
+class _Linear:
+    """What is said to have made the output: a linear softmax head with that many features."""
 
     features: int
     bias: bool
@@ -41,38 +42,63 @@ class _Claim:
         return most_rank(self.features, bias=self.bias)
 
 
-def rank(
-    model: Annotated[
-        str | None, typer.Argument(metavar="[MODEL]", help="Directory of a Hugging Face model, with --text.")
-    ] = None,
-    text: Annotated[Path | None, typer.Option(help="Text to run MODEL over, in UTF-8.")] = None,
+@dataclass(frozen=True)
+class _Measured:
+    """The ranks of an output, by its features where there is a model, and the head that made it."""
+
+    name: str
+    report: RankReport
+    inside: RankReport | None
+    claim: _Linear | None
+
+
+@dataclass(frozen=True)
+class TextOptions(OptionGroup):
+    """What to run a model over, and how; or its output."""
+
+    text: Annotated[Path | None, typer.Option(help="Text to run MODEL over, in UTF-8.")] = None
     target: Annotated[
         Path | None, typer.Option(help="For models that translate: the text's translation, line by line.")
-    ] = None,
+    ] = None
     logits: Annotated[
         Path | None,
         typer.Option(
             help="Instead of a model: a .npy file of logits or log-probabilities, contexts × classes."
         ),
-    ] = None,
-    tokens: Annotated[int, typer.Option(min=1, help="Stop after so many tokens of the text.")] = 10_000,
-    dtype: Annotated[_Dtype, typer.Option(help="What the model computes in.")] = _Dtype.FLOAT32,
-    device: options.Device = "cpu",
+    ] = None
+    tokens: Annotated[int, typer.Option(min=1, help="Stop after so many tokens of the text.")] = 10_000
+    dtype: Annotated[_Dtype, typer.Option(help="What the model computes in.")] = _Dtype.FLOAT32
+    device: options.TorchDevice = "cpu"
+
+
+@dataclass(frozen=True)
+class RankOptions(OptionGroup):
+    """How ranks are measured, and what they are tested against."""
+
     threshold: Annotated[
         float | None,
         typer.Option(
             help="Singular values up to this times the largest count as zero (default: what rounding makes)."
         ),
-    ] = None,
+    ] = None
     features: Annotated[
         int | None, typer.Option(min=1, help="With --logits: the number of features to test against.")
+    ] = None
+    bias: Annotated[bool, typer.Option("--bias", help="With --features: the head has a bias.")] = False
+    seed: Annotated[int, typer.Option(help="Of the sketch that many classes need.")] = 0
+
+
+@takes_groups
+def rank(
+    model: Annotated[
+        str | None, typer.Argument(metavar="[MODEL]", help="Directory of a Hugging Face model, with --text.")
     ] = None,
-    bias: Annotated[bool, typer.Option("--bias", help="With --features: the head has a bias.")] = False,
-    seed: Annotated[int, typer.Option(help="Of the sketch that many classes need.")] = 0,
+    *,
+    source: TextOptions,
+    test: RankOptions,
     as_json: options.Json = False,
 ) -> None:
-    """Measure the rank of log P, which a linear softmax head with d features keeps at d + 1 (d + 2 with a
-    bias).
+    """Measure the rank of log P, at most d + 1 for a linear softmax head with d features (d + 2 with a bias).
 
     Also tells the number of features by the output alone, and how evenly its directions are used. A model
     needs the extra hf, and is run over the text a few times.
@@ -87,35 +113,43 @@ def rank(
     Exit codes: 0 the rank is one that a linear softmax head can have, 1 it is above, 2 bad input, 3 too few
     contexts to tell.
     """
-    if threshold is not None and not 0 <= threshold < 1:
+    if test.threshold is not None and not 0 <= test.threshold < 1:
         raise InputError(
-            f"--threshold is relative to the largest singular value: 0 ≤ T < 1, found {threshold}."
+            f"--threshold is relative to the largest singular value: 0 ≤ T < 1, found {test.threshold}."
         )
-    claim: _Claim | None
-    if logits is not None:
-        if model is not None or text is not None or target is not None:
-            raise InputError("--logits stands for itself: leave out MODEL, --text and --target.")
-        if bias and features is None:
-            raise InputError("--bias says something about --features: pass that too.")
-        claim = None if features is None else _Claim(features, bias)
-        expected = None if claim is None else claim.most
-        report = measure_rank(open_rows(str(logits)), threshold=threshold, expected=expected, seed=seed)
-        name, inside = logits.name, None
-    else:
-        if model is None or text is None:
-            raise InputError("pass MODEL and --text FILE, or --logits FILE.npy.")
-        if features is not None or bias:
-            raise InputError("--features and --bias belong to --logits: a model says them itself.")
-        running = LanguageModel(model, dtype=dtype.value, device=device)
-        claim = _Claim(running.features, running.has_bias)
-        source = _Source(running, Text(text, target), tokens)
-        report = measure_rank(source.log_probabilities(), threshold=threshold, expected=claim.most, seed=seed)
-        name, inside = model_name(model), source.by_features(threshold)
+    found = _of_model(model, source, test) if source.logits is None else _of_logits(model, source, test)
+    report, inside, claim = found.report, found.inside, found.claim
     if as_json:
-        typer.echo(json.dumps({"model": name} | _record(report, inside, claim)))
+        typer.echo(json.dumps({"model": found.name} | _record(report, inside, claim)))
     else:
-        typer.echo("\n".join(_lines(name, report, inside, claim)))
+        typer.echo("\n".join(_lines(found.name, report, inside, claim)))
     raise typer.Exit(_exit_code(report, claim))
+
+
+def _of_logits(model: str | None, source: TextOptions, test: RankOptions) -> _Measured:
+    assert source.logits is not None
+    if model is not None or source.text is not None or source.target is not None:
+        raise InputError("--logits stands for itself: leave out MODEL, --text and --target.")
+    if test.bias and test.features is None:
+        raise InputError("--bias says something about --features: pass that too.")
+    claim = None if test.features is None else _Linear(test.features, test.bias)
+    expected = None if claim is None else claim.most
+    rows = open_rows(str(source.logits))
+    report = measure_rank(rows, threshold=test.threshold, expected=expected, seed=test.seed)
+    return _Measured(source.logits.name, report, None, claim)
+
+
+def _of_model(model: str | None, source: TextOptions, test: RankOptions) -> _Measured:
+    if model is None or source.text is None:
+        raise InputError("pass MODEL and --text FILE, or --logits FILE.npy.")
+    if test.features is not None or test.bias:
+        raise InputError("--features and --bias belong to --logits: a model says them itself.")
+    running = LanguageModel(model, dtype=source.dtype.value, device=source.device)
+    claim = _Linear(running.features, running.has_bias)
+    run = _Source(running, Text(source.text, source.target), source.tokens)
+    rows = run.log_probabilities()
+    report = measure_rank(rows, threshold=test.threshold, expected=claim.most, seed=test.seed)
+    return _Measured(model_name(model), report, run.by_features(test.threshold), claim)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,13 +186,13 @@ class _Source:
         return measure_head(rows, head, threshold=threshold)
 
 
-def _exit_code(report: RankReport, claim: _Claim | None) -> int:
+def _exit_code(report: RankReport, claim: _Linear | None) -> int:
     if claim is not None and report.plain.rank > claim.most:
         return 1
     return 0 if report.has_enough_contexts else 3
 
 
-def _lines(name: str, report: RankReport, inside: RankReport | None, claim: _Claim | None) -> list[str]:
+def _lines(name: str, report: RankReport, inside: RankReport | None, claim: _Linear | None) -> list[str]:
     plain, centred = report.plain, report.centred
     lines = [
         f"{name}: {report.contexts:,} contexts × {report.classes:,} classes",
@@ -206,7 +240,7 @@ def _count(number: int | None) -> str:
     return "more than were sketched" if number is None else f"{number:,}"
 
 
-def _record(report: RankReport, inside: RankReport | None, claim: _Claim | None) -> dict[str, Any]:
+def _record(report: RankReport, inside: RankReport | None, claim: _Linear | None) -> dict[str, Any]:
     """The object that --json prints."""
     return {
         "contexts": report.contexts,

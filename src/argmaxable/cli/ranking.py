@@ -1,4 +1,4 @@
-"""argmaxable ranking: whether some input makes a model rank its classes so, with proof."""
+"""argmaxable ranking: whether any input ranks a model's classes in a given order, with proof."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import typer
 
 from argmaxable.check.orders import OrderCertificate
 from argmaxable.cli import options
-from argmaxable.core.domains import parse_domain
+from argmaxable.cli.option_groups import takes_groups
 from argmaxable.core.head import Head
 from argmaxable.core.labels import visible
-from argmaxable.models import find_head, read_head
 from argmaxable.questions.ranking.notation import Chain, join, parse_chain
 from argmaxable.questions.ranking.rankings import Feasibility, RankingVerdict, is_feasible
-from argmaxable.workflow.verify_model import Request, proven_domain
+from argmaxable.workflow.find_model import DEFAULT_DOMAIN_TEXT, find_model
 
 _EXIT_CODES = {Feasibility.FEASIBLE: 0, Feasibility.INFEASIBLE: 1, Feasibility.UNDECIDED: 3}
 # Pairs of a proof shown as text; --json has all of them.
 _MOST_PAIRS = 20
 
 
+@takes_groups
 def ranking(
     model: options.Model,
     orders: Annotated[
@@ -34,23 +34,12 @@ def ranking(
             "every other class below. Several orders have to hold at once.",
         ),
     ],
-    domain: Annotated[
-        str,
-        typer.Option(
-            help="Inputs of the head to consider: everywhere, box:R, box:LO:HI, ball:R, file:PATH (measured "
-            "by argmaxable activations), or auto: the tightest that the file itself proves."
-        ),
-    ] = Request.domain,
+    domain: options.DomainText = DEFAULT_DOMAIN_TEXT,
     as_json: options.Json = False,
-    tensor: options.Tensor = None,
-    bias_tensor: options.BiasTensor = None,
-    transpose: options.Transpose = False,
-    labels: options.LabelFile = None,
-    revision: options.Revision = None,
-    subfolder: options.Subfolder = None,
-    cache_dir: options.CacheDir = None,
+    *,
+    source: options.ModelOptions,
 ) -> None:
-    """Tell whether some input makes MODEL rank its classes so, strictly, and prove it.
+    """Decide whether any input ranks the classes in exactly this order, and prove it.
 
     \b
     Examples:
@@ -66,15 +55,10 @@ def ranking(
     \b
     Exit codes: 0 feasible, 1 infeasible, 2 bad input, 3 undecided.
     """
-    given = None if domain == "auto" else parse_domain(domain)
-    finding = find_head(
-        model, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose, labels=labels,
-        revision=revision, subfolder=subfolder, cache_dir=cache_dir,
-    )  # fmt: skip
-    feature_domain = proven_domain(finding) if given is None else given
-    head = read_head(finding, model)
+    found = find_model(source.of(model), domain)
+    head = found.head()
     chains = [parse_chain(text, head) for text in orders]
-    verdict = is_feasible(head, join(chains, head.classes), feature_domain)
+    verdict = is_feasible(head, join(chains, head.classes), found.domain)
     if as_json:
         typer.echo(json.dumps(_record(head, chains, verdict)))
     else:

@@ -3,30 +3,51 @@
 from __future__ import annotations
 
 import json
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from argmaxable.cli import options
+from argmaxable.cli.option_groups import Only, OptionGroup, takes_groups
 from argmaxable.cli.verify import parse_classes
-from argmaxable.core.domains import parse_domain
 from argmaxable.core.errors import InputError
 from argmaxable.core.labels import visible
+from argmaxable.core.select import Selection
 from argmaxable.edit.repair.plan import DEFAULT_MARGIN, DEFAULT_SECONDS
 from argmaxable.edit.repair.plan import repair as repair_head
-from argmaxable.models import find_head, read_head
 from argmaxable.models.write import require_writable, write_head
-from argmaxable.workflow.verify_model import Request, chosen_classes, proven_domain
+from argmaxable.workflow.find_model import DEFAULT_DOMAIN_TEXT, FoundModel, find_model
 
 if TYPE_CHECKING:
     from argmaxable.edit.repair.plan import Repair
     from argmaxable.models.finding import Finding
+    from argmaxable.run.plan import Engine
 
 _SHOWN = 12
 
 
+@dataclass(frozen=True)
+class RepairOptions(OptionGroup):
+    """What the repaired head is to be like."""
+
+    margin: Annotated[
+        float, typer.Option(help="By how many logits the repaired classes are to win, at their best inputs.")
+    ] = DEFAULT_MARGIN
+    bias_only: Annotated[bool, typer.Option("--bias-only", help="Change biases and never a row.")] = False
+    even: Annotated[
+        bool,
+        typer.Option(
+            "--even",
+            help="Change all biases, up and down, so that the largest change is least; the default raises "
+            "few and lowers none.",
+        ),
+    ] = False
+
+
+@takes_groups
 def repair(
     model: options.Model,
     output: Annotated[
@@ -36,43 +57,28 @@ def repair(
     domain: Annotated[
         str,
         typer.Option(help="Inputs of the head to consider: box:R, box:LO:HI, ball:R, file:PATH or auto."),
-    ] = Request.domain,
+    ] = DEFAULT_DOMAIN_TEXT,
     classes: Annotated[
         str | None, typer.Option(help="Classes to repair, e.g. 3,17,20-40 (default: all unargmaxable ones).")
     ] = None,
     tokens: Annotated[
         list[str] | None, typer.Option(help="Label of a class to repair; may be given several times.")
     ] = None,
-    margin: Annotated[
-        float, typer.Option(help="By how many logits the repaired classes are to win, at their best inputs.")
-    ] = DEFAULT_MARGIN,
-    bias_only: Annotated[bool, typer.Option("--bias-only", help="Change biases and never a row.")] = False,
-    even: Annotated[
-        bool,
-        typer.Option(
-            "--even",
-            help="Change all biases, up and down, so that the largest change is least; the default raises "
-            "few and lowers none.",
-        ),
-    ] = False,
+    *,
+    wish: RepairOptions,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the repair and write nothing.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")] = False,
     time_limit: Annotated[
         float, typer.Option(help="Seconds after which the best repair found so far is taken.")
     ] = DEFAULT_SECONDS,
-    workers: Annotated[
-        int | None, typer.Option(help="Processes for verifying (default: one per core).")
-    ] = None,
+    work: Annotated[options.EngineOptions, Only("workers")],
     as_json: options.Json = False,
-    tensor: options.Tensor = None,
-    bias_tensor: options.BiasTensor = None,
-    transpose: options.Transpose = False,
-    labels: options.LabelFile = None,
+    source: Annotated[options.ModelOptions, Only(*options.TENSORS, "labels")],
 ) -> None:
     """Change MODEL's output layer as little as possible so that unargmaxable classes can be the argmax.
 
-    No class that is argmaxable is lost; the result is verified before it is written, and all of the file but
-    the changed tensors stays bit for bit the same.
+    Every argmaxable class stays argmaxable. The result is verified before it is written, and all of the file
+    but the changed tensors stays bit for bit the same.
 
     \b
     Examples:
@@ -83,36 +89,47 @@ def repair(
     \b
     Exit codes: 0 repaired (or planned), 2 bad input or no repair found.
     """
+    target = _target(output, dry_run=dry_run)
+    chosen = Selection(None if classes is None else tuple(parse_classes(classes)), tuple(tokens or ()))
+    found = find_model(source.of(model), domain)
+    if output is not None:
+        require_writable(model, found.finding, output, overwrite=overwrite)
+    done = _repaired(found, chosen, wish, seconds=time_limit, engine=work.engine())
+    if target is not None:
+        _write(found, done, target, overwrite=overwrite)
+    lines = [json.dumps(_record(done, target))] if as_json else _lines(done, found.finding, target)
+    typer.echo("\n".join(lines))
+
+
+def _target(output: Path | None, *, dry_run: bool) -> Path | None:
     if output is None and not dry_run:
         raise InputError(
             "where should the repaired model go? Pass -o OUT, or --dry-run to see the repair only."
         )
-    given = None if domain == "auto" else parse_domain(domain)
-    finding = find_head(model, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose, labels=labels)
-    if output is not None:
-        require_writable(model, finding, output, overwrite=overwrite)
-    head = read_head(finding, model)
-    request = Request(
-        model=model,
-        only=None if classes is None else tuple(parse_classes(classes)),
-        tokens=tuple(tokens or ()),
-    )
-    console = Console(stderr=True)
-    done = repair_head(
-        head, proven_domain(finding) if given is None else given,
-        only=chosen_classes(head, request, finding.special), margin=margin, bias_only=bias_only, even=even,
-        seconds=time_limit, workers=workers, say=console.print if console.is_terminal else lambda text: None,
+    return None if dry_run else output
+
+
+def _repaired(
+    found: FoundModel, chosen: Selection, wish: RepairOptions, *, seconds: float, engine: Engine
+) -> Repair:
+    head = found.head()
+    return repair_head(
+        head, found.domain, only=chosen.of(head, found.finding.special), margin=wish.margin,
+        bias_only=wish.bias_only, even=wish.even, seconds=seconds, engine=engine, say=_say,
     )  # fmt: skip
-    if output is not None and not dry_run:
-        write_head(
-            model, finding, head, done.after, output, tensor=tensor, bias_tensor=bias_tensor,
-            transpose=transpose, overwrite=overwrite,
-        )  # fmt: skip
-    written = None if dry_run else output
-    if as_json:
-        typer.echo(json.dumps(_record(done, written)))
-    else:
-        typer.echo("\n".join(_lines(done, finding, written)))
+
+
+def _say(text: str) -> None:
+    if sys.stderr.isatty():
+        typer.echo(text, err=True)
+
+
+def _write(found: FoundModel, done: Repair, target: Path, *, overwrite: bool) -> None:
+    ref = found.ref
+    write_head(
+        str(ref.model), found.finding, done.before, done.after, target, tensor=ref.tensor,
+        bias_tensor=ref.bias_tensor, transpose=ref.transpose, overwrite=overwrite,
+    )  # fmt: skip
 
 
 def _lines(done: Repair, finding: Finding, written: Path | None) -> list[str]:
@@ -134,10 +151,11 @@ def _lines(done: Repair, finding: Finding, written: Path | None) -> list[str]:
             f"            in {finding.weight.name}; whatever else uses that tensor sees the change too"
         )
     lines.append(f"logits      move by at most {done.movement:.4g} anywhere in the domain")
-    lost, open_ = len(done.result.unargmaxable), len(done.result.undecided)
+    never, open_ = len(done.result.unargmaxable), len(done.result.undecided)
+    can = f"{len(done.result.argmaxable):,} of {done.before.classes:,} argmaxable, with all that were before"
     lines.append(
-        f"verified    {len(done.result.argmaxable):,} of {done.before.classes:,} argmaxable, none lost"
-        + (f"; {lost:,} others still unargmaxable" if lost else "")
+        f"verified    {can}"
+        + (f"; {never:,} others still unargmaxable" if never else "")
         + (f"; {open_:,} undecided" if open_ else "")
         + (f"; {len(done.gained):,} more freed on the way" if len(done.gained) else "")
     )

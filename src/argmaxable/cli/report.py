@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from argmaxable.cli import options
+from argmaxable.cli.option_groups import Only, takes_groups
 from argmaxable.cli.stored_runs import find_run, opened
 from argmaxable.core.errors import InputError
-from argmaxable.models import load_head
 from argmaxable.report.page.content import content_of
 from argmaxable.report.page.html import page
 from argmaxable.report.page.markdown import markdown
@@ -35,12 +35,13 @@ class ReportFormat(StrEnum):
     MARKDOWN = "markdown"
 
 
+@takes_groups
 def report(
     named: Annotated[
         str,
         typer.Argument(
             metavar="RUN|BUNDLE",
-            help="Number of a kept run, a model's name for its newest run, or the folder of a proof bundle.",
+            help="Number of a stored run, a model's name for its newest run, or a proof bundle's folder.",
         ),
     ],
     output: Annotated[
@@ -53,15 +54,11 @@ def report(
         str | None,
         typer.Option(help="The model that was verified: adds norms and spectrum of its weights to the page."),
     ] = None,
-    tensor: options.Tensor = None,
-    bias_tensor: options.BiasTensor = None,
-    transpose: options.Transpose = False,
-    revision: options.Revision = None,
-    subfolder: options.Subfolder = None,
-    cache_dir: options.CacheDir = None,
+    *,
+    source: Annotated[options.ModelOptions, Only(*options.TENSORS, *options.HUB)],
     db: options.Database = None,
 ) -> None:
-    """Write a report of a kept run or of a proof bundle: one file that needs no network and no other file.
+    """Write a report of a stored run or of a proof bundle: one file that needs no network and no other file.
 
     \b
     Examples:
@@ -75,10 +72,7 @@ def report(
     subject = _subject(named, db)
     head = None
     if model is not None:
-        head = load_head(
-            model, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose,
-            revision=revision, subfolder=subfolder, cache_dir=cache_dir,
-        )  # fmt: skip
+        head = source.of(model).load()
         require_same_head(subject, head, model)
     _write(_text(subject, form, head), None if output == Path("-") else output)
 

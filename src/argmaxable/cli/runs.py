@@ -1,4 +1,4 @@
-"""argmaxable runs: the kept runs, newest first; also deletes them."""
+"""argmaxable runs: the stored runs, newest first; also deletes them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def runs(
     db: options.Database = None,
     as_json: options.Json = False,
 ) -> None:
-    """List kept runs, newest first, or delete some.
+    """List stored runs, newest first, or delete some.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""argmaxable serve: the kept runs as pages in a browser."""
+"""argmaxable serve: the stored runs as pages in a browser."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def serve(
         ),
     ] = None,
 ) -> None:
-    """Show kept runs in a browser: what was found, why, how far a run is; and a playground to try heads.
+    """Show stored runs in a browser: what was found, why, how far a run is; and a playground to try heads.
 
     For this machine only (127.0.0.1). Nothing is written; a run that another command is working on can be
     watched. Ctrl-C ends it.

@@ -1,4 +1,4 @@
-"""argmaxable show: the summary of a kept run."""
+"""argmaxable show: the summary of a stored run."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ import typer
 from argmaxable.cli import options
 from argmaxable.cli.stored_runs import find_run, opened
 from argmaxable.core.verdict import Status
-from argmaxable.report import stored_runs as kept
-from argmaxable.report import text
+from argmaxable.report import stored_runs, text
 
 
 def show(
-    run: options.KeptRun,
+    run: options.StoredRun,
     db: options.Database = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show what a kept run found, or has found so far.
+    """Show what a stored run found, or has found so far.
 
     \b
     Examples:
@@ -30,7 +29,7 @@ def show(
     """
     with opened(db) as store:
         found = find_run(store, run)
-        findings = kept.KeptFindings(
+        findings = stored_runs.KeptFindings(
             found,
             *(
                 tuple(store.verdicts(found.run_id, status=status, with_evidence=False))
@@ -38,6 +37,6 @@ def show(
             ),
         )
     if as_json:
-        typer.echo(json.dumps(text.as_record(findings) | kept.as_record(found)))
+        typer.echo(json.dumps(text.as_record(findings) | stored_runs.as_record(found)))
     else:
-        typer.echo("\n".join([kept.headline(found), "", *text.summary(findings)]))
+        typer.echo("\n".join([stored_runs.headline(found), "", *text.summary(findings)]))

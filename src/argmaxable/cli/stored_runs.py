@@ -1,4 +1,4 @@
-"""Kept runs as the user names them: the database that holds them, and which of them is meant."""
+"""Stored runs as the user names them: the database that holds them, and which of them is meant."""
 
 from __future__ import annotations
 

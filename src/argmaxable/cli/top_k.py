@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from argmaxable.cli.progress import count_bar
+from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.remarks import Remarks
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
@@ -42,8 +42,10 @@ def top_k_remarks(
             RANKS.remove(output)
         return Remarks((), {})
     left = None if time_limit is None else max(time_limit - result.cost.seconds, 1e-3)
-    with count_bar("best ranks") as progress:
-        ranks = best_ranks(result, top_k=top_k, time_limit=left, progress=progress)
+    with progress_bar() as progress:
+        ranks = best_ranks(
+            result.head, result.domain, result=result, top_k=top_k, time_limit=left, progress=progress
+        )
     if output is not None:
         write_ranks(result, ranks, output, top_k=top_k)
     records = [as_record(rank, top_k) for rank in ranks]

@@ -1,4 +1,4 @@
-"""What a run tells the outside while it works, and when it has to stop."""
+"""What long work tells the outside while it runs, and when it has to stop."""
 
 from __future__ import annotations
 
@@ -9,16 +9,34 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Counts so far, for a progress bar; `seconds_left` is None while nothing can be said."""
+    """How far the work has come, for a progress bar: `done` of `total`, mostly classes.
+
+    `seconds_left` is None while nothing can be said; `note` adds what has been found so far.
+    """
 
     phase: str
-    classes: int
-    argmaxable: int
-    unargmaxable: int
-    seconds_left: float | None
+    done: int
+    total: int
+    seconds_left: float | None = None
+    note: str = ""
 
 
 ProgressCallback = Callable[[Progress], None]
+
+
+def ignore_progress(progress: Progress) -> None:
+    """The callback of those who don't want to know."""
+
+
+class Pace:
+    """Estimates how long the rest takes from how long the part done took, from now on."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+
+    def seconds_left(self, done: int, total: int) -> float | None:
+        """None before anything is done."""
+        return (time.perf_counter() - self._started) * (total - done) / done if done else None
 
 
 class Deadline:

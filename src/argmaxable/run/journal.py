@@ -1,4 +1,4 @@
-"""Where a run is kept while it goes on, so that it can be resumed."""
+"""Where a run is stored while it works, so that it can be resumed."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Journal(Protocol):
         """What the earlier part took."""
 
     def record(self, verdicts: Sequence[Verdict], cost: Cost) -> None:
-        """Keep these verdicts for good, and what the run has cost so far, the earlier part included.
+        """Store these verdicts for good, and what the run has cost so far, the earlier part included.
 
-        Called again with the same verdicts after an interruption: a verdict kept already stays.
+        Called again with the same verdicts after an interruption: a verdict stored already stays.
         """
 
 
 class NoJournal:
-    """A run that nobody keeps."""
+    """The journal of a run that is stored nowhere."""
 
     known: Mapping[int, Verdict] = {}
     centre = None
@@ -44,3 +44,6 @@ class NoJournal:
 
     def record(self, verdicts: Sequence[Verdict], cost: Cost) -> None:
         pass
+
+
+NO_JOURNAL = NoJournal()

@@ -15,15 +15,17 @@ from argmaxable.check.checker import Bound
 from argmaxable.compute.blocks import blocks
 from argmaxable.compute.coordinates import Chart
 from argmaxable.core.arrays import Ids
+from argmaxable.core.progress import Pace
 from argmaxable.core.verdict import Algorithm, Method, Strength
 from argmaxable.prove.chebyshev import chebyshev_centre
 from argmaxable.prove.lazy import Answer
 from argmaxable.prove.prover import Settled
 from argmaxable.prove.shared_rows import prove_together
-from argmaxable.run.engines.engine import Engine, Job, Report
+from argmaxable.run.engines.engine import Job, Report, Workers
 from argmaxable.run.engines.in_process import InProcess
 from argmaxable.run.engines.processes import Processes
-from argmaxable.run.session import Session, Settings, Stop
+from argmaxable.run.plan import Settings
+from argmaxable.run.session import Session, Stop
 from argmaxable.run.settled_classes import own_directions, points_as_witnesses
 from argmaxable.search.corners import corner_winners
 from argmaxable.search.own_direction import own_exponents
@@ -115,12 +117,12 @@ def _try_own_directions(session: Session) -> None:
         return
     exponents = own_exponents(checker, ids)
     method = Method.OWN_DIRECTION if checker.head.classes > 1 else Method.ONLY_CLASS
-    started, done = time.perf_counter(), 0
+    pace, done = Pace(), 0
     for some, gaps in checker.own_gaps(ids, exponents):
         settled = session.ledger.enter_gaps(ids[some], gaps, own_directions(exponents[some]), method)
         session.prover.solver.blockers.saw(gaps.rival[~settled], 1e-3)
         done += len(some)
-        session.report("own direction", (time.perf_counter() - started) * (len(ids) - done) / done)
+        session.report("own direction", pace.seconds_left(done, len(ids)))
 
 
 def _try_corners(session: Session) -> None:
@@ -135,7 +137,7 @@ def _try_corners(session: Session) -> None:
         session.report("corners")
 
 
-def _try_reflections(session: Session, engine: Engine) -> None:
+def _try_reflections(session: Session, engine: Workers) -> None:
     """Reflect all open classes until a step finds fewer than solving would in the same time."""
     price = _solve_seconds(1, session.chart.size) / (engine.size + 1)
     for ids in _portions(session):
@@ -197,10 +199,9 @@ def _prove_together(session: Session) -> None:
 
 
 def _solve_by_chebyshev(session: Session) -> None:
-    ids, started = session.ledger.open_ids, time.perf_counter()
+    ids, pace = session.ledger.open_ids, Pace()
     for done, class_id in enumerate(ids.tolist()):
-        left = (time.perf_counter() - started) * (len(ids) - done) / done if done else None
-        session.report("chebyshev", left)
+        session.report("chebyshev", pace.seconds_left(done, len(ids)))
         begin = time.perf_counter()
         centre = chebyshev_centre(
             session.chart, session.checker, class_id, tied=class_id in session.prover.solver.tied
@@ -212,7 +213,7 @@ def _solve_by_chebyshev(session: Session) -> None:
         session.ledger.entries[class_id].radius = centre.radius
 
 
-def _engine(session: Session) -> Engine:
+def _engine(session: Session) -> Workers:
     """Who shares the work: nobody where it is done before other processes have started."""
     workers, address = session.settings.workers, session.settings.ray
     if address is not None:
@@ -240,11 +241,11 @@ def _job(session: Session) -> Job:
     )
 
 
-def _solve_rest(session: Session, engine: Engine) -> None:
+def _solve_rest(session: Session, engine: Workers) -> None:
     """This process solves from the middle of the open classes, the others from the outside: the
-    middle ones tend to be lost and their proofs transfer, the outer ones tend to be found."""
+    middle ones tend to be unargmaxable, with proofs that transfer, the outer ones argmaxable."""
     todo = deque(_from_the_middle(session.chart, session.ledger.open_ids).tolist())
-    total, started = len(todo), time.perf_counter()
+    total, pace = len(todo), Pace()
     while todo or engine.pending:
         _feed(session, engine, todo)
         mine = _next(session, todo.popleft) if todo else None
@@ -257,8 +258,7 @@ def _solve_rest(session: Session, engine: Engine) -> None:
             session.enter(report)
         todo.extend(orphans)
         done = total - len(todo) - engine.pending
-        left = (time.perf_counter() - started) * (total - done) / done if done else None
-        session.report("solving", left)
+        session.report("solving", pace.seconds_left(done, total))
 
 
 def _next(session: Session, pop: Callable[[], int]) -> int | None:
@@ -272,7 +272,7 @@ def _next(session: Session, pop: Callable[[], int]) -> int | None:
             return class_id
 
 
-def _feed(session: Session, engine: Engine, todo: deque[int]) -> None:
+def _feed(session: Session, engine: Workers, todo: deque[int]) -> None:
     for worker in engine.idle():
         share = max(1, min(8, len(todo) // (4 * (engine.size + 1))))
         batch = [class_id for _ in range(share) if (class_id := _next(session, todo.pop)) is not None]

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from argmaxable.check.checker import Bound, Checker, require
-from argmaxable.compute.budget import Compute
 from argmaxable.compute.coordinates import Chart
 from argmaxable.core.progress import Deadline, Progress, ProgressCallback
 from argmaxable.core.result import Cost
-from argmaxable.core.verdict import Algorithm, Certificate, Method, Strength, Verdict
+from argmaxable.core.verdict import Certificate, Method, Strength, Verdict
 from argmaxable.prove.prover import Prover, Settled
 from argmaxable.prove.transfer import transfer
 from argmaxable.run.engines.engine import Report
 from argmaxable.run.engines.processes import Processes
 from argmaxable.run.journal import Journal
+from argmaxable.run.plan import Settings
 from argmaxable.run.settled_classes import Ledger, points_as_witnesses
 
 # How often finished classes are handed to the journal.
@@ -27,22 +27,6 @@ _SECONDS_BETWEEN_ENTRIES = 1.0
 
 class Stop(Exception):
     """The time limit has passed."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to go about it; with the default algorithm none of these can change a status.
-
-    `workers` counts processes, this one included; None, with the address of a Ray cluster, means all
-    that it has. `compute` is this process's device and its share of the memory.
-    """
-
-    algorithm: Algorithm
-    patience: int
-    workers: int | None
-    seed: int
-    ray: str | None
-    compute: Compute
 
 
 @dataclass(eq=False)
@@ -79,20 +63,22 @@ class Session:
             self.phases[phase] = time.perf_counter() - started
 
     def report(self, phase: str, seconds_left: float | None = None) -> None:
-        """Tell how far it got, keep it from time to time; raises Stop when the time is over."""
+        """Tell how far it got, record it from time to time; raises Stop when the time is over."""
         if time.perf_counter() - self._recorded_at > _SECONDS_BETWEEN_ENTRIES:
             self.record()
         if self.deadline.has_passed:
             raise Stop
         ledger = self.ledger
-        classes = len(ledger.entries) + len(ledger.known)
-        self.progress(Progress(phase, classes, ledger.found, ledger.lost, seconds_left))
+        total = len(ledger.entries) + len(ledger.known)
+        note = f"{ledger.argmaxable:,} argmaxable, {ledger.unargmaxable:,} unargmaxable"
+        done = ledger.argmaxable + ledger.unargmaxable
+        self.progress(Progress(phase, done, total, seconds_left, note))
 
     def record(self) -> None:
         """Hand what was settled since the last time to the journal."""
         self._unrecorded += self.ledger.collect()
         self.journal.record(self._unrecorded, self.cost())
-        self._unrecorded = []  # only now: an interruption in between must lose nothing
+        self._unrecorded = []  # only now: an interruption in between must not drop any
         self._recorded_at = time.perf_counter()
 
     def enter(self, report: Report, *, share: bool = True) -> None:

@@ -62,8 +62,8 @@ class Ledger:
     known: Mapping[int, Verdict] = field(default_factory=dict)
     entries: dict[int, Entry] = field(default_factory=dict)
     open: Mask = field(init=False)
-    found: int = 0
-    lost: int = 0
+    argmaxable: int = 0
+    unargmaxable: int = 0
     _stands_for: dict[int, list[int]] = field(default_factory=dict)
     _settled: list[int] = field(default_factory=list)
     _built: dict[int, Verdict] = field(default_factory=dict)
@@ -81,8 +81,8 @@ class Ledger:
         for class_id, best in zip(left.tolist(), beaten_by.tolist(), strict=True):
             self._stands_for.setdefault(best if best >= 0 else class_id, []).append(class_id)
         for verdict in self.known.values():
-            self.found += verdict.status is Status.ARGMAXABLE
-            self.lost += verdict.status is Status.UNARGMAXABLE
+            self.argmaxable += verdict.status is Status.ARGMAXABLE
+            self.unargmaxable += verdict.status is Status.UNARGMAXABLE
 
     @property
     def open_ids(self) -> Ids:
@@ -104,7 +104,7 @@ class Ledger:
                 entry.method, entry.strength = method, _STRENGTHS[gaps.strength[k]]
                 entry.certificate = rival_certificate(int(gaps.rival[k])) if gaps.rival[k] >= 0 else None
                 self._close(class_id)
-                self.found += 1
+                self.argmaxable += 1
         return settles
 
     def enter_bound(self, class_id: int, bound: Bound, certificate: Certificate, method: Method) -> None:
@@ -113,7 +113,7 @@ class Ledger:
         entry.upper, entry.strength = bound.upper, bound.strength
         entry.certificate, entry.method = certificate, method
         self._close(class_id)
-        self.lost += 1
+        self.unargmaxable += 1
 
     def give_up(self, class_id: int) -> None:
         """Close a class that was tried and stays undecided; its reason is entered with its cost."""

@@ -30,4 +30,4 @@ def random_damaged(seed: int, *, classes: int = 40, features: int = 3) -> am.Hea
 
 
 def lost(head: am.Head, domain: am.Domain) -> list[int]:
-    return [verdict.class_id for verdict in am.verify(head, domain, workers=1).unargmaxable]
+    return [verdict.class_id for verdict in am.verify(head, domain, engine=am.Engine(workers=1)).unargmaxable]

@@ -65,7 +65,7 @@ def wishes(solver: MarginSolver, result: am.Result) -> tuple[Wanted, Wanted]:
 @pytest.mark.parametrize("seed", range(8))
 def test_the_least_raise_is_that_of_one_large_programme(seed: int) -> None:
     head = random_damaged(seed, classes=14, features=2)
-    result = am.verify(head, BOX, workers=1)
+    result = am.verify(head, BOX, engine=am.Engine(workers=1))
     solver = MarginSolver(am.Checker(head, BOX, centre=result.centre))
     wanted, kept = wishes(solver, result)
     found = least_raises(solver, wanted, kept, limit=LIMIT, seconds=60)
@@ -102,7 +102,7 @@ def test_equal_rows_are_hopeless_for_biases() -> None:
 
 def test_raises_that_suffice_do_so_at_the_points_given() -> None:
     head = random_damaged(3)
-    result = am.verify(head, BOX, workers=1)
+    result = am.verify(head, BOX, engine=am.Engine(workers=1))
     solver = MarginSolver(am.Checker(head, BOX, centre=result.centre))
     wanted, kept = wishes(solver, result)
     found = least_raises(solver, wanted, kept, limit=LIMIT, seconds=60)

@@ -35,11 +35,12 @@ from argmaxable import (
     Result,
     RMSNorm,
     Status,
-    verify,
 )
 from argmaxable.compute.coordinates import chart_of
 from argmaxable.compute.identical_rows import find_twins
 from argmaxable.prove.transfer import transfer
+from argmaxable.questions.argmax import verify
+from argmaxable.run.plan import ONE_PROCESS, Engine
 
 BOX = Box(-100.0, 100.0)
 DOMAINS: dict[str, Domain] = {
@@ -87,7 +88,7 @@ HEADS: dict[str, Callable[[], Head]] = {
 
 @functools.cache
 def by_all_methods(head_name: str, domain_name: str) -> Result:
-    return verify(HEADS[head_name](), DOMAINS[domain_name], workers=1)
+    return verify(HEADS[head_name](), DOMAINS[domain_name], engine=ONE_PROCESS)
 
 
 def statuses(result: Result) -> list[Status]:
@@ -104,7 +105,7 @@ def test_a_method_alone_never_contradicts_all_of_them(
     head_name: str, domain_name: str, method: Algorithm
 ) -> None:
     together = by_all_methods(head_name, domain_name)
-    alone = verify(together.head, together.domain, method=method, patience=40, workers=1)
+    alone = verify(together.head, together.domain, method=method, patience=40, engine=ONE_PROCESS)
     for one, all_ in zip(alone.verdicts, together.verdicts, strict=True):
         assert one.status in (all_.status, Status.UNDECIDED)
         assert one.lower <= all_.upper
@@ -121,14 +122,14 @@ def test_all_methods_together_leave_nothing_undecided(head_name: str, domain_nam
 @pytest.mark.parametrize("head_name", HEADS)
 def test_the_interior_point_alone_decides_every_class(head_name: str, domain_name: str) -> None:
     together = by_all_methods(head_name, domain_name)
-    alone = verify(together.head, together.domain, method=Algorithm.INTERIOR_POINT, workers=1)
+    alone = verify(together.head, together.domain, method=Algorithm.INTERIOR_POINT, engine=ONE_PROCESS)
     assert statuses(alone) == statuses(together)
 
 
 @pytest.mark.parametrize("method", SEARCHES)
 @pytest.mark.parametrize("head_name", ["with bias", "without bias"])
 def test_a_search_never_says_unargmaxable(head_name: str, method: Algorithm) -> None:
-    result = verify(HEADS[head_name](), method=method, patience=40, workers=1)
+    result = verify(HEADS[head_name](), method=method, patience=40, engine=ONE_PROCESS)
     assert not result.unargmaxable
     assert result.argmaxable
     assert result.undecided
@@ -136,7 +137,7 @@ def test_a_search_never_says_unargmaxable(head_name: str, method: Algorithm) -> 
 
 @pytest.mark.parametrize("method", SEARCHES)
 def test_a_class_left_undecided_says_why(method: Algorithm) -> None:
-    for verdict in verify(HEADS["with bias"](), method=method, workers=1, patience=5).undecided:
+    for verdict in verify(HEADS["with bias"](), method=method, engine=ONE_PROCESS, patience=5).undecided:
         assert verdict.reason == f"not settled by {method} alone"
 
 
@@ -149,7 +150,7 @@ def test_a_class_left_undecided_says_why(method: Algorithm) -> None:
     ],
 )
 def test_a_method_alone_signs_what_it_found(method: Algorithm, found_by: Method) -> None:
-    result = verify(HEADS["with bias"](), method=method, workers=1)
+    result = verify(HEADS["with bias"](), method=method, engine=ONE_PROCESS)
     assert {verdict.method for verdict in result.argmaxable} == {found_by}
 
 
@@ -168,7 +169,7 @@ def test_an_unknown_method_is_an_input_error() -> None:
 
 
 def test_reflection_without_patience_decides_nothing() -> None:
-    result = verify(HEADS["with bias"](), method=Algorithm.REFLECTION, patience=0, workers=1)
+    result = verify(HEADS["with bias"](), method=Algorithm.REFLECTION, patience=0, engine=ONE_PROCESS)
     assert len(result.undecided) == 60
 
 
@@ -177,7 +178,7 @@ def test_more_patience_loses_no_class() -> None:
         {
             verdict.class_id
             for verdict in verify(
-                HEADS["with bias"](), method=Algorithm.REFLECTION, patience=patience, workers=1
+                HEADS["with bias"](), method=Algorithm.REFLECTION, patience=patience, engine=ONE_PROCESS
             ).argmaxable
         }
         for patience in (0, 1, 2, 5, 20, 200)
@@ -188,7 +189,7 @@ def test_more_patience_loses_no_class() -> None:
 
 
 def test_reflection_takes_no_more_steps_than_its_patience() -> None:
-    result = verify(HEADS["with bias"](), method=Algorithm.REFLECTION, patience=3, workers=1)
+    result = verify(HEADS["with bias"](), method=Algorithm.REFLECTION, patience=3, engine=ONE_PROCESS)
     assert max(verdict.steps for verdict in result.argmaxable) <= 3
     assert result.undecided
 
@@ -196,7 +197,7 @@ def test_reflection_takes_no_more_steps_than_its_patience() -> None:
 @pytest.mark.parametrize("patience", [0, 1, 30])
 def test_patience_changes_no_status_when_a_solver_follows(patience: int) -> None:
     together = by_all_methods("with bias", "box")
-    assert statuses(verify(together.head, BOX, patience=patience, workers=1)) == statuses(together)
+    assert statuses(verify(together.head, BOX, patience=patience, engine=ONE_PROCESS)) == statuses(together)
 
 
 # ---------------------------------------------------------------------- the Chebyshev centre
@@ -214,7 +215,7 @@ def by_chebyshev(head_name: str, box_name: str) -> Result:
 @pytest.mark.parametrize("head_name", HEADS)
 def test_chebyshev_agrees_with_all_methods(head_name: str, box_name: str) -> None:
     alone = by_chebyshev(head_name, box_name)
-    assert statuses(alone) == statuses(verify(alone.head, alone.domain, workers=1))
+    assert statuses(alone) == statuses(verify(alone.head, alone.domain, engine=ONE_PROCESS))
 
 
 @pytest.mark.parametrize("head_name", ["with ties and bias", "with ties"])
@@ -338,7 +339,7 @@ def test_twins_tie_at_best(dtype: Any) -> None:
     weight = np.random.default_rng(0).normal(size=(30, 4)).astype(dtype)
     weight[7] *= 4
     weight[3] = weight[7]
-    result = verify(Head(weight), workers=1)
+    result = verify(Head(weight), engine=ONE_PROCESS)
     assert [verdict.class_id for verdict in result.tied] == [3, 7]
     for verdict in result.tied:
         assert (verdict.lower, verdict.upper, verdict.method) == (0, 0, Method.TWIN)
@@ -349,7 +350,7 @@ def test_twins_tie_at_best(dtype: Any) -> None:
 def test_twins_that_others_dominate_do_not_count_as_tied(method: Algorithm, shift: float) -> None:
     # Two zero rows in the middle of a square; at x = 0 they tie with everyone, which proves nothing.
     corners = np.array([[1.0, 1], [1, -1], [-1, 1], [-1, -1]])
-    result = verify(Head(np.vstack([corners, np.zeros((2, 2))]) + shift), method=method, workers=1)
+    result = verify(Head(np.vstack([corners, np.zeros((2, 2))]) + shift), method=method, engine=ONE_PROCESS)
     assert [verdict.status for verdict in result.verdicts[4:]] == [Status.UNARGMAXABLE] * 2
     assert not result.tied
 
@@ -366,7 +367,7 @@ def clustered_head() -> Head:
 
 
 def test_one_proof_settles_a_cluster() -> None:
-    result = verify(clustered_head(), workers=1)
+    result = verify(clustered_head(), engine=ONE_PROCESS)
     cluster = result.verdicts[60:]
     assert {verdict.status for verdict in cluster} == {Status.UNARGMAXABLE}
     assert sum(verdict.method is Method.TRANSFER for verdict in cluster) >= 190
@@ -431,7 +432,7 @@ def children() -> set[int]:
 
 @pytest.fixture(scope="module")
 def by_one_process() -> list[Status]:
-    return statuses(verify(wide_head(), workers=1))
+    return statuses(verify(wide_head(), engine=ONE_PROCESS))
 
 
 def test_two_processes_reach_the_same_verdicts_as_one(by_one_process: list[Status]) -> None:
@@ -440,7 +441,7 @@ def test_two_processes_reach_the_same_verdicts_as_one(by_one_process: list[Statu
     def watch(progress: Progress) -> None:
         during.update(children() - before)
 
-    assert statuses(verify(wide_head(), workers=2, progress=watch)) == by_one_process
+    assert statuses(verify(wide_head(), engine=Engine(workers=2), progress=watch)) == by_one_process
     assert len(during) == 1
     assert children() == before
 
@@ -450,7 +451,7 @@ def test_a_killed_worker_loses_nothing(by_one_process: list[Status]) -> None:
 
     def watch(progress: Progress) -> None:
         # In the middle of the solves: the worker has classes of which nothing is heard yet.
-        if progress.argmaxable + progress.unargmaxable >= 700:
+        if progress.done >= 700:
             solving.set()
 
     def kill() -> None:
@@ -461,7 +462,7 @@ def test_a_killed_worker_loses_nothing(by_one_process: list[Status]) -> None:
 
     killer = threading.Thread(target=kill)
     killer.start()
-    result = verify(wide_head(), workers=2, progress=watch)
+    result = verify(wide_head(), engine=Engine(workers=2), progress=watch)
     solving.set()
     killer.join()
     assert len(killed) == 1
@@ -477,7 +478,7 @@ def test_an_interruption_leaves_no_worker_behind() -> None:
         if progress.phase == "solving":
             raise KeyboardInterrupt
 
-    result = verify(wide_head(), workers=2, progress=interrupt)
+    result = verify(wide_head(), engine=Engine(workers=2), progress=interrupt)
     assert not result.is_complete
     assert result.argmaxable
     assert {verdict.reason for verdict in result.undecided} == {"interrupted"}

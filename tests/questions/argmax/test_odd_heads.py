@@ -146,7 +146,7 @@ def test_a_set_that_is_no_domain_is_refused(build: Any, message: str) -> None:
 )
 def test_a_domain_of_another_dimension_is_refused(domain: am.Domain) -> None:
     with pytest.raises(am.DomainError, match="3 features"):
-        am.verify(am.Head(np.eye(3)), domain, workers=1)
+        am.verify(am.Head(np.eye(3)), domain, engine=am.Engine(workers=1))
     with pytest.raises(am.DomainError, match="3 features"):
         am.Checker(am.Head(np.eye(3)), domain)
 
@@ -154,7 +154,7 @@ def test_a_domain_of_another_dimension_is_refused(domain: am.Domain) -> None:
 @pytest.mark.parametrize("only", [[], [3], [-1], [0, 99]])
 def test_classes_that_do_not_exist_are_refused(only: list[int]) -> None:
     with pytest.raises(am.InputError):
-        am.verify(am.Head(np.eye(3)), only=only, workers=1)
+        am.verify(am.Head(np.eye(3)), only=only, engine=am.Engine(workers=1))
 
 
 # ---------------------------------------------------------------------- odd heads
@@ -242,7 +242,7 @@ BEYOND_THE_LARGEST_FLOAT = frozenset({"biases near the largest", "biases from on
 
 
 def assert_right_or_undecided_with_a_reason(head: am.Head, domain: am.Domain) -> None:
-    result = am.verify(head, domain, workers=1)
+    result = am.verify(head, domain, engine=am.Engine(workers=1))
     assert all(verdict.reason for verdict in result.undecided)
     assert_evidence_holds_exactly(head, domain, result)
 

@@ -270,14 +270,14 @@ def test_asking_about_some_classes_only_changes_no_status(domain: am.Domain) -> 
     head = head_with_every_kind()
     expected = statuses(verified(head, domain))
     for only in ([0], [59], [5], [6], [7, 8], [5, 6, 30], range(0, 60, 7)):
-        result = am.verify(head, domain, only=only, workers=1)
+        result = am.verify(head, domain, only=only, engine=am.Engine(workers=1))
         assert [verdict.class_id for verdict in result.verdicts] == list(only)
         assert statuses(result) == [expected[i] for i in only]
 
 
 def test_two_processes_reach_the_statuses_of_one() -> None:
     head = head_with_every_kind(64, 900)
-    one, two = (am.verify(head, am.Box(-100, 100), workers=workers) for workers in (1, 2))
+    one, two = (am.verify(head, am.Box(-100, 100), engine=am.Engine(workers=workers)) for workers in (1, 2))
     assert statuses(one) == statuses(two)
     assert not two.undecided
 

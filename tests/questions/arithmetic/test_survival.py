@@ -14,6 +14,7 @@ from argmaxable.check.checker import Checker
 from argmaxable.questions.arithmetic.formats import Float
 from argmaxable.questions.arithmetic.norm_surface import surface_of
 from argmaxable.questions.arithmetic.survival import Outcome, survival
+from argmaxable.run.plan import ONE_PROCESS
 from argmaxable.search.ascent import ascend, into, onto_surface
 
 SQUARE = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
@@ -24,7 +25,7 @@ def square_and(*rows: list[float]) -> Head:
 
 
 def outcomes(head: Head, number: str) -> list[Outcome]:
-    return [fate.outcome for fate in survival(verify(head, Box(-100, 100), workers=1), number).fates]
+    return [fate.outcome for fate in survival(verify(head, Box(-100, 100), engine=ONE_PROCESS), number).fates]
 
 
 # ---------------------------------------------------------------------- outcomes
@@ -51,22 +52,24 @@ def test_a_class_whose_rounded_row_is_unargmaxable_is_lost() -> None:
 
 def test_rows_that_become_the_same_are_named_as_merged() -> None:
     head = square_and([1.0, 1 + 2.0**-12])
-    assert survival(verify(head, Box(-100, 100), workers=1), "bf16").merged == ((0, 4),)
+    assert survival(verify(head, Box(-100, 100), engine=ONE_PROCESS), "bf16").merged == ((0, 4),)
 
 
 def test_rows_that_were_the_same_before_are_not_merged() -> None:
     head = square_and([1.0, 1.0])
-    assert survival(verify(head, Box(-100, 100), workers=1), "bf16").merged == ()
+    assert survival(verify(head, Box(-100, 100), engine=ONE_PROCESS), "bf16").merged == ()
 
 
 def test_only_argmaxable_classes_have_a_fate() -> None:
-    result = verify(square_and([0.5, 0.5]), Box(-100, 100), workers=1)
+    result = verify(square_and([0.5, 0.5]), Box(-100, 100), engine=ONE_PROCESS)
     assert [fate.class_id for fate in survival(result, "bf16").fates] == [0, 1, 2, 3]
 
 
 def test_a_witness_that_does_not_survive_is_improved() -> None:
     rng = np.random.default_rng(0)
-    result = verify(Head(rng.normal(size=(300, 12)), rng.normal(size=300) * 4), Box(-100, 100), workers=1)
+    result = verify(
+        Head(rng.normal(size=(300, 12)), rng.normal(size=300) * 4), Box(-100, 100), engine=ONE_PROCESS
+    )
     found = survival(result, "bf16")
     assert found.improved > 0
     assert len(found.having(Outcome.SURVIVES)) > 0.9 * len(found.fates)
@@ -74,7 +77,7 @@ def test_a_witness_that_does_not_survive_is_improved() -> None:
 
 def test_the_thinnest_leads_come_first() -> None:
     rng = np.random.default_rng(1)
-    result = verify(Head(rng.normal(size=(100, 3)), rng.normal(size=100)), Box(-100, 100), workers=1)
+    result = verify(Head(rng.normal(size=(100, 3)), rng.normal(size=100)), Box(-100, 100), engine=ONE_PROCESS)
     units = [fate.units for fate in survival(result, "fp32").having(Outcome.SURVIVES)]
     assert units == sorted(units)
 
@@ -124,21 +127,23 @@ def central(height: float) -> Head:
 
 
 def test_a_class_that_wins_only_inside_is_solid_only() -> None:
-    surface = surface_of(verify(central(0.9), RMSNorm(1.0), workers=1))
+    surface = surface_of(verify(central(0.9), RMSNorm(1.0), engine=ONE_PROCESS))
     assert surface is not None
     assert (surface.classes, surface.solid_only) == (5, (0,))
 
 
 def test_a_class_whose_region_meets_the_surface_anywhere_is_not() -> None:
     # ‖z‖ = √2 meets |x₁|, |x₂| < 1.1 near the corners (±1, ±1) only.
-    surface = surface_of(verify(central(1.1), RMSNorm(1.0), workers=1))
+    surface = surface_of(verify(central(1.1), RMSNorm(1.0), engine=ONE_PROCESS))
     assert surface is not None
     assert surface.solid_only == ()
 
 
 def test_without_bias_and_shift_every_witness_reaches_the_surface() -> None:
     rng = np.random.default_rng(4)
-    surface = surface_of(verify(Head(rng.normal(size=(50, 4))), LayerNorm(rng.normal(size=4)), workers=1))
+    surface = surface_of(
+        verify(Head(rng.normal(size=(50, 4))), LayerNorm(rng.normal(size=4)), engine=ONE_PROCESS)
+    )
     assert surface is not None
     assert surface.solid_only == ()
 
@@ -147,13 +152,13 @@ def test_a_shift_alone_can_make_a_class_solid_only() -> None:
     # Class 0 wins around x = (3, 3) + z, where the shift puts it in the middle of its region.
     weight = np.array([[0.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
     head = Head(weight, [0.5, -3.0, 3.0, -3.0, 3.0])
-    surface = surface_of(verify(head, RMSNorm(1.0, 3.0), workers=1))
+    surface = surface_of(verify(head, RMSNorm(1.0, 3.0), engine=ONE_PROCESS))
     assert surface is not None
     assert surface.solid_only == (0,)
 
 
 def test_other_domains_have_no_surface_to_speak_of() -> None:
-    assert surface_of(verify(central(0.9), Box(-1, 1), workers=1)) is None
+    assert surface_of(verify(central(0.9), Box(-1, 1), engine=ONE_PROCESS)) is None
 
 
 # ---------------------------------------------------------------------- the command

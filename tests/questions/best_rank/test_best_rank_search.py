@@ -34,7 +34,7 @@ def some_head(seed: int) -> am.Head:
 
 
 def ranks_of(head: am.Head, domain: am.Domain, **options: int | None) -> tuple[am.BestRank, ...]:
-    return am.best_ranks(am.verify(head, domain, workers=1), **{"rounds": 400, **options})
+    return am.best_ranks(head, domain, engine=am.Engine(workers=1), **{"rounds": 400, **options})
 
 
 @pytest.mark.parametrize("seed", range(32))
@@ -127,7 +127,8 @@ def test_the_search_stops_once_k_is_settled() -> None:
 def test_a_time_limit_leaves_bounds_and_a_reason() -> None:
     rng = np.random.default_rng(1)
     head = am.Head(rng.normal(size=(60, 3)))
-    ranks = am.best_ranks(am.verify(head, am.Everywhere(), workers=1), time_limit=1e-9)
+    result = am.verify(head, am.Everywhere(), engine=am.Engine(workers=1))
+    ranks = am.best_ranks(head, am.Everywhere(), result=result, time_limit=1e-9)
     assert ranks
     assert all(rank.reason == "the time was over" for rank in ranks if not rank.is_exact)
 

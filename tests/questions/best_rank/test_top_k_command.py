@@ -34,8 +34,8 @@ def model(head: am.Head, tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def honest(head: am.Head, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ranks")
-    result = am.verify(head, am.Box(-1.0, 1.0), workers=1)
-    write_ranks(result, am.best_ranks(result, top_k=3), folder, top_k=3)
+    result = am.verify(head, am.Box(-1.0, 1.0), engine=am.Engine(workers=1))
+    write_ranks(result, am.best_ranks(result.head, result.domain, result=result, top_k=3), folder, top_k=3)
     return folder
 
 

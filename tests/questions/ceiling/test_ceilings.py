@@ -172,7 +172,7 @@ def test_cold_and_hot_softmaxes_meet_the_tolerance_too(domain: am.Domain, temper
 
 def test_an_unargmaxable_class_never_has_more_than_one_half() -> None:
     head = random_head(4, classes=30)
-    lost = {verdict.class_id for verdict in am.verify(head, workers=1).unargmaxable}
+    lost = {verdict.class_id for verdict in am.verify(head, engine=am.Engine(workers=1)).unargmaxable}
     assert lost
     for ceiling in am.ceilings(head).classes:
         if ceiling.class_id in lost:
@@ -228,7 +228,10 @@ def test_a_ceiling_that_is_met_only_at_infinity_is_proven_from_above() -> None:
 
 def test_a_higher_temperature_lowers_no_ceiling_of_a_class_that_never_wins() -> None:
     head = random_head(6, classes=30)
-    lost = [verdict.class_id for verdict in am.verify(head, am.Ball(4.0), workers=1).unargmaxable]
+    lost = [
+        verdict.class_id
+        for verdict in am.verify(head, am.Ball(4.0), engine=am.Engine(workers=1)).unargmaxable
+    ]
     cold, warm = (am.ceilings(head, am.Ball(4.0), only=lost, temperature=t) for t in (0.5, 1.0))
     for low, high in zip(cold.classes, warm.classes, strict=True):
         assert low.lower <= high.upper
@@ -300,8 +303,8 @@ def test_chosen_classes_alone_get_a_ceiling() -> None:
 def test_an_interruption_keeps_what_is_proven() -> None:
     head = random_head(12, classes=80)
 
-    def interrupt(done: int, total: int) -> None:
-        if done > 32:
+    def interrupt(progress: am.Progress) -> None:
+        if progress.done > 32:
             raise KeyboardInterrupt
 
     found = am.ceilings(head, am.Ball(2.0), progress=interrupt)
@@ -319,7 +322,9 @@ def test_a_time_limit_keeps_what_is_proven() -> None:
 
 def test_progress_ends_with_all_classes() -> None:
     seen: list[tuple[int, int]] = []
-    am.ceilings(random_head(14, classes=50), am.Ball(2.0), progress=lambda *counts: seen.append(counts))
+    am.ceilings(
+        random_head(14, classes=50), am.Ball(2.0), progress=lambda told: seen.append((told.done, told.total))
+    )
     assert seen[0] == (0, 50)
     assert seen[-1] == (50, 50)
 

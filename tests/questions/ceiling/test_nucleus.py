@@ -96,7 +96,7 @@ def test_the_only_class_is_the_whole_nucleus() -> None:
 def test_a_witness_of_the_verdict_helps_where_the_ceiling_point_does_not() -> None:
     head = random_head(6, classes=40)
     found = am.ceilings(head)
-    verdicts = am.verify(head, workers=1).verdicts
+    verdicts = am.verify(head, engine=am.Engine(workers=1)).verdicts
     won = {verdict.class_id for verdict in verdicts if verdict.status is am.Status.ARGMAXABLE}
     alone, helped = am.nucleus(head, found, 1e-9), am.nucleus(head, found, 1e-9, verdicts=verdicts)
     assert won == {member.class_id for member in helped.having(am.Entry.YES)}

@@ -246,7 +246,9 @@ def test_the_tops_of_size_one_are_the_core_s_verdicts(seed: int) -> None:
     rng = np.random.default_rng(seed)
     head = small_integers(rng, 9, 3, bool(seed % 2))
     for domain in (EVERYWHERE, am.Box(-2, 2), am.Ball(2.0)):
-        argmaxable = {verdict.class_id for verdict in am.verify(head, domain, workers=1).argmaxable}
+        argmaxable = {
+            verdict.class_id for verdict in am.verify(head, domain, engine=am.Engine(workers=1)).argmaxable
+        }
         tops = {number for number in range(9) if decided(head, top([number], of=9), domain)}
         assert tops == argmaxable
 

@@ -12,13 +12,16 @@ import argmaxable as am
 from argmaxable.core.verdict import Status
 from argmaxable.layers import PLIF
 from argmaxable.models.random_heads import Distribution, random_head
+from argmaxable.questions.argmax import verify
 from argmaxable.report.figures import decision_regions, hull, measure_random_heads, plif, random_heads, save
 from argmaxable.report.figures.examples import FOUND_CLASS, LOST_CLASS, ball_of_classes
 from argmaxable.report.figures.plif import knots_and_values
 
 
 def statuses(head: am.Head) -> list[Status]:
-    return [verdict.status for verdict in am.verify(head, am.Everywhere(), workers=1).verdicts]
+    return [
+        verdict.status for verdict in am.verify(head, am.Everywhere(), engine=am.Engine(workers=1)).verdicts
+    ]
 
 
 def test_the_example_loses_one_class_and_a_bias_brings_it_back() -> None:
@@ -68,7 +71,7 @@ def test_neighbouring_regions_differ_in_colour() -> None:
 
 @pytest.mark.parametrize("features", [2, 3])
 def test_a_hull_tells_how_many_classes_have_each_status(features: int) -> None:
-    result = am.verify(ball_of_classes(20, features, seed=0), am.Everywhere(), workers=1)
+    result = am.verify(ball_of_classes(20, features, seed=0), am.Everywhere(), engine=am.Engine(workers=1))
     texts = [text.get_text() for text in hull(result).legends[0].get_texts()]
     assert texts == [
         f"argmaxable ({len(result.argmaxable)})",
@@ -78,12 +81,12 @@ def test_a_hull_tells_how_many_classes_have_each_status(features: int) -> None:
 
 @pytest.mark.parametrize("rows", [[[1.0, 2]], [[1.0, 2], [3, 4]], [[0.0, 0]] * 3, [[1.0, 1], [2, 2], [3, 3]]])
 def test_heads_without_a_hull_are_drawn_as_points(rows: list[list[float]], tmp_path: Path) -> None:
-    save(hull(am.verify(am.Head(rows), am.Everywhere(), workers=1)), tmp_path / "hull.png")
+    save(hull(am.verify(am.Head(rows), am.Everywhere(), engine=am.Engine(workers=1))), tmp_path / "hull.png")
 
 
 @pytest.mark.parametrize("features", [1, 4])
 def test_hulls_are_drawn_of_two_or_three_features(features: int) -> None:
-    result = am.verify(random_head(5, features, seed=0), workers=1)
+    result = am.verify(random_head(5, features, seed=0), engine=am.Engine(workers=1))
     with pytest.raises(am.InputError, match=f"2 or 3 features, not {features}"):
         hull(result)
 
@@ -91,7 +94,7 @@ def test_hulls_are_drawn_of_two_or_three_features(features: int) -> None:
 def test_measured_heads_have_the_unargmaxable_classes_that_verify_proves() -> None:
     (measured,) = measure_random_heads(40, [3], seeds=1)
     head = random_head(40, 3, seed=0, distribution=Distribution.UNIFORM)
-    result = am.verify(head, workers=1)
+    result = am.verify(head, engine=am.Engine(workers=1))
     assert measured.unargmaxable == len(result.unargmaxable)
     assert 0 < measured.unargmaxable < 40
     assert measured.steps > 0
@@ -100,7 +103,9 @@ def test_measured_heads_have_the_unargmaxable_classes_that_verify_proves() -> No
 def test_a_class_that_reflection_does_not_find_is_counted_and_left_out_of_the_mean() -> None:
     (measured,) = measure_random_heads(400, [4], seeds=1)
     head = random_head(400, 4, seed=0, distribution=Distribution.UNIFORM)
-    verdicts = am.verify(head, method=am.Algorithm.REFLECTION, patience=2500, workers=1).verdicts
+    verdicts = verify(
+        head, method=am.Algorithm.REFLECTION, patience=2500, engine=am.Engine(workers=1)
+    ).verdicts
     steps = [verdict.steps for verdict in verdicts if verdict.status is am.Status.ARGMAXABLE]
     assert measured.not_found == 400 - measured.unargmaxable - len(steps) > 0
     assert measured.steps == np.mean(steps)

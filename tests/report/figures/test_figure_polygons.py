@@ -57,7 +57,7 @@ def test_a_point_lies_in_the_region_of_its_argmax(classes: int, bias: bool) -> N
 @pytest.mark.parametrize(("classes", "bias"), HEADS)
 def test_exactly_the_argmaxable_classes_have_a_region(classes: int, bias: bool) -> None:
     head = random_head(classes, 2, seed=classes, bias=bias)
-    verdicts = am.verify(head, am.Everywhere(), workers=1)
+    verdicts = am.verify(head, am.Everywhere(), engine=am.Engine(workers=1))
     winners = {verdict.class_id for verdict in verdicts.argmaxable}
     assert winner_regions(head, window_of_regions(head)).keys() == winners
 

@@ -24,6 +24,7 @@ from argmaxable.edit.repair.by_bias import by_bias
 from argmaxable.edit.repair.by_rows import by_rows
 from argmaxable.edit.repair.task import Draft, Say, Task
 from argmaxable.questions.argmax import verify
+from argmaxable.run.plan import DEFAULT_ENGINE, Engine
 
 # A logit of 1000 is off by up to about 1e-4 when it is computed in float32: a class that wins by ten times
 # that wins in single precision too. More would cost larger changes.
@@ -77,7 +78,7 @@ def repair(
     bias_only: bool = False,
     even: bool = False,
     seconds: float = DEFAULT_SECONDS,
-    workers: int | None = None,
+    engine: Engine = DEFAULT_ENGINE,
     say: Say = lambda text: None,
 ) -> Repair:
     """Make the chosen classes (default: all that are unargmaxable) argmaxable by the margin.
@@ -95,12 +96,12 @@ def repair(
             "the head has no bias, so bias alone can't repair it. Leave out --bias-only: rows are moved then."
         )
     say("verifying the head as it is")
-    before = verify(head, domain, workers=workers)
+    before = verify(head, domain, engine=engine)
     task = _task(head, domain, before, only, margin, started + seconds, say)
     draft = by_rows(task) if head.bias is None else by_bias(task, bias_only=bias_only, even=even)
     say("verifying the repaired head")
     margins = _proven_margins(task, draft)
-    after = verify(draft.head, domain, workers=workers)
+    after = verify(draft.head, domain, engine=engine)
     _require_kept(task, after)
     was_lost = np.array([verdict.class_id for verdict in before.unargmaxable], np.intp)
     found = np.array([verdict.class_id for verdict in after.argmaxable], np.intp)

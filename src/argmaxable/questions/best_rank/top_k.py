@@ -2,54 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from argmaxable.check.checker import Checker
 from argmaxable.compute.coordinates import chart_of
 from argmaxable.compute.identical_rows import find_twins
 from argmaxable.core.best_rank import BestRank, RankProof
+from argmaxable.core.domain import Domain
 from argmaxable.core.errors import InputError
-from argmaxable.core.progress import Deadline
-from argmaxable.core.result import Result
+from argmaxable.core.head import Head
+from argmaxable.core.progress import Deadline, Pace, Progress, ProgressCallback, ignore_progress
+from argmaxable.core.result import Facts, Result
 from argmaxable.core.verdict import Status, Verdict
+from argmaxable.questions.argmax import DEFAULT_DOMAIN, verify
 from argmaxable.questions.best_rank.descent import points_with_few_above
 from argmaxable.questions.best_rank.search import RankSearch
+from argmaxable.run.plan import DEFAULT_ENGINE, Engine
 
 # Solves for each class at most; a round costs what a class of `verify` costs that needs a solve.
 ROUNDS = 48
 
 
 def best_ranks(
-    result: Result,
+    head: Head,
+    domain: Domain = DEFAULT_DOMAIN,
     *,
+    result: Result | None = None,
     top_k: int | None = None,
     rounds: int = ROUNDS,
     seed: int = 0,
+    engine: Engine = DEFAULT_ENGINE,
     time_limit: float | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: ProgressCallback = ignore_progress,
 ) -> tuple[BestRank, ...]:
-    """Bounds on the best rank of each class of the result that is not argmaxable, in order.
+    """Bounds on the best rank of each class that is not argmaxable, in order.
 
-    With `top_k` the search for a class ends once it is known whether it is ever among the first k. After
+    `result` is what `verify` found for this head and domain; without one the head is verified first. With
+    `top_k` the search for a class ends once it is known whether it is ever among the first k. After
     `time_limit` seconds or Ctrl-C the classes left have the bounds their verdicts give. Raises InputError
-    unless k ≥ 1.
+    unless k ≥ 1, and for a result about another head or domain.
     """
     if top_k is not None and top_k < 1:
         raise InputError(f"top-k counts places and can't be {top_k}: expected 1 or more.")
     deadline = Deadline(time_limit)
-    lost = [verdict for verdict in result.verdicts if verdict.status is not Status.ARGMAXABLE]
-    classes = np.array([verdict.class_id for verdict in lost], np.intp)
-    if not lost:
+    if result is None:
+        result = verify(head, domain, seed=seed, engine=engine, time_limit=time_limit, progress=progress)
+    _require_same(result, head, domain)
+    never = [verdict for verdict in result.verdicts if verdict.status is not Status.ARGMAXABLE]
+    if not never:
         return ()
-    checker = Checker(result.head, result.domain, centre=result.centre)
-    search = RankSearch(checker, find_twins(result.head), classes, seed)
-    _learn_verdicts(search, lost)
-    points = points_with_few_above(chart_of(checker.prepared, checker.domain), classes)
+    classes = np.array([verdict.class_id for verdict in never], np.intp)
+    checker = Checker(head, domain, centre=result.centre)
+    search = RankSearch(checker, find_twins(head), classes, seed)
+    _learn_verdicts(search, never)
+    points = points_with_few_above(chart_of(checker.prepared, domain), classes)
     found: list[BestRank] = []
+    pace = Pace()
     try:
-        for verdict, point in zip(lost, points, strict=True):
+        for verdict, point in zip(never, points, strict=True):
             if deadline.has_passed:
                 break
             starts = [point]
@@ -58,11 +68,18 @@ def best_ranks(
             found.append(
                 search.best_rank(verdict.class_id, starts, stop_at=top_k, rounds=rounds, deadline=deadline)
             )
-            if progress is not None:
-                progress(len(found), len(lost))
+            done, total = len(found), len(never)
+            progress(Progress("best ranks", done, total, pace.seconds_left(done, total)))
     except KeyboardInterrupt:
         pass  # what was proven stands
-    return (*found, *(_not_searched(verdict, result.head.classes) for verdict in lost[len(found) :]))
+    return (*found, *(_not_searched(verdict, head.classes) for verdict in never[len(found) :]))
+
+
+def _require_same(result: Result, head: Head, domain: Domain) -> None:
+    if result.head is not head and result.facts.sha256 != Facts.of(head).sha256:
+        raise InputError(f"the result is about another head than {head.name}: verify that one.")
+    if result.domain != domain:
+        raise InputError(f"the result is about the domain {result.domain}, not {domain}: pass the same one.")
 
 
 def _not_searched(verdict: Verdict, classes: int) -> BestRank:
@@ -78,10 +95,10 @@ def _not_searched(verdict: Verdict, classes: int) -> BestRank:
     )  # fmt: skip
 
 
-def _learn_verdicts(search: RankSearch, lost: list[Verdict]) -> None:
+def _learn_verdicts(search: RankSearch, never: list[Verdict]) -> None:
     """Begin with the verdicts' own certificates; many classes share one."""
     seen: set[int] = set()
-    for verdict in lost:
+    for verdict in never:
         certificate = verdict.certificate
         if verdict.status is not Status.UNARGMAXABLE or certificate is None:
             continue

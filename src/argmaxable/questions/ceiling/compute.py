@@ -8,7 +8,7 @@ proven by bounds.py and mixture.py, so a wrong step of the search can only widen
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,12 +23,12 @@ from argmaxable.core.ceiling import Ceiling, Ceilings, Mixture
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
-from argmaxable.core.progress import Deadline
+from argmaxable.core.progress import Deadline, Pace, Progress, ProgressCallback, ignore_progress
 from argmaxable.core.result import Facts
-from argmaxable.core.verdict import Algorithm
-from argmaxable.questions.argmax import DEFAULT_DOMAIN, settings_of, wanted_classes
+from argmaxable.questions.argmax import DEFAULT_DOMAIN
 from argmaxable.questions.ceiling.descent import Landing, Slope
 from argmaxable.questions.ceiling.mixture import mixture_at, mixture_bound, twin_mixture
+from argmaxable.run.plan import ONE_PROCESS, make_plan
 
 DEFAULT_TOLERANCE = 1e-6
 # Shares of the tolerance: how near to 1 the first points must come, and where descents stop; the rest is for
@@ -38,8 +38,6 @@ _CERTAIN, _CLOSE = 0.5, 0.25
 _BATCH = 32
 # Classes whose first points are tried together.
 _FIRST_BATCH = 1024
-
-Counts = Callable[[int, int], None]
 
 
 @dataclass(eq=False)
@@ -52,6 +50,8 @@ class _Work:
     twins: dict[int, Ids]
     tolerance: float
     deadline: Deadline
+    progress: ProgressCallback
+    pace: Pace = field(default_factory=Pace)
     found: dict[int, Ceiling] = field(default_factory=dict)
 
 
@@ -63,19 +63,17 @@ def ceilings(
     temperature: float = 1.0,
     tolerance: float = DEFAULT_TOLERANCE,
     time_limit: float | None = None,
-    progress: Counts | None = None,
+    progress: ProgressCallback = ignore_progress,
 ) -> Ceilings:
     """An interval around the largest probability that each class (or those in `only`) has at any input of the
     domain, when scores are divided by `temperature` before the softmax. Both ends are proven.
 
     Intervals are made narrower than `tolerance` where floats allow it; `open` lists those that are not.
     After `time_limit` seconds or Ctrl-C the classes not reached keep what is known of them, with
-    `is_complete` False. `progress` is told how many of how many classes are done. Raises InputError for
-    arguments that make no sense.
+    `is_complete` False. Raises InputError for arguments that make no sense.
     """
     started = time.perf_counter()
-    settings = settings_of(Algorithm.AUTO, None, 1, 0, time_limit, None)
-    wanted = wanted_classes(head, domain, only, settings)
+    wanted = make_plan(head, domain, only=only, engine=ONE_PROCESS, time_limit=time_limit).wanted
     _require(temperature, tolerance)
     checker = Checker(head, domain)
     work = _Work(
@@ -85,8 +83,9 @@ def ceilings(
         twins=_twins(head),
         tolerance=tolerance,
         deadline=Deadline(time_limit),
+        progress=progress,
     )
-    is_complete = _compute(work, wanted, progress or (lambda done, total: None))
+    is_complete = _compute(work, wanted)
     for class_id in wanted.tolist():
         work.found.setdefault(class_id, Ceiling(class_id, head.label(class_id), 0.0, 1.0))
     return Ceilings(
@@ -103,22 +102,26 @@ def _require(temperature: float, tolerance: float) -> None:
         raise InputError(f"the tolerance is a difference of probabilities above 0, found {tolerance}.")
 
 
-def _compute(work: _Work, wanted: Ids, progress: Counts) -> bool:
+def _compute(work: _Work, wanted: Ids) -> bool:
     """Fill in what can be found; False when it was cut short."""
     try:
         if work.checker.head.classes == 1:
             work.found[0] = Ceiling(0, work.checker.head.label(0), 1.0, 1.0)
             return True
-        progress(0, len(wanted))
+        _tell(work, 0, len(wanted))
         for first in range(0, len(wanted), _FIRST_BATCH):
             _try_first_points(work, wanted[first : first + _FIRST_BATCH])
-            progress(_done(work), len(wanted))
+            _tell(work, _done(work), len(wanted))
             if work.deadline.has_passed:
                 return False
         with threadpool_limits(limits=1, user_api="blas"):
-            return _descend_all(work, wanted, progress)
+            return _descend_all(work, wanted)
     except KeyboardInterrupt:
         return False
+
+
+def _tell(work: _Work, done: int, total: int) -> None:
+    work.progress(Progress("ceilings", done, total, work.pace.seconds_left(done, total)))
 
 
 def _done(work: _Work) -> int:
@@ -140,7 +143,7 @@ def _shortened(points: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(np.isfinite(short).all(axis=1, keepdims=True), short, points)
 
 
-def _descend_all(work: _Work, wanted: Ids, progress: Counts) -> bool:
+def _descend_all(work: _Work, wanted: Ids) -> bool:
     limit = 1 - _CERTAIN * work.tolerance
     left = np.array([c for c in wanted.tolist() if work.found[c].lower < limit], np.intp)
     settled = len(wanted) - len(left)
@@ -149,7 +152,7 @@ def _descend_all(work: _Work, wanted: Ids, progress: Counts) -> bool:
             return False
         batch = left[first : first + _BATCH]
         _prove(work, batch, [work.slope.descend(class_id) for class_id in batch.tolist()])
-        progress(settled + first + len(batch), len(wanted))
+        _tell(work, settled + first + len(batch), len(wanted))
     return True
 
 

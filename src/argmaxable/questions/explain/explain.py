@@ -1,4 +1,4 @@
-"""explain(head, class, domain): a class's verdict with its reasons, each bound proven by the checker."""
+"""explain(head, domain, class_=...): a class's verdict with its reasons, each bound proven by the checker."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from argmaxable.questions.explain.choose import class_ids
 from argmaxable.questions.explain.explanation import Competitor, Explanation, Share, Width
 from argmaxable.questions.explain.growth import Growth, growth_needed
 from argmaxable.questions.explain.margin import Margin, nearly_best_margin, proven_gap
+from argmaxable.run.plan import ONE_PROCESS
 
 # Solves spent on the best rank of a class.
 ROUNDS = 24
@@ -35,7 +36,7 @@ _MOST_FOR_CENTRE = 1_000_000
 
 
 def explain(
-    head: Head, class_: int | str, domain: Domain = DEFAULT_DOMAIN, *, rounds: int = ROUNDS, seed: int = 0
+    head: Head, domain: Domain = DEFAULT_DOMAIN, *, class_: int | str, rounds: int = ROUNDS, seed: int = 0
 ) -> Explanation:
     """Explain the verdict on one class, given by its number or its label.
 
@@ -54,7 +55,7 @@ class Explainer:
         self, head: Head, domain: Domain, classes: Sequence[int], *, rounds: int = ROUNDS, seed: int = 0
     ) -> None:
         self.classes, self.rounds, self.seed = list(classes), rounds, seed
-        result = verify(head, domain, only=self.classes, workers=1, seed=seed)
+        result = verify(head, domain, only=self.classes, engine=ONE_PROCESS, seed=seed)
         self.verdicts = {verdict.class_id: verdict for verdict in result.verdicts}
         self.head, self.domain = head, domain
         self.checker = Checker(head, domain, centre=result.centre)

@@ -26,6 +26,7 @@ from argmaxable.core.orders import Order, as_order
 from argmaxable.core.verdict import OwnDirection, Status
 from argmaxable.questions.argmax import verify
 from argmaxable.questions.ranking.exact_orders import Evidence, exact_certificate, settle_exactly, table_size
+from argmaxable.run.plan import ONE_PROCESS
 
 EVERYWHERE = Everywhere()
 # Up to this many rational numbers exact simplex takes less than the 5 ms that a call of verify costs.
@@ -124,7 +125,7 @@ class _Question:
         gaps = self._gap_head()
         if gaps is None:
             return None
-        result = verify(gaps, self.domain, only=[0], workers=1)
+        result = verify(gaps, self.domain, only=[0], engine=ONE_PROCESS)
         found = result.verdicts[0]
         if found.status is Status.UNARGMAXABLE and found.certificate is not None:
             return exact_certificate(self.head, self.domain, self.order.pairs, found.certificate)

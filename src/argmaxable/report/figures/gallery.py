@@ -19,6 +19,7 @@ from argmaxable.report.figures.hull import hull
 from argmaxable.report.figures.plif import plif
 from argmaxable.report.figures.random_heads import measure_random_heads, random_heads
 from argmaxable.report.figures.regions import decision_regions
+from argmaxable.run.plan import ONE_PROCESS
 from argmaxable.store import RunSummary
 
 if TYPE_CHECKING:
@@ -61,7 +62,9 @@ def random_hull(
     features: int, *, classes: int = HULL_CLASSES, seed: int = SEED, title: str | None = None
 ) -> Figure:
     """The hull of a random head, about half of whose classes are vertices."""
-    return hull(verify(ball_of_classes(classes, features, seed=seed), Everywhere(), workers=1), title=title)
+    return hull(
+        verify(ball_of_classes(classes, features, seed=seed), Everywhere(), engine=ONE_PROCESS), title=title
+    )
 
 
 def random_plif(bins: int = PLIF_BINS, *, seed: int = SEED, title: str | None = None) -> Figure:

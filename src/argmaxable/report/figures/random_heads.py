@@ -15,6 +15,7 @@ from argmaxable.core.verdict import Algorithm, Status
 from argmaxable.models.random_heads import Distribution, random_head
 from argmaxable.questions.argmax import verify
 from argmaxable.report.figures.style import PAGE, STATUS_COLOURS, drawing
+from argmaxable.run.plan import ONE_PROCESS, Engine
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,7 +44,7 @@ def measure_random_heads(
     *,
     seeds: int = 3,
     distribution: Distribution = Distribution.UNIFORM,
-    workers: int = 1,
+    engine: Engine = ONE_PROCESS,
 ) -> list[Measured]:
     """Verify random heads without bias, so many for each number of features; the paper draws from [−1, 1].
 
@@ -56,15 +57,15 @@ def measure_random_heads(
             f"found {len(dims)}, {seeds} and {classes}."
         )
     return [
-        _measure(classes, features, seed, distribution, workers) for features in dims for seed in range(seeds)
+        _measure(classes, features, seed, distribution, engine) for features in dims for seed in range(seeds)
     ]
 
 
-def _measure(classes: int, features: int, seed: int, distribution: Distribution, workers: int) -> Measured:
+def _measure(classes: int, features: int, seed: int, distribution: Distribution, engine: Engine) -> Measured:
     head = random_head(classes, features, seed=seed, distribution=distribution)
-    result = verify(head, workers=workers)
+    result = verify(head, engine=engine)
     others = [verdict.class_id for verdict in result.argmaxable]
-    again = verify(head, only=others, method=Algorithm.REFLECTION, patience=_PATIENCE, workers=workers)
+    again = verify(head, only=others, method=Algorithm.REFLECTION, patience=_PATIENCE, engine=engine)
     # Never empty: without bias the longest of several rows wins at itself.
     steps = [verdict.steps for verdict in again.verdicts if verdict.status is Status.ARGMAXABLE]
     return Measured(

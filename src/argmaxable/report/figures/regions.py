@@ -26,6 +26,7 @@ from argmaxable.report.figures.polygons import (
     winner_regions,
 )
 from argmaxable.report.figures.style import INK, PAGE, PALETTE, STATUS_COLOURS, colour_of, drawing, legible
+from argmaxable.run.plan import ONE_PROCESS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,7 +51,7 @@ def decision_regions(head: Head, *, extent: float | None = None, title: str | No
             f"decision regions are drawn of up to {_MOST_CLASSES} classes, not {head.classes:,}."
         )
     window = window_of_regions(head) if extent is None else _window(extent)
-    result = verify(head, Everywhere(), workers=1)
+    result = verify(head, Everywhere(), engine=ONE_PROCESS)
     panels = 2 if head.has_bias else 3
     with drawing(PAGE, PAGE / panels + 0.55, title or head.name) as figure:
         views = figure.subplots(1, panels)

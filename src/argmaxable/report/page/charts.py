@@ -124,33 +124,42 @@ def histogram(
     )
 
 
+@dataclass(frozen=True)
+class Captions:
+    """What is written around a plot."""
+
+    title: str
+    summary: str
+    x: str
+    y: str
+
+
 def scatter(
     clouds: Sequence[tuple[str, str, Vector, Vector]],
+    captions: Captions,
     *,
-    title: str,
-    summary: str,
-    x_title: str,
-    y_title: str,
     x_range: tuple[float, float],
     y_log: bool,
-    x_log: bool = False,
     rugs: Sequence[tuple[str, str, Vector]] = (),
-    width: int = 520,
-    height: int = 320,
+    size: tuple[int, int] = (520, 320),
     whole_y: bool = False,
 ) -> Chart:
     """Clouds of (role, name, xs, ys), and beneath the plot for each rug (role, name, xs) a row of ticks."""
+    width, height = size
     floor = height - BOTTOM - 14 * len(rugs)
     every = np.concatenate([ys for *_, ys in clouds])
     lo, hi = _log_range(every) if y_log else (0.0, float(every.max()) * 1.05)
-    x = Scale(*x_range, LEFT, width - RIGHT, is_log=x_log)
+    x = Scale(*x_range, LEFT, width - RIGHT)
     y = Scale(lo, hi, floor - 4, TOP, is_log=y_log)
     layers = [Layer(role, "dots", _dots(x(xs), y(ys)), name) for role, name, xs, ys in clouds if len(xs)]
     for row, (role, name, xs) in enumerate(rugs):
         if len(xs):
             layers.append(Layer(role, "rug", _rug(x(xs), floor + 3 + 14 * row, 9), name))
     y_ticks = _whole(y.ticks()) if whole_y else y.ticks()
-    return Chart(title, summary, width, height, x_title, y_title, x.ticks(), y_ticks, layers=tuple(layers))
+    return Chart(
+        captions.title, captions.summary, width, height, captions.x, captions.y, x.ticks(), y_ticks,
+        layers=tuple(layers),
+    )  # fmt: skip
 
 
 def curve(values: Vector, *, title: str, summary: str, x_title: str, y_title: str) -> Chart:

@@ -8,7 +8,7 @@ import numpy as np
 
 from argmaxable.core.arrays import Vector
 from argmaxable.core.verdict import Status, Verdict
-from argmaxable.report.page.charts import Chart, curve, histogram, scatter
+from argmaxable.report.page.charts import Captions, Chart, curve, histogram, scatter
 from argmaxable.report.page.weights import Weights
 from argmaxable.report.page.wording import STATUSES, Noun
 from argmaxable.report.rows import known_class
@@ -63,15 +63,16 @@ def steps_chart(verdicts: Sequence[Verdict], noun: Noun) -> Chart | None:
     easy = len(numbered) - len(hard)
     return scatter(
         [(_ROLES[status], STATUSES[status], *_places_and_steps(hard, status)) for status in Status],
-        title=f"Steps that a {noun.one} took, over the vocabulary",
-        summary=f"{len(hard):,} {noun.many} took between 1 and {most:,} steps; {easy:,} took none.",
-        x_title=f"number of the {noun.one}",
-        y_title="steps",
+        Captions(
+            f"Steps that a {noun.one} took, over the vocabulary",
+            f"{len(hard):,} {noun.many} took between 1 and {most:,} steps; {easy:,} took none.",
+            x=f"number of the {noun.one}",
+            y="steps",
+        ),
         x_range=(0, max(last, 1)),
         y_log=most > _MANY_STEPS,
         rugs=[("never", "never predicted: where they are", _numbers(never))] if never else [],
-        width=1060,
-        height=300,
+        size=(1060, 300),
         whole_y=True,
     )  # fmt: skip
 
@@ -101,10 +102,12 @@ def weight_charts(verdicts: Sequence[Verdict], weights: Weights, noun: Noun) -> 
         charts.append(
             scatter(
                 [("can", STATUSES[Status.ARGMAXABLE], weights.norms[_ids(can)], _lowers(can))],
-                title=f"Norm of a {noun.one}'s weights, and its margin",
-                summary=f"{len(can):,} {noun.many} that can be predicted; norms from {lo:.3g} to {hi:.3g}.",
-                x_title="norm of the weight vector",
-                y_title="margin: at least",
+                Captions(
+                    f"Norm of a {noun.one}'s weights, and its margin",
+                    f"{len(can):,} {noun.many} that can be predicted; norms from {lo:.3g} to {hi:.3g}.",
+                    x="norm of the weight vector",
+                    y="margin: at least",
+                ),
                 x_range=(lo - room, hi + room),
                 y_log=True,
                 rugs=[("never", "never predicted: their norms", weights.norms[_ids(never)])] if never else [],

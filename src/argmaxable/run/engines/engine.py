@@ -44,7 +44,7 @@ class Report:
     seconds: float
 
 
-class Engine(Protocol):
+class Workers(Protocol):
     """Workers that settle classes; a context manager that leaves nothing behind.
 
     The process that asks works too. It trusts no worker: what comes back is checked again, and
@@ -71,7 +71,7 @@ class Engine(Protocol):
     def collect(self, *, wait: float) -> tuple[list[Report], list[int]]:
         """Reports that have come in, waiting for one at most so many seconds, and classes handed back."""
 
-    def __enter__(self) -> Engine: ...
+    def __enter__(self) -> Workers: ...
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

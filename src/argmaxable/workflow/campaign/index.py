@@ -13,8 +13,8 @@ from argmaxable.core.errors import InputError
 from argmaxable.core.labels import visible
 from argmaxable.core.version import VERSION
 from argmaxable.report.grid import Cell, Column, Grid, GridFormat, in_markdown, render
-from argmaxable.workflow.campaign.plan import Campaign, Entry, Family
-from argmaxable.workflow.campaign.run import Answer, Outcome
+from argmaxable.workflow.campaign.plan import Campaign, CampaignModel, ModelFamily
+from argmaxable.workflow.campaign.run import ModelOutcome, ModelSummary
 
 _FEW_LABELS = 5
 _COLUMNS = (
@@ -34,7 +34,7 @@ _COLUMNS = (
 )
 
 
-def index_page(campaign: Campaign, outcomes: Sequence[Outcome], *, machine: str) -> str:
+def index_page(campaign: Campaign, outcomes: Sequence[ModelOutcome], *, machine: str) -> str:
     """The page; models without an outcome are left out. `machine` says on what the times were measured."""
     by_name = {outcome.entry.name: outcome for outcome in outcomes}
     parts = [f"# {in_markdown(campaign.title)}", campaign.about, _totals(outcomes, machine)]
@@ -57,14 +57,14 @@ def write_index(page: str, path: Path) -> None:
         raise InputError(f"the index {path} can't be written ({reason}). Pass another --index.") from error
 
 
-def _totals(outcomes: Sequence[Outcome], machine: str) -> str:
+def _totals(outcomes: Sequence[ModelOutcome], machine: str) -> str:
     """Counts of heads rather than of runs: the same one may be there over several domains."""
     answers = [outcome.answer for outcome in outcomes if outcome.answer is not None]
     heads = {answer.facts.sha256 for answer in answers}
-    with_lost = {answer.facts.sha256 for answer in answers if answer.unargmaxable}
+    affected = {answer.facts.sha256 for answer in answers if answer.unargmaxable}
     undecided = sum(answer.undecided for answer in answers)
     return (
-        f"{_count(len(heads), 'output layer')} in {_count(len(answers), 'run')}: {len(with_lost):,} with "
+        f"{_count(len(heads), 'output layer')} in {_count(len(answers), 'run')}: {len(affected):,} with "
         f"classes that can never be predicted, {_count(undecided, 'class', 'classes')} undecided. Every "
         f"verdict has evidence that was checked exactly. argmaxable {VERSION}, {machine}."
     )
@@ -74,7 +74,7 @@ def _count(number: int, one: str, several: str = "") -> str:
     return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
-def _family(family: Family, by_name: Mapping[str, Outcome]) -> Iterator[str]:
+def _family(family: ModelFamily, by_name: Mapping[str, ModelOutcome]) -> Iterator[str]:
     answered = [
         (entry, outcome.answer)
         for entry in family.entries
@@ -93,7 +93,7 @@ def _family(family: Family, by_name: Mapping[str, Outcome]) -> Iterator[str]:
             yield _labels(answer)
 
 
-def _row(entry: Entry, answer: Answer) -> tuple[Cell, ...]:
+def _row(entry: CampaignModel, answer: ModelSummary) -> tuple[Cell, ...]:
     facts = answer.facts
     step = max(1, len(answer.labels) // _FEW_LABELS)
     few = "  ".join(visible(label) for label in answer.labels[::step][:_FEW_LABELS])
@@ -119,7 +119,7 @@ def _place(source: str) -> str:
     return f"{first} and {len(others)} more" if others else first
 
 
-def _notes(entries: Sequence[Entry]) -> str:
+def _notes(entries: Sequence[CampaignModel]) -> str:
     """Where the models are known from, once where that is the same for all, and what else is to be said."""
     sources = {entry.cites for entry in entries}
     shared = sources.pop() if len(sources) == 1 else ""
@@ -131,7 +131,7 @@ def _notes(entries: Sequence[Entry]) -> str:
     return "\n".join(lines)
 
 
-def _labels(answer: Answer) -> str:
+def _labels(answer: ModelSummary) -> str:
     shown = "  ".join(in_markdown(visible(label)) for label in answer.labels)
     rest = answer.unargmaxable - len(answer.labels)
     share = f"{answer.unargmaxable:,} of {answer.verified:,}"
@@ -140,7 +140,7 @@ def _labels(answer: Answer) -> str:
     return f"{share}: {shown}" + (f" … and {rest:,} more" if rest > 0 else "")
 
 
-def _failures(outcomes: Sequence[Outcome]) -> str:
+def _failures(outcomes: Sequence[ModelOutcome]) -> str:
     """Names only: messages may tell about the machine, and the command printed them."""
     failed = [outcome.entry for outcome in outcomes if outcome.answer is None]
     if not failed:

@@ -14,10 +14,11 @@ from typing import Any
 
 from argmaxable.core.domains import parse_domain
 from argmaxable.core.errors import InputError
-from argmaxable.core.select import SCRIPTS
+from argmaxable.core.select import SCRIPTS, Selection
 from argmaxable.core.verdict import Algorithm
 from argmaxable.models.fetch.pypi import parse as parse_packaged
 from argmaxable.models.fetch.pypi import without_settings
+from argmaxable.models.model_ref import ModelRef
 from argmaxable.workflow.verify_model import Request
 
 # Each option with the type of its value. All but `cites` are those of `argmaxable verify`.
@@ -57,7 +58,7 @@ Options = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Entry:
+class CampaignModel:
     """A model to verify. `source` is what the file calls it: a hub id, a package, a relative path.
 
     `cites` says where the model is known from, `is_inferred` that its name or place was concluded from
@@ -72,16 +73,16 @@ class Entry:
 
     @property
     def name(self) -> str:
-        return self.request.name or self.source
+        return self.request.ref.name or self.source
 
 
 @dataclass(frozen=True)
-class Family:
+class ModelFamily:
     """Models that share a line in a summary."""
 
     name: str
     about: str
-    entries: tuple[Entry, ...]
+    entries: tuple[CampaignModel, ...]
 
 
 @dataclass(frozen=True)
@@ -90,10 +91,10 @@ class Campaign:
 
     title: str
     about: str
-    families: tuple[Family, ...]
+    families: tuple[ModelFamily, ...]
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[CampaignModel, ...]:
         return tuple(entry for family in self.families for entry in family.entries)
 
 
@@ -123,7 +124,7 @@ def _content(path: Path) -> dict[str, Any]:
             f"{path}: can't be read ({error.strerror or error}). Pass a campaign file."
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: is no TOML file ({error}).") from error
+        raise InputError(f"{path}: is not a TOML file ({error}).") from error
 
 
 def _tables(found: Any, where: str) -> list[Options]:
@@ -132,7 +133,7 @@ def _tables(found: Any, where: str) -> list[Options]:
     return list(found)
 
 
-def _family(table: Options, defaults: Options, models: Path, where: str) -> Family:
+def _family(table: Options, defaults: Options, models: Path, where: str) -> ModelFamily:
     _require_keys(table, _FAMILY_KEYS, where)
     name = table.get("name")
     if not name:
@@ -144,10 +145,10 @@ def _family(table: Options, defaults: Options, models: Path, where: str) -> Fami
         _entry(model, shared, name, models, f"{where}, model {number}")
         for number, model in enumerate(tables, start=1)
     )
-    return Family(name, table.get("about", "").strip(), tuple(entries))
+    return ModelFamily(name, table.get("about", "").strip(), tuple(entries))
 
 
-def _entry(table: Options, shared: Options, family: str, models: Path, where: str) -> Entry:
+def _entry(table: Options, shared: Options, family: str, models: Path, where: str) -> CampaignModel:
     _require_keys(table, _MODEL_KEYS, where)
     options = {**shared, **{key: value for key, value in table.items() if key in _OPTIONS}}
     if ("model" in table) == ("file" in table):
@@ -155,36 +156,47 @@ def _entry(table: Options, shared: Options, family: str, models: Path, where: st
     source = table.get("model") or table.get("file", "")
     where = f"{where} ({table.get('name', source)})"
     _require_sense(options, where)
-    labels = options.get("labels")
-    for key, place in (("model", table.get("model", "")), ("labels", labels or "")):
+    for key, place in (("model", table.get("model", "")), ("labels", options.get("labels", ""))):
         _require_pinned(place, f"{where}: key '{key}'")
-    request = Request(
-        model=source if "model" in table else str(models / source),
-        domain=options.get("domain", Request.domain),
-        only=None if "only" not in options else tuple(options["only"]),
-        tokens=tuple(options.get("tokens", ())),
-        script=options.get("script"),
-        skip_special=options.get("skip-special", False),
-        skip_padding=options.get("skip-padding", False),
-        method=Algorithm(options.get("method", Algorithm.AUTO)),
-        patience=options.get("patience"),
-        seed=options.get("seed", 0),
-        tensor=options.get("tensor"),
-        bias_tensor=options.get("bias-tensor"),
-        transpose=options.get("transpose", False),
-        labels=None if labels is None else Path(labels) if labels.startswith("pypi:") else models / labels,
-        revision=options.get("revision"),
-        subfolder=options.get("subfolder"),
-        name=table.get("name"),
-        task=options.get("task", ""),
-        family=family,
-    )
-    return Entry(
-        request=request,
+    return CampaignModel(
+        request=_request(table, options, family, models),
         source=without_settings(source),
         cites=options.get("cites", ""),
         is_inferred=table.get("inferred", False),
         note=table.get("note", ""),
+    )
+
+
+def _request(table: Options, options: Options, family: str, models: Path) -> Request:
+    return Request(
+        ref=_ref(table, options, models),
+        domain=options.get("domain", Request.domain),
+        classes=Selection(
+            only=None if "only" not in options else tuple(options["only"]),
+            tokens=tuple(options.get("tokens", ())),
+            script=options.get("script"),
+            skip_special=options.get("skip-special", False),
+            skip_padding=options.get("skip-padding", False),
+        ),
+        method=Algorithm(options.get("method", Algorithm.AUTO)),
+        patience=options.get("patience"),
+        seed=options.get("seed", 0),
+        task=options.get("task", ""),
+        family=family,
+    )
+
+
+def _ref(table: Options, options: Options, models: Path) -> ModelRef:
+    labels = options.get("labels")
+    return ModelRef(
+        model=table["model"] if "model" in table else str(models / table["file"]),
+        tensor=options.get("tensor"),
+        bias_tensor=options.get("bias-tensor"),
+        transpose=options.get("transpose", False),
+        labels=labels if labels is None or labels.startswith("pypi:") else models / labels,
+        revision=options.get("revision"),
+        subfolder=options.get("subfolder"),
+        name=table.get("name"),
     )
 
 

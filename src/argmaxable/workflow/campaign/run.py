@@ -11,21 +11,22 @@ from typing import TYPE_CHECKING
 
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import EvidenceError, InputError, StoreError
-from argmaxable.core.progress import ProgressCallback
+from argmaxable.core.progress import ProgressCallback, ignore_progress
 from argmaxable.core.result import Cost, Facts
 from argmaxable.core.verdict import Verdict
-from argmaxable.workflow.campaign.plan import Entry
-from argmaxable.workflow.verify_model import Audit, audit
+from argmaxable.run.plan import DEFAULT_ENGINE, Engine
+from argmaxable.workflow.campaign.plan import CampaignModel
+from argmaxable.workflow.verify_model import ModelVerdicts, answer
 
 if TYPE_CHECKING:
     from argmaxable.store import Store
 
-# Labels of unargmaxable classes that are kept for each model; the run has all of them.
+# Labels of unargmaxable classes held for each model; the run has all of them.
 _MOST_LABELS = 60
 
 
 @dataclass(frozen=True)
-class Answer:
+class ModelSummary:
     """What was found out about a model, without verdicts and weights: a campaign may have many.
 
     `labels` are some of the unargmaxable classes', from all over the vocabulary, those first that are not
@@ -47,11 +48,11 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ModelOutcome:
     """A model's answer, or why there is none; `details` is the traceback of an error of ours."""
 
-    entry: Entry
-    answer: Answer | None = None
+    entry: CampaignModel
+    answer: ModelSummary | None = None
     error: str = ""
     details: str = ""
 
@@ -63,22 +64,21 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Resources:
-    """What a campaign may use: for each model these workers and so many seconds."""
+    """What a campaign may use: for each model this engine for `time_limit` seconds."""
 
-    workers: int | None = None
-    ray: str | None = None
+    engine: Engine = DEFAULT_ENGINE
     time_limit: float | None = None
     cache_dir: Path | None = None
 
 
 def run_campaign(
-    entries: Sequence[Entry],
+    entries: Sequence[CampaignModel],
     *,
     store: Store | None,
     overwrite: bool,
     resources: Resources,
-    progress: ProgressCallback | None = None,
-) -> Iterator[Outcome]:
+    progress: ProgressCallback = ignore_progress,
+) -> Iterator[ModelOutcome]:
     """Verify one model after another; those whose run the store has finished are not computed again.
 
     Ends early after Ctrl-C, with the outcome of the model that it interrupted. Raises StoreError and
@@ -96,36 +96,37 @@ def run_campaign(
 
 
 def _outcome(
-    entry: Entry,
+    entry: CampaignModel,
     store: Store | None,
     overwrite: bool,
     resources: Resources,
-    progress: ProgressCallback | None,
-) -> Outcome:
+    progress: ProgressCallback,
+) -> ModelOutcome:
     try:
-        found = audit(
-            replace(entry.request, cache_dir=resources.cache_dir), store=store, overwrite=overwrite,
-            workers=resources.workers, ray=resources.ray, time_limit=resources.time_limit, progress=progress,
+        ref = replace(entry.request.ref, cache_dir=resources.cache_dir)
+        found = answer(
+            replace(entry.request, ref=ref), store=store, overwrite=overwrite,
+            engine=resources.engine, time_limit=resources.time_limit, progress=progress,
         )  # fmt: skip
     except (StoreError, EvidenceError):
         raise
     except InputError as error:
-        return Outcome(entry, error=str(error))
+        return ModelOutcome(entry, error=str(error))
     except Exception as error:  # a bug that one model brings to light should not cost the others
-        return Outcome(entry, error=f"{type(error).__name__}: {error}", details=traceback.format_exc())
-    return Outcome(entry, _answer(found))
+        return ModelOutcome(entry, error=f"{type(error).__name__}: {error}", details=traceback.format_exc())
+    return ModelOutcome(entry, _answer(found))
 
 
-def _answer(found: Audit) -> Answer:
+def _answer(found: ModelVerdicts) -> ModelSummary:
     result = found.result
-    lost = sorted(result.unargmaxable, key=lambda verdict: verdict.is_tied)
-    dominated = len(lost) - len(result.tied)
-    shown = [*_spread(lost[:dominated]), *_spread(lost[dominated:])][:_MOST_LABELS]
-    return Answer(
+    never = sorted(result.unargmaxable, key=lambda verdict: verdict.is_tied)
+    dominated = len(never) - len(result.tied)
+    shown = [*_spread(never[:dominated]), *_spread(never[dominated:])][:_MOST_LABELS]
+    return ModelSummary(
         facts=result.facts,
         domain=result.domain,
         verified=len(result.verdicts),
-        unargmaxable=len(lost),
+        unargmaxable=len(never),
         tied=len(result.tied),
         undecided=len(result.undecided),
         labels=tuple(verdict.label for verdict in shown),
@@ -138,6 +139,6 @@ def _answer(found: Audit) -> Answer:
 
 
 def _spread(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """At most so many of them as are shown, at even distances: neighbours in a vocabulary are alike."""
+    """As many of them as are shown, at even distances: neighbours in a vocabulary are alike."""
     step = max(1, len(verdicts) / _MOST_LABELS)
     return [verdicts[int(number * step)] for number in range(min(len(verdicts), _MOST_LABELS))]

@@ -1,0 +1,76 @@
+"""A run that lasts: resumed or found again in a store, where there is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from argmaxable.compute.prepared import centre_of
+from argmaxable.core.progress import ProgressCallback, ignore_progress
+from argmaxable.core.result import Facts, Result
+from argmaxable.questions.argmax import run_plan
+from argmaxable.run.plan import RunPlan
+
+if TYPE_CHECKING:  # a database library is loaded only for those who store runs
+    from argmaxable.store import Plan, Store
+    from argmaxable.store.run import Run
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a store says about a run besides what was asked: where the model came from, and its groups."""
+
+    origin: str = ""
+    task: str = ""
+    family: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class StoredRun:
+    """A result and the run that stores it, if one does; `was_known` when nothing had to be computed."""
+
+    result: Result
+    run_id: int | None = None
+    was_known: bool = False
+
+
+def run_stored(
+    plan: RunPlan,
+    store: Store | None,
+    *,
+    origin: Origin,
+    overwrite: bool = False,
+    progress: ProgressCallback = ignore_progress,
+) -> StoredRun:
+    """Carry out the plan. With a store, a run for the same head, domain, classes and settings is found again
+    or resumed there, unless `overwrite`. Raises StoreError when the store can't be used.
+    """
+    if store is None:
+        return StoredRun(run_plan(plan, progress=progress))
+    with store.begin(_identity(plan, origin), centre=centre_of(plan.head), overwrite=overwrite) as run:
+        was_known = run.is_finished
+        if was_known:
+            result = _known_result(plan, run)
+        else:
+            result = run_plan(plan, progress=progress, journal=run)
+            if result.is_complete:
+                run.finish(result.cost)
+    return StoredRun(result, run.run_id, was_known)
+
+
+def _identity(plan: RunPlan, origin: Origin) -> Plan:
+    from argmaxable.store import Plan
+
+    head, settings = plan.head, plan.settings
+    return Plan(
+        facts=Facts.of(head), labels=head.labels, domain=plan.domain, algorithm=settings.algorithm,
+        patience=settings.patience, seed=settings.seed, only=plan.only,
+        origin=origin.origin, task=origin.task, family=origin.family,
+    )  # fmt: skip
+
+
+def _known_result(plan: RunPlan, run: Run) -> Result:
+    return Result(
+        head=plan.head, facts=Facts.of(plan.head), domain=plan.domain, centre=run.centre,
+        verdicts=tuple(run.known[class_id] for class_id in sorted(run.known)), cost=run.spent,
+    )  # fmt: skip

@@ -1,0 +1,66 @@
+"""Groups of options: expanded in place, handed over as one."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+from typer.testing import CliRunner
+
+from argmaxable.cli.option_groups import Only, OptionGroup, takes_groups
+from argmaxable.cli.options import ModelOptions
+from argmaxable.models.model_ref import ModelRef
+
+
+@dataclass(frozen=True)
+class Colours(OptionGroup):
+    red: Annotated[int, typer.Option(help="How much red.")] = 1
+    green: Annotated[bool, typer.Option("--green")] = False
+    blue: Annotated[str | None, typer.Option()] = None
+
+
+@takes_groups
+def paint(
+    wall: Annotated[str, typer.Argument()],
+    first: int = 0,
+    *,
+    colours: Colours,
+    last: int = 9,
+) -> None:
+    """Paint it."""
+    typer.echo(f"{wall} {first} {last} {colours}")
+
+
+@takes_groups
+def dab(*, colours: Annotated[Colours, Only("blue", "red")]) -> None:
+    typer.echo(str(colours))
+
+
+def ran(command: object, *arguments: str) -> str:
+    app = typer.Typer()
+    app.command()(command)  # type: ignore[type-var]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    return result.output.strip()
+
+
+def test_a_command_has_the_options_of_its_group_in_its_place() -> None:
+    assert [*inspect.signature(paint).parameters] == ["wall", "first", "red", "green", "blue", "last"]
+    assert [*inspect.signature(dab).parameters] == ["red", "blue"]
+
+
+def test_a_group_is_handed_over_as_one() -> None:
+    assert ran(dab, "--blue", "sky") == str(Colours(blue="sky"))
+    expected = Colours(red=3, green=True)
+    assert ran(paint, "north", "--last", "5", "--green", "--red", "3") == f"north 0 5 {expected}"
+
+
+def test_options_left_out_keep_their_defaults() -> None:
+    assert ran(dab) == str(Colours())
+
+
+def test_a_model_is_named_by_its_options() -> None:
+    chosen = ModelOptions(tensor="W", transpose=True, revision="v2")
+    assert chosen.of("org/name") == ModelRef("org/name", tensor="W", transpose=True, revision="v2")
