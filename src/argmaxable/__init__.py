@@ -2,7 +2,8 @@
 
 from argmaxable.check.checker import Checker
 from argmaxable.core.best_rank import BestRank, RankProof, TopK
-from argmaxable.core.ceiling import Ceiling, Ceilings, Mixture
+from argmaxable.core.ceiling import Ceiling, Ceilings, Entry, Membership, Mixture, Nucleus
+from argmaxable.core.claim import Recheck
 from argmaxable.core.domain import Ball, Box, Domain, Everywhere, LayerNorm, RMSNorm, parse_domain
 from argmaxable.core.errors import (
     ArgmaxableError,
@@ -30,12 +31,13 @@ from argmaxable.core.verdict import (
 )
 from argmaxable.core.version import VERSION as __version__
 from argmaxable.models import find_head, load_head
-from argmaxable.proofs.bundle import Bundle, read_bundle, write_bundle
-from argmaxable.proofs.recheck import Recheck, recheck
+from argmaxable.proofs.bundle import read_bundle, write_bundle
+from argmaxable.proofs.kind import Bundle
+from argmaxable.proofs.recheck import recheck
 from argmaxable.questions.argmax import verify
 from argmaxable.questions.best_rank.top_k import best_ranks
 from argmaxable.questions.ceiling.compute import ceilings
-from argmaxable.questions.ceiling.nucleus import Entry, Membership, Nucleus, nucleus
+from argmaxable.questions.ceiling.nucleus import nucleus
 from argmaxable.questions.explain.explain import explain
 from argmaxable.questions.explain.explanation import Explanation
 

@@ -18,7 +18,7 @@ from argmaxable.core.domain import Box, Domain
 from argmaxable.core.errors import DomainError
 from argmaxable.core.verdict import Certificate
 from argmaxable.prove.boundary import basis_certificate
-from argmaxable.prove.highs import Outcome, maximise
+from argmaxable.prove.highs import SolverStatus, maximise
 from argmaxable.prove.lazy import without
 
 
@@ -59,8 +59,8 @@ def chebyshev_centre(chart: Chart, checker: Checker, class_id: int, *, tied: boo
         np.append(lo, -math.inf),
         np.append(hi, math.inf),
     )
-    if solution.outcome is not Outcome.OPTIMAL:
-        return Centre(math.nan, None, None, f"HiGHS says {solution.outcome.name.lower()}")
+    if solution.status is not SolverStatus.OPTIMAL:
+        return Centre(math.nan, None, None, f"HiGHS says {solution.status.name.lower()}")
     radius = float(solution.x[-1])
     point = chart.to_point(np.clip(solution.x[None, :-1], lo, hi))
     if checker.gaps(np.array([class_id]), point).settle(np.array([tied]))[0]:

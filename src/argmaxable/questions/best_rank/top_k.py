@@ -39,17 +39,17 @@ def best_ranks(
     if top_k is not None and top_k < 1:
         raise InputError(f"top-k counts places and can't be {top_k}: expected 1 or more.")
     deadline = Deadline(time_limit)
-    lost = [verdict for verdict in result.verdicts if verdict.status is not Status.ARGMAXABLE]
-    classes = np.array([verdict.class_id for verdict in lost], np.intp)
-    if not lost:
+    asked = [verdict for verdict in result.verdicts if verdict.status is not Status.ARGMAXABLE]
+    classes = np.array([verdict.class_id for verdict in asked], np.intp)
+    if not asked:
         return ()
     checker = Checker(result.head, result.domain, centre=result.centre)
     search = RankSearch(checker, find_twins(result.head), classes, seed)
-    _learn_verdicts(search, lost)
+    _learn_verdicts(search, asked)
     points = points_with_few_above(chart_of(checker), classes)
     found: list[BestRank] = []
     try:
-        for verdict, point in zip(lost, points, strict=True):
+        for verdict, point in zip(asked, points, strict=True):
             if deadline.has_passed:
                 break
             starts = [point]
@@ -59,10 +59,10 @@ def best_ranks(
                 search.best_rank(verdict.class_id, starts, stop_at=top_k, rounds=rounds, deadline=deadline)
             )
             if progress is not None:
-                progress(len(found), len(lost))
+                progress(len(found), len(asked))
     except KeyboardInterrupt:
         pass  # what was proven stands
-    return (*found, *(_not_searched(verdict, result.head.classes) for verdict in lost[len(found) :]))
+    return (*found, *(_not_searched(verdict, result.head.classes) for verdict in asked[len(found) :]))
 
 
 def _not_searched(verdict: Verdict, classes: int) -> BestRank:
@@ -72,16 +72,16 @@ def _not_searched(verdict: Verdict, classes: int) -> BestRank:
         proof = RankProof((verdict.certificate,), (1,))
     is_above = proof is not None and verdict.upper < 0
     return BestRank(
-        class_id=verdict.class_id, lower=1 if proof is None else 2, upper=classes,
+        class_id=verdict.class_id, label=verdict.label, lower=1 if proof is None else 2, upper=classes,
         lower_with_ties=2 if is_above else 1, proof=proof, proof_with_ties=proof if is_above else None,
         point=None, reason="the time was over",
     )  # fmt: skip
 
 
-def _learn_verdicts(search: RankSearch, lost: list[Verdict]) -> None:
+def _learn_verdicts(search: RankSearch, asked: list[Verdict]) -> None:
     """Begin with the verdicts' own certificates; many classes share one."""
     seen: set[int] = set()
-    for verdict in lost:
+    for verdict in asked:
         certificate = verdict.certificate
         if verdict.status is not Status.UNARGMAXABLE or certificate is None:
             continue

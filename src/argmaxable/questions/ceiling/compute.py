@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from argmaxable.check.checker import Checker
+from argmaxable.check.mixtures import mixture_bound
 from argmaxable.check.probabilities import CeilingChecker
 from argmaxable.compute.identical_rows import find_twins
 from argmaxable.core.arrays import Ids
@@ -28,7 +29,7 @@ from argmaxable.core.result import Facts
 from argmaxable.core.verdict import Algorithm
 from argmaxable.questions.argmax import DEFAULT_DOMAIN, settings_of, wanted_classes
 from argmaxable.questions.ceiling.descent import Landing, Slope
-from argmaxable.questions.ceiling.mixture import mixture_at, mixture_bound, twin_mixture
+from argmaxable.questions.ceiling.mixture import mixture_at, twin_mixture
 
 DEFAULT_TOLERANCE = 1e-6
 # Shares of the tolerance: how near to 1 the first points must come, and where descents stop; the rest is for

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from argmaxable.check.checker import Checker
+from argmaxable.check.ranks import scores_at
 from argmaxable.compute.coordinates import Chart
 from argmaxable.core.arrays import Ids, Vector
 from argmaxable.core.domain import Ball, Box, LayerNorm, RMSNorm
@@ -22,7 +23,6 @@ from argmaxable.core.verdict import Certificate
 from argmaxable.prove.boundary import basis_certificate
 from argmaxable.prove.interior_point import BallSet, BoxSet, FeatureSet, InteriorPoint, Stalled
 from argmaxable.prove.lazy import Blockers, LazySolver
-from argmaxable.questions.best_rank.reduced import scores_at
 from argmaxable.questions.best_rank.vertex import with_few_classes
 
 _MAX_STEPS = 200
