@@ -34,7 +34,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "flint": {
         "check/solutions.py",
         "prove/simplex.py",
-        "questions/ceiling/mixture.py",
+        "check/mixtures.py",
         "questions/ranking/exact_orders.py",
     },
     "gguf": {"models/gguf/tensors.py"},

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from argmaxable.core.balls import Ball, LayerNorm, NormSolid, RMSNorm
     from argmaxable.core.best_rank import BestRank, RankProof, TopK
     from argmaxable.core.boxes import Box, Everywhere
-    from argmaxable.core.ceiling import Ceiling, Ceilings, Mixture
+    from argmaxable.core.ceiling import Ceiling, Ceilings, Entry, Membership, Mixture, Nucleus
+    from argmaxable.core.claim import Failure, Recheck
     from argmaxable.core.domain import Domain
     from argmaxable.core.domains import parse_domain
     from argmaxable.core.errors import (
@@ -54,11 +55,12 @@ if TYPE_CHECKING:
     from argmaxable.edit.repair.plan import Repair, repair
     from argmaxable.models import ModelRef, find_head, load_head
     from argmaxable.models.finding import Finding, Inputs, Labels, TensorInfo
-    from argmaxable.proofs.bundle import Bundle, Claim, read_bundle, write_bundle
-    from argmaxable.proofs.recheck import Failure, Recheck, recheck
+    from argmaxable.proofs.bundle import read_bundle, write_bundle
+    from argmaxable.proofs.kind import Bundle, ClaimKind
+    from argmaxable.proofs.recheck import recheck
     from argmaxable.questions.best_rank.top_k import best_ranks
     from argmaxable.questions.ceiling.compute import ceilings
-    from argmaxable.questions.ceiling.nucleus import Entry, Membership, Nucleus, nucleus
+    from argmaxable.questions.ceiling.nucleus import nucleus
     from argmaxable.questions.explain.explain import explain
     from argmaxable.questions.explain.explanation import Competitor, Explanation, Share, Width
     from argmaxable.questions.explain.growth import Growth
@@ -83,7 +85,7 @@ __all__ = [
     "Ceilings",
     "Certificate",
     "Checker",
-    "Claim",
+    "ClaimKind",
     "Competitor",
     "Compute",
     "Cost",
@@ -187,7 +189,14 @@ _NAMES = {
     "core.ceiling": (
         "Ceiling",
         "Ceilings",
+        "Entry",
+        "Membership",
         "Mixture",
+        "Nucleus",
+    ),
+    "core.claim": (
+        "Failure",
+        "Recheck",
     ),
     "core.domain": ("Domain",),
     "core.domains": ("parse_domain",),
@@ -243,24 +252,17 @@ _NAMES = {
         "TensorInfo",
     ),
     "proofs.bundle": (
-        "Bundle",
-        "Claim",
         "read_bundle",
         "write_bundle",
     ),
-    "proofs.recheck": (
-        "Failure",
-        "Recheck",
-        "recheck",
+    "proofs.kind": (
+        "Bundle",
+        "ClaimKind",
     ),
+    "proofs.recheck": ("recheck",),
     "questions.best_rank.top_k": ("best_ranks",),
     "questions.ceiling.compute": ("ceilings",),
-    "questions.ceiling.nucleus": (
-        "Entry",
-        "Membership",
-        "Nucleus",
-        "nucleus",
-    ),
+    "questions.ceiling.nucleus": ("nucleus",),
     "questions.explain.explain": ("explain",),
     "questions.explain.explanation": (
         "Competitor",

@@ -397,7 +397,7 @@ def test_check_exits_with_1_and_names_the_class_that_was_tampered_with(
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     ran = command("check", tmp_path, lossy)
     assert ran.code == 1
-    assert "class 1: NOT PROVEN" in ran.out
+    assert "class 1: verdict NOT PROVEN" in ran.out
     assert ran.out.startswith("5 of 6 verdicts proven")
 
 

@@ -14,8 +14,8 @@ import pytest
 from convex_truth import DOMAINS, random_head
 
 import argmaxable as am
-from argmaxable.proofs.ceilings import CEILINGS, read_ceilings, write_ceilings
-from argmaxable.proofs.recheck_ceilings import recheck_ceilings
+from argmaxable.proofs.ceilings import CEILINGS, write_ceilings
+from argmaxable.proofs.claims_file import read_claims, remove_claims
 
 FILES = ("ceilings.json", "ceilings.jsonl", "ceilings.npz")
 Lines = list[dict[str, Any]]
@@ -30,7 +30,7 @@ def written(folder: Path, domain: am.Domain, *, seed: int = 0, top_p: float | No
 
 def failures(folder: Path, head: am.Head) -> dict[int, str]:
     return {
-        failure.class_id: failure.why for failure in recheck_ceilings(read_ceilings(folder), head).failures
+        failure.class_id: failure.why for failure in am.recheck(read_claims(CEILINGS, folder), head).failures
     }
 
 
@@ -60,7 +60,7 @@ def rewrite_arrays(folder: Path, change: Callable[[dict[str, Any]], None]) -> No
 @pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
 def test_what_was_written_is_proven(tmp_path: Path, domain: am.Domain, seed: int) -> None:
     head = written(tmp_path, domain, seed=seed)
-    found = recheck_ceilings(read_ceilings(tmp_path), head)
+    found = am.recheck(read_claims(CEILINGS, tmp_path), head)
     assert found.failures == ()
     assert (found.proven, found.missing) == (head.classes, 0)
 
@@ -69,7 +69,7 @@ def test_the_claims_are_weaker_than_what_was_found_but_hardly(tmp_path: Path) ->
     head, domain = random_head(0), am.Ball(2.0)
     found = am.ceilings(head, domain)
     write_ceilings(found, tmp_path)
-    for claim, ceiling in zip(read_ceilings(tmp_path).claims, found.classes, strict=True):
+    for claim, ceiling in zip(read_claims(CEILINGS, tmp_path).claims, found.classes, strict=True):
         assert ceiling.lower - 1e-8 <= claim.ceiling.lower <= ceiling.lower
         assert ceiling.upper <= claim.ceiling.upper <= ceiling.upper + 1e-8
 
@@ -83,14 +83,14 @@ def test_the_only_class_is_proven_without_evidence(tmp_path: Path) -> None:
 def test_a_part_of_the_classes_is_proven_and_the_rest_missing(tmp_path: Path) -> None:
     head = random_head(0)
     write_ceilings(am.ceilings(head, only=[1, 3]), tmp_path)
-    found = recheck_ceilings(read_ceilings(tmp_path), head)
+    found = am.recheck(read_claims(CEILINGS, tmp_path), head)
     assert (found.proven, found.missing, found.failures) == (2, head.classes - 2, ())
 
 
 def test_removed_ceilings_are_gone(tmp_path: Path) -> None:
     written(tmp_path, am.Ball(2.0))
-    CEILINGS.remove(tmp_path)
-    CEILINGS.remove(tmp_path)
+    remove_claims(CEILINGS, tmp_path)
+    remove_claims(CEILINGS, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -218,7 +218,7 @@ def test_a_no_that_hangs_on_digits_that_are_not_claimed_is_taken_back(tmp_path: 
     member = am.Membership(0, "0", am.Entry.NO, 1.0, None)
     members = am.Nucleus(top_p=float(1 - 9 * Fraction(upper)) - 1e-16, members=(member,))
     write_ceilings(dataclasses.replace(found, classes=(ceiling,)), tmp_path, members)
-    assert read_ceilings(tmp_path).claims[0].entry is am.Entry.UNKNOWN
+    assert read_claims(CEILINGS, tmp_path).claims[0].entry is am.Entry.UNKNOWN
 
 
 def test_an_answer_about_the_nucleus_needs_its_mass(tmp_path: Path) -> None:
@@ -233,14 +233,14 @@ def test_an_answer_about_the_nucleus_needs_its_mass(tmp_path: Path) -> None:
 def test_ceilings_of_another_head_are_refused(tmp_path: Path) -> None:
     written(tmp_path, am.Ball(2.0))
     with pytest.raises(am.BundleError, match="another head"):
-        recheck_ceilings(read_ceilings(tmp_path), random_head(1))
+        am.recheck(read_claims(CEILINGS, tmp_path), random_head(1))
 
 
 def test_a_domain_of_another_size_is_refused(tmp_path: Path) -> None:
     head = written(tmp_path, am.Ball(2.0))
     rewrite_about(tmp_path, domain=am.Box(np.zeros(5), np.ones(5)).as_record())
     with pytest.raises(am.BundleError, match="does not fit"):
-        recheck_ceilings(read_ceilings(tmp_path), head)
+        am.recheck(read_claims(CEILINGS, tmp_path), head)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -249,10 +249,10 @@ def test_a_file_that_is_something_else_is_refused(tmp_path: Path, name: str, con
     written(tmp_path, am.Ball(2.0))
     (tmp_path / name).write_bytes(content)
     if (name, content) == ("ceilings.jsonl", b""):
-        assert read_ceilings(tmp_path).claims == ()  # nothing is claimed
+        assert read_claims(CEILINGS, tmp_path).claims == ()  # nothing is claimed
         return
     with pytest.raises(am.BundleError, match="ceilings"):
-        read_ceilings(tmp_path)
+        read_claims(CEILINGS, tmp_path)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -260,7 +260,7 @@ def test_a_missing_file_is_refused(tmp_path: Path, name: str) -> None:
     written(tmp_path, am.Ball(2.0))
     (tmp_path / name).unlink()
     with pytest.raises(am.BundleError):
-        read_ceilings(tmp_path)
+        read_claims(CEILINGS, tmp_path)
 
 
 @pytest.mark.parametrize("temperature", ["0x0p+0", "-0x1p+0", "inf", "nan", "x", 1.0, None])
@@ -268,4 +268,4 @@ def test_a_temperature_that_is_none_is_refused(tmp_path: Path, temperature: Any)
     written(tmp_path, am.Ball(2.0))
     rewrite_about(tmp_path, temperature=temperature)
     with pytest.raises(am.BundleError):
-        read_ceilings(tmp_path)
+        read_claims(CEILINGS, tmp_path)

@@ -34,7 +34,6 @@ from argmaxable import (
     verify,
     write_bundle,
 )
-from argmaxable.proofs.bundle import Claim
 from argmaxable.run.plan import ONE_PROCESS
 
 FEATURES = 4
@@ -260,7 +259,7 @@ class Forgery:
         assert found.proven == len(decided)
         return found
 
-    def require_true(self, claims: list[Claim], truth: tuple[Verdict, ...]) -> None:
+    def require_true(self, claims: list[Verdict], truth: tuple[Verdict, ...]) -> None:
         for claim in claims:
             true = truth[claim.class_id]
             assert claim.status in (true.status, Status.UNDECIDED)

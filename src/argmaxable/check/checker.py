@@ -51,6 +51,11 @@ class Checker:
         self.scores = Scores(self.prepared, domain)
         self._known_equations: dict[tuple[int, bytes], Equations] = {}
 
+    @property
+    def point_size(self) -> int:
+        """How many entries a point z of the domain has."""
+        return self.domain.point_size(self.head.features)
+
     def rebuild(self, classes: Ids, exponents: Ids) -> Matrix:
         """Own-direction witnesses z = 2^exponent · gain ∘ (w_c − centre), clipped to a box."""
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):

@@ -8,6 +8,7 @@ any y, u = −T∇F(y) and every x of X:  F(x) ≥ F(y) + (u·y − h_X(u))/T.  
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -155,3 +156,9 @@ def _mass_above(odds: _Odds) -> Vector:
     below = np.where(surely_below, low, 0.0).sum(axis=1) * (1 - relative)
     mass = 1 / (1 + (1 + below) / above) * (1 + 16 * UNIT)
     return np.where(np.isfinite(mass), np.where(above == 0, 0.0, np.minimum(mass, 1.0)), 1.0)
+
+
+def never_enters(upper: float, classes: int, top_p: float) -> bool:
+    """Whether a ceiling K keeps a class out of the nucleus: with all C classes that are not above it below K,
+    those above have at least 1 − C·K ≥ p at every input. Exact."""
+    return 1 - classes * Fraction(upper) >= Fraction(top_p)

@@ -11,10 +11,8 @@ import typer
 from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.remarks import Remarks
 from argmaxable.core.errors import InputError
-from argmaxable.core.head import Head
 from argmaxable.core.result import Result
-from argmaxable.proofs.ceilings import CEILINGS, read_ceilings, write_ceilings
-from argmaxable.proofs.recheck_ceilings import recheck_ceilings
+from argmaxable.proofs.ceilings import write_ceilings
 from argmaxable.questions.ceiling.compute import ceilings
 from argmaxable.questions.ceiling.nucleus import nucleus, require_share
 from argmaxable.questions.ceiling.wording import as_record, describe
@@ -29,8 +27,6 @@ TopP = Annotated[
     float | None,
     typer.Option("--top-p", help="With --ceiling: tell which classes can enter the nucleus of this mass."),
 ]
-
-_MOST_FAILURES = 20
 
 
 @dataclass(frozen=True)
@@ -58,8 +54,6 @@ def ceiling_remarks(
 ) -> tuple[Remarks, bool]:
     """The answer, written into the bundle's folder if there is one; and whether it is complete."""
     if asked is None:
-        if output is not None:
-            CEILINGS.remove(output)
         return Remarks((), {}), True
     if not result.is_complete:
         return Remarks(("", "No ceilings: stopped before."), {}), False
@@ -77,19 +71,3 @@ def ceiling_remarks(
     argmaxable = frozenset(verdict.class_id for verdict in result.argmaxable)
     lines = describe(found, members, argmaxable=argmaxable)
     return Remarks(tuple(lines), as_record(found, members)), found.is_complete
-
-
-def check_ceilings(folder: Path, head: Head) -> bool:
-    """Re-check the ceilings of a bundle, if it has some, and say what held; whether any claim failed."""
-    if not CEILINGS.is_in(folder):
-        return False
-    claims = read_ceilings(folder)
-    found = recheck_ceilings(claims, head)
-    typer.echo(
-        f"{found.proven:,} of {len(claims.claims):,} ceilings proven at temperature {claims.temperature:g}."
-    )
-    for failure in found.failures[:_MOST_FAILURES]:
-        typer.echo(f"class {failure.class_id}: ceiling NOT PROVEN: {failure.why}.")
-    if len(found.failures) > _MOST_FAILURES:
-        typer.echo(f"… and {len(found.failures) - _MOST_FAILURES:,} more.")
-    return bool(found.failures)

@@ -10,10 +10,8 @@ import typer
 from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.remarks import Remarks
 from argmaxable.core.errors import InputError
-from argmaxable.core.head import Head
 from argmaxable.core.result import Result
-from argmaxable.proofs.ranks import RANKS, read_ranks, write_ranks
-from argmaxable.proofs.recheck_ranks import recheck_ranks
+from argmaxable.proofs.ranks import write_ranks
 from argmaxable.questions.best_rank.top_k import best_ranks
 from argmaxable.questions.best_rank.wording import as_record, describe
 
@@ -23,8 +21,6 @@ TopK = Annotated[
         "--top-k", help="Prove too whether classes that are never the argmax can be among the first K."
     ),
 ]
-
-_MOST_FAILURES = 20
 
 
 def require_places(top_k: int | None) -> None:
@@ -38,8 +34,6 @@ def top_k_remarks(
 ) -> Remarks:
     """The answer, written into the bundle's folder if there is one."""
     if top_k is None:
-        if output is not None:
-            RANKS.remove(output)
         return Remarks((), {})
     left = None if time_limit is None else max(time_limit - result.cost.seconds, 1e-3)
     with progress_bar() as progress:
@@ -49,18 +43,4 @@ def top_k_remarks(
     if output is not None:
         write_ranks(result, ranks, output, top_k=top_k)
     records = [as_record(rank, top_k) for rank in ranks]
-    return Remarks(tuple(describe(result.head, ranks, top_k)), {"top_k": top_k, "best_ranks": records})
-
-
-def check_ranks(folder: Path, head: Head) -> bool:
-    """Re-check the best ranks of a bundle, if it has some, and say what held; whether any claim failed."""
-    if not RANKS.is_in(folder):
-        return False
-    claims = read_ranks(folder)
-    found = recheck_ranks(claims, head)
-    typer.echo(f"{found.proven:,} of {len(claims.claims):,} bounds on best ranks proven.")
-    for failure in found.failures[:_MOST_FAILURES]:
-        typer.echo(f"class {failure.class_id}: best rank NOT PROVEN: {failure.why}.")
-    if len(found.failures) > _MOST_FAILURES:
-        typer.echo(f"… and {len(found.failures) - _MOST_FAILURES:,} more.")
-    return bool(found.failures)
+    return Remarks(tuple(describe(ranks, top_k)), {"top_k": top_k, "best_ranks": records})

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from argmaxable.core.arrays import Ids
+from argmaxable.core.arrays import Ids, Vector
 from argmaxable.core.verdict import Certificate
 
 
@@ -53,17 +53,29 @@ class BestRank:
     """
 
     class_id: int
+    label: str
     lower: int
     upper: int
     lower_with_ties: int
     proof: RankProof | None
     proof_with_ties: RankProof | None
-    point: NDArray[np.float64] | None = field(repr=False)
+    point: Vector | None = field(repr=False)
     reason: str = ""
 
     @property
     def is_exact(self) -> bool:
         return self.lower == self.upper
+
+    def as_record(self) -> dict[str, Any]:
+        """The claim without its evidence, as plain JSON values."""
+        record: dict[str, Any] = {
+            "class": self.class_id,
+            "label": self.label,
+            "lower": self.lower,
+            "upper": self.upper,
+            "lower_with_ties": self.lower_with_ties,
+        }
+        return record | {"reason": self.reason} if self.reason else record
 
     def is_among_first(self, k: int) -> TopK:
         """Whether the class can be among the first k at some input."""

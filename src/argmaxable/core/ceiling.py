@@ -1,8 +1,12 @@
-"""Ceilings as data: an interval around the largest probability of each class, with evidence for both ends."""
+"""Ceilings as data: an interval around the largest probability of each class, with evidence for both ends.
+And whether the class can ever enter the nucleus of top-p sampling.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
 
 from argmaxable.core.arrays import Vector
 from argmaxable.core.domain import Domain
@@ -40,6 +44,10 @@ class Ceiling:
         """How far the two ends are apart."""
         return self.upper - self.lower
 
+    def as_record(self) -> dict[str, Any]:
+        """The claim without its evidence, as plain JSON values."""
+        return {"class": self.class_id, "label": self.label, "lower": self.lower, "upper": self.upper}
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Ceilings:
@@ -73,3 +81,57 @@ class Ceilings:
     def lowest(self) -> tuple[Ceiling, ...]:
         """All ceilings, the lowest first."""
         return tuple(sorted(self.classes, key=lambda ceiling: (ceiling.upper, ceiling.lower)))
+
+
+class Entry(StrEnum):
+    """Whether a class can be in the nucleus at any input."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Membership:
+    """The answer for one class: yes at `point`, where the classes at least as likely have a mass of at most
+    `mass` (the least that was found, also where it is not enough)."""
+
+    class_id: int
+    label: str
+    entry: Entry
+    mass: float
+    point: Vector | None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Nucleus:
+    """The answers for all classes with a ceiling, for one p."""
+
+    top_p: float
+    members: tuple[Membership, ...]
+
+    def having(self, entry: Entry) -> tuple[Membership, ...]:
+        """The classes with this answer."""
+        return tuple(member for member in self.members if member.entry is entry)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CeilingClaim:
+    """What is stated about the probability of one class: its ceiling, perhaps its place in the nucleus."""
+
+    ceiling: Ceiling
+    membership: Membership | None = None
+
+    @property
+    def class_id(self) -> int:
+        return self.ceiling.class_id
+
+    @property
+    def entry(self) -> Entry | None:
+        """The answer about the nucleus, if one is given."""
+        return None if self.membership is None else self.membership.entry
+
+    @property
+    def entry_point(self) -> Vector | None:
+        """Where the class enters the nucleus, if such a point is given."""
+        return None if self.membership is None else self.membership.point

@@ -1,140 +1,138 @@
-"""Ceilings in a bundle's folder (docs/proofs.md): a line for each class. Untrusted when read."""
+"""Ceilings as claims: a point proves the lower end, its tangent or a mixture the upper (docs/proofs.md)."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
+from argmaxable.check.ceilings import failed_ceilings
+from argmaxable.check.checker import Checker
+from argmaxable.check.probabilities import never_enters
+from argmaxable.core.arrays import Vector
+from argmaxable.core.ceiling import Ceiling, CeilingClaim, Ceilings, Entry, Membership, Mixture, Nucleus
+from argmaxable.core.claim import Failure
+from argmaxable.core.head import Head
+from argmaxable.proofs.claims_file import Folder, write_claims
+from argmaxable.proofs.evidence import EvidenceReader, EvidenceWriter, Line
+from argmaxable.proofs.kind import Bundle, ClaimFiles, ClaimKind
+from argmaxable.proofs.values import (
+    LARGEST,
+    finite_number,
+    positive_hex,
+    rounded_down,
+    rounded_up,
+    text,
+    whole_number,
+)
 
-from argmaxable.core.ceiling import Ceiling, Ceilings, Mixture
-from argmaxable.core.domain import Domain
-from argmaxable.core.errors import BundleError
-from argmaxable.proofs.bundle import Evidence, finite_number, stored_point, whole_number
-from argmaxable.proofs.claims_file import Arrays, Contents, Folder, Supplement
-from argmaxable.questions.ceiling.nucleus import Entry, Membership, Nucleus, never_enters
-
-CEILINGS = Supplement("ceilings", "ceilings", "argmaxable-ceilings-1")
-# Claims keep nine digits, rounded to the weaker side: far finer than the tolerance, and weak enough to be
+# Claims have nine digits, rounded to the weaker side: far finer than the tolerance, and weak enough to be
 # proven again on a machine that sums in another order.
-_DOWN, _UP = Context(prec=9, rounding=ROUND_FLOOR), Context(prec=9, rounding=ROUND_CEILING)
+_DIGITS = 9
 
 
-@dataclass(frozen=True, eq=False)
-class CeilingClaim:
-    """One line: what is claimed about a class, and the evidence given for it."""
+@dataclass(frozen=True)
+class CeilingSettings:
+    """The temperature of the softmax, and the mass p of the nucleus if one was asked about."""
 
-    ceiling: Ceiling
-    entry: Entry | None
-    entry_point: NDArray[np.float64] | None
-
-
-@dataclass(frozen=True, eq=False)
-class CeilingBundle:
-    """Ceilings as read: nothing in them has been checked but their form."""
-
-    sha256: str
-    domain: Domain
     temperature: float
     top_p: float | None
-    claims: tuple[CeilingClaim, ...]
+
+
+class CeilingKind(ClaimKind[CeilingClaim, CeilingSettings]):
+    """Intervals around largest probabilities, with answers about the nucleus."""
+
+    noun, plural, format = "ceiling", "ceilings", "argmaxable-ceilings-1"
+    files = ClaimFiles.named("ceilings")
+
+    def encode(self, claim: CeilingClaim, evidence: EvidenceWriter) -> Line:
+        ceiling, member = claim.ceiling, claim.membership
+        line = ceiling.as_record()
+        if ceiling.point is not None:
+            line |= evidence.point(ceiling.point)
+        if ceiling.mixture is not None:
+            line["certificate"] = evidence.certificate(ceiling.mixture.certificate)
+            line["margin"] = ceiling.mixture.margin.hex()
+        if member is not None:
+            line["nucleus"] = member.entry.value
+            if member.point is not None and not _are_equal(member.point, ceiling.point):
+                line |= evidence.point(member.point, "nucleus_")
+        return line
+
+    def decode(self, line: Line, evidence: EvidenceReader) -> CeilingClaim:
+        mixture = None
+        if "certificate" in line:
+            margin = finite_number(float.fromhex(line["margin"]), 0.0)
+            mixture = Mixture(evidence.certificate(line["certificate"]), margin)
+        ceiling = Ceiling(
+            class_id=whole_number(line["class"], 0, LARGEST),
+            label=text(line["label"]),
+            lower=finite_number(line["lower"], 0.0),
+            upper=finite_number(line["upper"], 1.0),
+            point=evidence.point(line),
+            mixture=mixture,
+        )
+        return CeilingClaim(ceiling, _membership(line, ceiling, evidence) if "nucleus" in line else None)
+
+    def read_settings(self, header: Line) -> CeilingSettings:
+        top_p = header["top_p"]
+        return CeilingSettings(
+            positive_hex(header["temperature"]), None if top_p is None else positive_hex(top_p)
+        )
+
+    def check(
+        self, checker: Checker, claims: Sequence[CeilingClaim], settings: CeilingSettings
+    ) -> Iterable[Failure]:
+        return failed_ceilings(checker, claims, temperature=settings.temperature, top_p=settings.top_p)
+
+    def states_nothing(self, claim: CeilingClaim, head: Head) -> bool:
+        return claim.entry in (None, Entry.UNKNOWN) and claim.ceiling.lower <= 0 and claim.ceiling.upper >= 1
+
+    def scope(self, bundle: Bundle[CeilingClaim, CeilingSettings]) -> str:
+        return f" at temperature {bundle.settings.temperature:g}"
+
+
+CEILINGS = CeilingKind()
 
 
 def write_ceilings(found: Ceilings, folder: Folder, members: Nucleus | None = None) -> None:
     """Write the ceilings, and what they say about a nucleus, into a bundle's folder."""
-    evidence = Evidence()
-    entries = {} if members is None else {member.class_id: member for member in members.members}
-    lines = [_line(ceiling, entries.get(ceiling.class_id), evidence) for ceiling in found.classes]
-    if members is not None:
-        _take_back(lines, found.facts.classes, members.top_p)
-    settings = {
+    header = {
         "temperature": found.temperature.hex(),
         "top_p": None if members is None else members.top_p.hex(),
         "complete": found.is_complete,
     }
-    CEILINGS.write(folder, found.facts, found.domain, settings, lines, evidence)
+    claims = _as_claimed(found, members)
+    write_claims(CEILINGS, folder, claims, facts=found.facts, domain=found.domain, header=header)
 
 
-def _line(ceiling: Ceiling, member: Membership | None, evidence: Evidence) -> dict[str, Any]:
-    line: dict[str, Any] = {
-        "class": ceiling.class_id,
-        "label": ceiling.label,
-        "lower": float(_DOWN.create_decimal_from_float(ceiling.lower)),
-        "upper": min(1.0, float(_UP.create_decimal_from_float(ceiling.upper))),
-    }
-    if ceiling.point is not None:
-        name, place = evidence.point(ceiling.point)
-        line[name] = place
-    if ceiling.mixture is not None:
-        line["certificate"] = evidence.once(ceiling.mixture.certificate, evidence.certificates)
-        line["margin"] = ceiling.mixture.margin.hex()
-    if member is not None:
-        line["nucleus"] = member.entry.value
-        if member.point is not None and not _same(member.point, ceiling.point):
-            name, place = evidence.point(member.point)
-            line[f"nucleus_{name}"] = place
-    return line
+def _as_claimed(found: Ceilings, members: Nucleus | None) -> list[CeilingClaim]:
+    """The claims in few digits. A ceiling may keep its class out of the nucleus where its digits do not."""
+    rounded = [_rounded(ceiling) for ceiling in found.classes]
+    if members is None:
+        return [CeilingClaim(ceiling) for ceiling in rounded]
+    answers = {member.class_id: member for member in members.members}
+    claims = []
+    for ceiling in rounded:
+        member = answers[ceiling.class_id]
+        if member.entry is Entry.NO and not never_enters(ceiling.upper, found.facts.classes, members.top_p):
+            member = replace(member, entry=Entry.UNKNOWN)
+        claims.append(CeilingClaim(ceiling, member))
+    return claims
 
 
-def _take_back(lines: list[dict[str, Any]], classes: int, top_p: float) -> None:
-    """A class may be kept out of the nucleus by its ceiling, but not by the digits that are claimed of it."""
-    for line in lines:
-        if line["nucleus"] == Entry.NO and not never_enters(line["upper"], classes, top_p):
-            line["nucleus"] = Entry.UNKNOWN.value
+def _rounded(ceiling: Ceiling) -> Ceiling:
+    lower, upper = rounded_down(ceiling.lower, _DIGITS), rounded_up(ceiling.upper, _DIGITS)
+    assert lower is not None
+    assert upper is not None  # probabilities are finite
+    return replace(ceiling, lower=lower, upper=min(1.0, upper))
 
 
-def _same(point: NDArray[np.float64], other: NDArray[np.float64] | None) -> bool:
+def _are_equal(point: Vector, other: Vector | None) -> bool:
     return other is not None and bool((point == other).all())
 
 
-def read_ceilings(folder: Folder) -> CeilingBundle:
-    """Read the ceilings of a bundle; raises BundleError for anything that is none."""
-    contents, claims = CEILINGS.read(folder, _claim)
-    try:
-        temperature, top_p = (contents.about[name] for name in ("temperature", "top_p"))
-        return CeilingBundle(
-            sha256=contents.sha256,
-            domain=contents.domain,
-            temperature=_positive(float.fromhex(temperature)),
-            top_p=None if top_p is None else _positive(float.fromhex(top_p)),
-            claims=claims,
-        )
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise BundleError(f"the ceilings in {folder} can't be read: {error!r}.") from error
-
-
-def _positive(value: float) -> float:
-    if not 0 < value < math.inf:
-        raise ValueError(f"{value!r} is not a finite number above 0")
-    return value
-
-
-def _claim(line: dict[str, Any], contents: Contents) -> CeilingClaim:
-    arrays, certificates = contents.arrays, contents.certificates
-    mixture = None
-    if "certificate" in line:
-        chosen = certificates[whole_number(line["certificate"], 0, len(certificates))]
-        margin = float.fromhex(line["margin"])
-        mixture = Mixture(chosen, finite_number(margin, 0.0))
-    point = _point(line, arrays, "")
-    entry_point = _point(line, arrays, "nucleus_")
-    ceiling = Ceiling(
-        class_id=whole_number(line["class"], 0, 2**62),
-        label=str(line["label"]),
-        lower=finite_number(line["lower"], 0.0),
-        upper=finite_number(line["upper"], 1.0),
-        point=point,
-        mixture=mixture,
-    )
-    entry = Entry(line["nucleus"]) if "nucleus" in line else None
-    return CeilingClaim(ceiling, entry, point if entry_point is None else entry_point)
-
-
-def _point(line: dict[str, Any], arrays: Arrays, prefix: str) -> NDArray[np.float64] | None:
-    for name in ("point32", "point64"):
-        if prefix + name in line:
-            return stored_point(arrays, name, line[prefix + name])
-    return None
+def _membership(line: Line, ceiling: Ceiling, evidence: EvidenceReader) -> Membership:
+    """The answer of a line, at the ceiling's point if it has none of its own. It claims no mass but p."""
+    own = evidence.point(line, "nucleus_")
+    point = ceiling.point if own is None else own
+    return Membership(ceiling.class_id, ceiling.label, Entry(line["nucleus"]), 1.0, point)

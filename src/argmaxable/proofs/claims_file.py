@@ -1,119 +1,133 @@
-"""What else a bundle's folder may hold about its head: NAME.json says what it is about, NAME.jsonl has a line
-for each class, NAME.npz the arrays they refer to (docs/proofs.md). Like the bundle, untrusted when read.
+"""The files of claims, the same for every kind: a JSON header that names head and domain, a line for each
+class, and the arrays they refer to (docs/proofs.md). Untrusted when read.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from argmaxable.core.arrays import Vector
 from argmaxable.core.domain import Domain
 from argmaxable.core.domains import domain_from_record
-from argmaxable.core.errors import BundleError
+from argmaxable.core.errors import BundleError, DomainError
 from argmaxable.core.result import Facts
-from argmaxable.core.verdict import Certificate
-from argmaxable.proofs.bundle import (
-    EVIDENCE_ARRAYS,
-    MALFORMED,
-    Evidence,
-    certificates_of,
-    evidence_arrays,
-    read_arrays,
-)
+from argmaxable.proofs.evidence import EvidenceReader, EvidenceWriter
+from argmaxable.proofs.kind import Bundle, C, ClaimKind, S
 
-Arrays = dict[str, NDArray[Any]]
 Folder = str | os.PathLike[str]
-Claim = TypeVar("Claim")
+
+# What a header or a line raises that is not JSON, or not of the form expected.
+_MALFORMED = (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError)
 
 
-@dataclass(frozen=True, eq=False)
-class Contents:
-    """A supplement as read: nothing in it has been checked but its form."""
-
-    sha256: str
-    domain: Domain
-    about: dict[str, Any]
-    arrays: Arrays
-    certificates: list[Certificate]
+def are_in(kind: ClaimKind[Any, Any], folder: Folder) -> bool:
+    """Whether a folder has claims of this kind."""
+    return (Path(folder) / kind.files.header).exists()
 
 
-@dataclass(frozen=True)
-class Supplement:
-    """One kind of supplement: its name, what to call it, and its format."""
+def remove_claims(kind: ClaimKind[Any, Any], folder: Folder) -> None:
+    """Remove claims that an earlier run left in a folder: they need not be about the same head."""
+    for name in (kind.files.header, kind.files.lines, kind.files.arrays):
+        (Path(folder) / name).unlink(missing_ok=True)
 
-    name: str
-    title: str
-    format: str
 
-    def is_in(self, folder: Folder) -> bool:
-        return self._path(folder, "json").exists()
+# ---------------------------------------------------------------------- writing
 
-    def write(
-        self,
-        folder: Folder,
-        facts: Facts,
-        domain: Domain,
-        settings: dict[str, Any],
-        lines: Iterable[dict[str, Any]],
-        evidence: Evidence,
-    ) -> None:
-        """Write the lines and the evidence they refer to; raises BundleError."""
-        about = {"format": self.format, "head": {"sha256": facts.sha256}, "domain": domain.as_record()}
-        text = "".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines)
-        try:
-            Path(folder).mkdir(parents=True, exist_ok=True)
-            self._path(folder, "jsonl").write_text(text, encoding="utf-8", errors="backslashreplace")
-            arrays = evidence_arrays(evidence, facts)
-            np.savez_compressed(self._path(folder, "npz"), allow_pickle=False, **arrays)
-            record = json.dumps(about | settings, indent=2)
-            self._path(folder, "json").write_text(record + "\n", encoding="utf-8")
-        except OSError as error:
-            raise BundleError(
-                f"can't write the {self.title} to {folder}: {error.strerror or error}."
-            ) from error
 
-    def remove(self, folder: Folder) -> None:
-        """Remove what an earlier run left in a folder: it need not be about the same head."""
-        for suffix in ("json", "jsonl", "npz"):
-            self._path(folder, suffix).unlink(missing_ok=True)
+def write_claims(
+    kind: ClaimKind[C, S],
+    folder: Folder,
+    claims: Iterable[C],
+    *,
+    facts: Facts,
+    domain: Domain,
+    header: dict[str, Any],
+    centre: Vector | None = None,
+) -> None:
+    """Write the claims into the folder, creating it; claims of the same kind are replaced.
 
-    def read(
-        self, folder: Folder, claim: Callable[[dict[str, Any], Contents], Claim]
-    ) -> tuple[Contents, tuple[Claim, ...]]:
-        """The contents, and each line as `claim` understands it; raises BundleError."""
-        path = self._path(folder, "json")
-        try:
-            about = json.loads(path.read_text(encoding="utf-8"))
-            if about["format"] != self.format:
-                raise BundleError(f"{path} is not of the format {self.format}.")
-            arrays = read_arrays(self._path(folder, "npz"), EVIDENCE_ARRAYS)
-            certificates = list(certificates_of(arrays, arrays["points32"].shape[1]))
-            contents = Contents(
-                about["head"]["sha256"], domain_from_record(about["domain"]), about, arrays, certificates
-            )
-            return contents, tuple(self._claims(folder, claim, contents))
-        except BundleError:  # says it better
-            raise
-        except (OSError, *MALFORMED) as error:
-            raise BundleError(f"{path} can't be read: {error!r}.") from error
+    `header` is what it says besides head and domain. Raises BundleError.
+    """
+    folder = Path(folder)
+    evidence = EvidenceWriter()
+    lines = [_json(kind.encode(claim, evidence), separators=(",", ":")) for claim in claims]
+    about = {
+        "format": kind.format,
+        "model": facts.name,
+        "head": {"sha256": facts.sha256, "classes": facts.classes, "features": facts.features},
+        "domain": domain.as_record(),
+    }
+    arrays = evidence.arrays(facts, domain.point_size(facts.features))
+    if centre is not None:
+        arrays["centre"] = centre.astype(np.float32)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _write_text(folder / kind.files.lines, "".join(line + "\n" for line in lines))
+        stored = {name: arrays[name] for name in kind.arrays}
+        np.savez_compressed(folder / kind.files.arrays, allow_pickle=False, **stored)
+        _write_text(folder / kind.files.header, _json(about | header, indent=2) + "\n")
+    except OSError as error:
+        raise BundleError(f"can't write the {kind.plural} to {folder}: {error.strerror or error}.") from error
 
-    def _claims(
-        self, folder: Folder, claim: Callable[[dict[str, Any], Contents], Claim], contents: Contents
-    ) -> Iterable[Claim]:
-        path = self._path(folder, "jsonl")
+
+def _json(record: dict[str, Any], **layout: Any) -> str:
+    return json.dumps(record, ensure_ascii=False, **layout)
+
+
+def _write_text(path: Path, text: str) -> None:
+    # Backslashes keep the lone surrogates that a label may hold, as JSON's own escapes.
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+# ---------------------------------------------------------------------- reading
+
+
+def read_claims(kind: ClaimKind[C, S], folder: Folder) -> Bundle[C, S]:
+    """Read the claims of one kind; raises BundleError for anything else."""
+    folder = Path(folder)
+    header = _read_header(kind, folder)
+    try:
+        domain = domain_from_record(header["domain"])
+        settings = kind.read_settings(header)
+    except DomainError as error:
+        raise BundleError(f"{folder / kind.files.header}: {error}") from error
+    except _MALFORMED as error:
+        raise BundleError(f"{folder / kind.files.header}: {error!r}.") from error
+    evidence = EvidenceReader.of(folder / kind.files.arrays, kind.arrays, header["head"].get("features"))
+    claims = tuple(_read_lines(kind, folder / kind.files.lines, evidence))
+    return Bundle(kind, header, domain, settings, evidence.centre, claims)
+
+
+def _read_header(kind: ClaimKind[C, S], folder: Path) -> dict[str, Any]:
+    path = folder / kind.files.header
+    try:
+        header = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BundleError(
+            f"there is no proof bundle in {folder}: can't read {path.name} ({error.strerror})."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise BundleError(f"{path} is not valid JSON: {error}.") from error
+    if not isinstance(header, dict) or header.get("format") != kind.format:
+        raise BundleError(f"{path} is not of the format {kind.format}.")
+    if not isinstance(header.get("domain"), dict) or not isinstance(header.get("head"), dict):
+        raise BundleError(f"{path} does not name a domain and a head.")
+    return header
+
+
+def _read_lines(kind: ClaimKind[C, S], path: Path, evidence: EvidenceReader) -> Iterator[C]:
+    try:
         with path.open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
                 try:
-                    yield claim(json.loads(line), contents)
-                except MALFORMED as error:
+                    yield kind.decode(json.loads(line), evidence)
+                except _MALFORMED as error:
                     raise BundleError(f"{path}, line {number}: {error!r}.") from error
-
-    def _path(self, folder: Folder, suffix: str) -> Path:
-        return Path(folder) / f"{self.name}.{suffix}"
+    except (OSError, UnicodeDecodeError) as error:
+        raise BundleError(f"{path} can't be read: {error}.") from error

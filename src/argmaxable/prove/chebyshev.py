@@ -19,6 +19,7 @@ from argmaxable.core.domain import Domain
 from argmaxable.core.errors import DomainError
 from argmaxable.core.verdict import Certificate
 from argmaxable.prove.boundary import basis_certificate
+from argmaxable.prove.highs import SolverStatus
 from argmaxable.prove.lazy import without
 
 
@@ -48,7 +49,7 @@ def require_box(domain: Domain) -> None:
 
 def chebyshev_centre(chart: Chart, checker: Checker, class_id: int, *, tied: bool = False) -> Centre:
     """Radius and checked evidence for one class, by one linear programme over all rivals."""
-    from argmaxable.prove.highs import Outcome, maximise  # loads HiGHS, which few runs need
+    from argmaxable.prove.highs import maximise  # loads HiGHS, which few runs need
 
     rivals = without(chart.usable, class_id)
     require_box(chart.domain)
@@ -67,8 +68,8 @@ def chebyshev_centre(chart: Chart, checker: Checker, class_id: int, *, tied: boo
         np.append(lo, -math.inf),
         np.append(hi, math.inf),
     )
-    if solution.outcome is not Outcome.OPTIMAL:
-        return Centre(math.nan, None, None, f"HiGHS says {solution.outcome.name.lower()}")
+    if solution.status is not SolverStatus.OPTIMAL:
+        return Centre(math.nan, None, None, f"HiGHS says {solution.status.name.lower()}")
     radius = float(solution.x[-1])
     point = chart.to_point(np.clip(solution.x[None, :-1], lo, hi))
     if checker.gaps(np.array([class_id]), point).settle(np.array([tied]))[0]:

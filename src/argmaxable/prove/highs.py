@@ -1,5 +1,5 @@
-"""The one place that knows HiGHS. Its answers are floats within a tolerance and never trusted: the
-caller checks what they claim.
+"""The only module that knows HiGHS. Its answers are floats within a tolerance and never trusted: the
+caller checks what they claim. The library is loaded by the first programme.
 """
 
 from __future__ import annotations
@@ -7,56 +7,80 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-import highspy
 import numpy as np
-from numpy.typing import NDArray
 
-from argmaxable.core.arrays import Vector
+from argmaxable.core.arrays import Ids, Matrix, Vector
 
 # HiGHS's default tolerance of 1e-7 is larger than margins of real heads; 1e-10 is its smallest.
 _TOLERANCE = 1e-10
 _SECONDS = 600.0
 
 
-class Outcome(Enum):
-    """What HiGHS says; anything not listed counts as failed, never as an answer."""
+class SolverStatus(Enum):
+    """What HiGHS says, by its own name for it; anything not listed counts as failed, never as an answer."""
 
-    OPTIMAL = highspy.HighsModelStatus.kOptimal
-    UNBOUNDED = highspy.HighsModelStatus.kUnbounded
-    INFEASIBLE = highspy.HighsModelStatus.kInfeasible
-    FAILED = highspy.HighsModelStatus.kNotset
+    OPTIMAL = "kOptimal"
+    UNBOUNDED = "kUnbounded"
+    INFEASIBLE = "kInfeasible"
+    FAILED = "kNotset"
 
 
 @dataclass(frozen=True, eq=False)
 class LinearSolution:
-    """Outcome, primal point, and the multiplier of each row (≥ 0 for a maximum over `≤` rows)."""
+    """Status, primal point (of a failure the best known, if any), and the multiplier of each row (≥ 0 for a
+    maximum over `≤` rows)."""
 
-    outcome: Outcome
+    status: SolverStatus
     x: Vector
     multipliers: Vector
 
 
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """Rows by their entries: row i has those from start[i] to start[i + 1] of `columns` and `values`."""
+
+    start: Ids
+    columns: Ids
+    values: Vector
+
+    @staticmethod
+    def dense(rows: Matrix) -> SparseRows:
+        count, size = rows.shape
+        return SparseRows(np.arange(count + 1) * size, np.tile(np.arange(size), count), rows.ravel())
+
+    @staticmethod
+    def of_entries(rows: Ids, columns: Ids, value: float) -> SparseRows:
+        """The same value in the given rows and columns; every row up to the last has some."""
+        order = np.argsort(rows, kind="stable")
+        start = np.concatenate([[0], np.cumsum(np.bincount(rows))])
+        return SparseRows(start, columns[order], np.full(len(rows), value))
+
+
 def maximise(
     cost: Vector,
-    rows: NDArray[np.float64],
+    rows: Matrix | SparseRows,
     limits: Vector,
     lo: Vector,
     hi: Vector,
     *,
+    whole: bool = False,
     seconds: float = _SECONDS,
 ) -> LinearSolution:
-    """Maximise cost·x subject to rows x ≤ limits and lo ≤ x ≤ hi, with dense rows, or fail after so many
-    seconds."""
-    count, size = rows.shape
+    """Maximise cost·x subject to rows x ≤ limits and lo ≤ x ≤ hi, in whole numbers if asked, or fail after so
+    many seconds."""
+    import highspy  # a fifth of a second, for the few who need it
+
+    sparse = rows if isinstance(rows, SparseRows) else SparseRows.dense(rows)
     model = highspy.HighsLp()
-    model.num_col_, model.num_row_ = size, count
+    model.num_col_, model.num_row_ = len(cost), len(limits)
     model.sense_ = highspy.ObjSense.kMaximize
     model.col_cost_, model.col_lower_, model.col_upper_ = cost, lo, hi
-    model.row_lower_, model.row_upper_ = np.full(count, -highspy.kHighsInf), limits
+    model.row_lower_, model.row_upper_ = np.full(len(limits), -highspy.kHighsInf), limits
     model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    model.a_matrix_.start_ = np.arange(count + 1) * size
-    model.a_matrix_.index_ = np.tile(np.arange(size), count)
-    model.a_matrix_.value_ = rows.ravel()
+    model.a_matrix_.start_, model.a_matrix_.index_ = sparse.start, sparse.columns
+    model.a_matrix_.value_ = sparse.values
+    if whole:
+        model.integrality_ = [highspy.HighsVarType.kInteger] * len(cost)
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("threads", 1)
@@ -65,6 +89,7 @@ def maximise(
     solver.setOptionValue("time_limit", seconds)
     solver.passModel(model)
     solver.run()
-    outcome = next((o for o in Outcome if o.value == solver.getModelStatus()), Outcome.FAILED)
+    said = solver.getModelStatus().name
+    status = next((status for status in SolverStatus if status.value == said), SolverStatus.FAILED)
     solution = solver.getSolution()
-    return LinearSolution(outcome, np.array(solution.col_value), np.abs(np.array(solution.row_dual)))
+    return LinearSolution(status, np.array(solution.col_value), np.abs(np.array(solution.row_dual)))

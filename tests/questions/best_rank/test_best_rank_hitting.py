@@ -7,11 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
+from argmaxable.check.packing import Shares, are_packed, can_be_met
 from argmaxable.questions.best_rank.hitting import (
-    Shares,
-    are_packed,
     best_shares,
-    can_be_met,
     few_that_meet,
     smallest_meeting_set,
 )

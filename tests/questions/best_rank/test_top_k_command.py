@@ -13,8 +13,8 @@ import pytest
 from running import Command, is_one_clear_line
 
 import argmaxable as am
-from argmaxable.proofs.ranks import read_ranks, write_ranks
-from argmaxable.proofs.recheck_ranks import recheck_ranks
+from argmaxable.proofs.claims_file import read_claims
+from argmaxable.proofs.ranks import RANKS, write_ranks
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -84,7 +84,7 @@ def test_a_k_that_counts_no_places_is_refused(command: Command, model: Path, k: 
 
 
 def test_honest_ranks_survive_being_written_and_read(honest: Path, head: am.Head) -> None:
-    found = recheck_ranks(read_ranks(honest), head)
+    found = am.recheck(read_claims(RANKS, honest), head)
     assert (found.proven, found.failures) == (27, ())
 
 
@@ -153,7 +153,7 @@ def rename_the_class(line: dict[str, Any]) -> None:
     ],
 )
 def test_a_forged_claim_is_refused(honest: Path, head: am.Head, tmp_path: Path, change: Change) -> None:
-    found = recheck_ranks(read_ranks(forged(honest, tmp_path, change)), head)
+    found = am.recheck(read_claims(RANKS, forged(honest, tmp_path, change)), head)
     assert len(found.failures) == 1
 
 
@@ -162,10 +162,11 @@ def test_a_certificate_with_weight_on_the_class_itself_is_refused(
 ) -> None:
     folder = shutil.copytree(honest, tmp_path / "forged")
     arrays = dict(np.load(folder / "ranks.npz"))
-    arrays["certificate_classes"][:] = read_ranks(folder).claims[0].class_id
+    arrays["certificate_classes"][:] = read_claims(RANKS, folder).claims[0].class_id
     np.savez(folder / "ranks.npz", **arrays)
     assert (
-        recheck_ranks(read_ranks(folder), head).failures[0].class_id == read_ranks(folder).claims[0].class_id
+        am.recheck(read_claims(RANKS, folder), head).failures[0].class_id
+        == read_claims(RANKS, folder).claims[0].class_id
     )
 
 
@@ -173,13 +174,13 @@ def test_a_class_claimed_twice_is_refused(honest: Path, head: am.Head, tmp_path:
     folder = shutil.copytree(honest, tmp_path / "forged")
     text = (folder / "ranks.jsonl").read_text("utf-8")
     (folder / "ranks.jsonl").write_text(text + text.splitlines()[0] + "\n", "utf-8")
-    assert len(recheck_ranks(read_ranks(folder), head).failures) == 1
+    assert len(am.recheck(read_claims(RANKS, folder), head).failures) == 1
 
 
 def test_ranks_of_another_head_are_refused(honest: Path, head: am.Head) -> None:
     other = am.Head(head.weight, head.biases() + 1e-3 * np.arange(40))
     with pytest.raises(am.BundleError, match="another head"):
-        recheck_ranks(read_ranks(honest), other)
+        am.recheck(read_claims(RANKS, honest), other)
 
 
 @pytest.mark.parametrize("text", ["{", '{"class": -1}', '{"class": 0, "lower": 1.5}', "[]"])
@@ -187,4 +188,4 @@ def test_a_line_that_is_none_is_a_clear_error(honest: Path, tmp_path: Path, text
     folder = shutil.copytree(honest, tmp_path / "broken")
     (folder / "ranks.jsonl").write_text(text + "\n", "utf-8")
     with pytest.raises(am.BundleError, match="line 1"):
-        read_ranks(folder)
+        read_claims(RANKS, folder)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from argmaxable.check.checker import Checker, rival_certificate
+from argmaxable.check.ranks import not_below, scores_at
 from argmaxable.compute.identical_rows import Twins
 from argmaxable.core.arrays import Ids, Vector
 from argmaxable.core.best_rank import BestRank, support_of
@@ -22,7 +23,7 @@ from argmaxable.core.progress import Deadline
 from argmaxable.core.verdict import Certificate
 from argmaxable.questions.best_rank.hitting import best_shares, few_that_meet, smallest_meeting_set
 from argmaxable.questions.best_rank.lower import prove_lower
-from argmaxable.questions.best_rank.reduced import not_below, peers, scores_at, settle_without
+from argmaxable.questions.best_rank.reduced import peers, settle_without
 from argmaxable.questions.best_rank.vertex import with_few_classes
 
 # Identical classes named one by one as supports; heads may have thousands of them.
@@ -180,7 +181,7 @@ class _ClassSearch:
         strict = [one for one in self.certificates if self.search.checker.bound(self.class_id, one).upper < 0]
         with_ties = (lower, proof) if len(strict) == len(self.certificates) else prove_lower(strict)
         return BestRank(
-            class_id=self.class_id, lower=lower, upper=self.upper, lower_with_ties=with_ties[0],
-            proof=proof, proof_with_ties=with_ties[1], point=self.point,
-            reason="" if lower == self.upper else self.reason,
+            class_id=self.class_id, label=self.search.checker.head.label(self.class_id), lower=lower,
+            upper=self.upper, lower_with_ties=with_ties[0], proof=proof, proof_with_ties=with_ties[1],
+            point=self.point, reason="" if lower == self.upper else self.reason,
         )  # fmt: skip

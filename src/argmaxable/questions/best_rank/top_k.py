@@ -89,7 +89,7 @@ def _not_searched(verdict: Verdict, classes: int) -> BestRank:
         proof = RankProof((verdict.certificate,), (1,))
     is_above = proof is not None and verdict.upper < 0
     return BestRank(
-        class_id=verdict.class_id, lower=1 if proof is None else 2, upper=classes,
+        class_id=verdict.class_id, label=verdict.label, lower=1 if proof is None else 2, upper=classes,
         lower_with_ties=2 if is_above else 1, proof=proof, proof_with_ties=proof if is_above else None,
         point=None, reason="the time was over",
     )  # fmt: skip

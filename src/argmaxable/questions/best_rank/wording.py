@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from argmaxable.core.best_rank import BestRank, TopK
-from argmaxable.core.head import Head
 from argmaxable.core.labels import visible
 
 # Labels listed in text; --json and the bundle have all of them.
@@ -19,7 +18,7 @@ _SAID = {
 }
 
 
-def describe(head: Head, ranks: Sequence[BestRank], k: int) -> list[str]:
+def describe(ranks: Sequence[BestRank], k: int) -> list[str]:
     """The answer for a k: how many classes for each kind, and which."""
     if not ranks:
         return ["", f"Every class can be among the first {k}: each can be the argmax."]
@@ -28,13 +27,13 @@ def describe(head: Head, ranks: Sequence[BestRank], k: int) -> list[str]:
         some = [rank for rank in ranks if rank.is_among_first(k) is answer]
         if some:
             lines.append(f"{len(some):>6,} {_SAID[answer].format(k=k)}")
-            lines.append(f"       {_listed(head, some, with_bounds=answer is not TopK.NO)}")
+            lines.append(f"       {_listed(some, with_bounds=answer is not TopK.NO)}")
     return lines
 
 
-def _listed(head: Head, ranks: Sequence[BestRank], *, with_bounds: bool) -> str:
+def _listed(ranks: Sequence[BestRank], *, with_bounds: bool) -> str:
     def shown(rank: BestRank) -> str:
-        return visible(head.label(rank.class_id)) + (f" ({span(rank)})" if with_bounds else "")
+        return visible(rank.label) + (f" ({span(rank)})" if with_bounds else "")
 
     rest = len(ranks) - _MOST_LISTED
     return "  ".join(map(shown, ranks[:_MOST_LISTED])) + (f"  … and {rest:,} more" if rest > 0 else "")
@@ -45,14 +44,6 @@ def span(rank: BestRank) -> str:
     return str(rank.lower) if rank.is_exact else f"{rank.lower} to {rank.upper}"
 
 
-def as_record(rank: BestRank, k: int | None) -> dict[str, Any]:
-    """A best rank as plain JSON values."""
-    record: dict[str, Any] = {
-        "class": rank.class_id,
-        "lower": rank.lower,
-        "upper": rank.upper,
-        "lower_with_ties": rank.lower_with_ties,
-    }
-    if rank.reason:
-        record["reason"] = rank.reason
-    return record if k is None else record | {"among_first": rank.is_among_first(k).value}
+def as_record(rank: BestRank, k: int) -> dict[str, Any]:
+    """A best rank as plain JSON values, with the answer for a k."""
+    return rank.as_record() | {"among_first": rank.is_among_first(k).value}

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from argmaxable.check.checker import Checker
+from argmaxable.check.mixtures import mixture_bound
 from argmaxable.check.probabilities import CeilingChecker
 from argmaxable.compute.identical_rows import find_twins
 from argmaxable.core.arrays import Ids
@@ -27,7 +28,7 @@ from argmaxable.core.progress import Deadline, Pace, Progress, ProgressCallback,
 from argmaxable.core.result import Facts
 from argmaxable.questions.argmax import DEFAULT_DOMAIN
 from argmaxable.questions.ceiling.descent import Landing, Slope
-from argmaxable.questions.ceiling.mixture import mixture_at, mixture_bound, twin_mixture
+from argmaxable.questions.ceiling.mixture import mixture_at, twin_mixture
 from argmaxable.run.plan import ONE_PROCESS, make_plan
 
 DEFAULT_TOLERANCE = 1e-6

@@ -1,57 +1,29 @@
-"""Ceilings by mixtures: any weights λ on other classes, Σλ = 1, whose combination bounds the margin of c by t
-prove P(c) ≤ 1/(1 + exp(H(λ) − t/T)), H the entropy. Domains without an end need them: there a tangent
-proves something only when its slope is exactly zero, which exact weights can be and floats are not.
+"""Finds mixtures that prove ceilings (check/mixtures.py says what they prove).
+
+Unbounded domains need them: there a tangent proves something only when its slope is exactly zero, which
+exact weights can be and floats are not. Nothing here is trusted.
 """
 
 from __future__ import annotations
 
 import math
 
-import flint
 import numpy as np
 
 from argmaxable.check.checker import Checker
-from argmaxable.check.solutions import exact_weights
 from argmaxable.compute.coordinates import Chart
 from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.ceiling import Mixture
 from argmaxable.core.verdict import Certificate
-from argmaxable.exact.dyadic import Dyadic
 from argmaxable.prove.boundary import basis_certificate
 from argmaxable.questions.ceiling.descent import Landing, Slope
 
-_BITS = 128
 # Softmax weights below this share of the largest are left out: together they are worth less than 1e-9.
 _SUPPORT = 1e-14
 # A slope above this share of the rows means that its feature is held at a bound.
 _HELD = 1e-9
 # Added to the margin that floats find, in units of its terms, so that exact arithmetic confirms it.
 _ROOM = 1e-11
-
-
-def mixture_bound(checker: Checker, class_id: int, mixture: Mixture, *, temperature: float) -> float:
-    """The upper bound on the class's probability that a mixture proves; 1 when it proves nothing."""
-    certificate = mixture.certificate
-    if not checker.proves(class_id, certificate, mixture.margin):
-        return 1.0
-    weights: Dyadic | None = Dyadic.of(certificate.weights)
-    if certificate.basis:
-        weights = exact_weights(checker.head, checker.domain, class_id, certificate)
-    if weights is None:
-        return 1.0
-    with flint.ctx.workprec(_BITS):
-        log_odds = _entropy(weights) - flint.arb(mixture.margin) / flint.arb(temperature)
-        probability = 1 / (1 + log_odds.exp())
-        upper = math.nextafter(float(probability.upper()), math.inf)
-    return min(upper, 1.0) if upper >= 0 else 1.0  # NaN proves nothing
-
-
-def _entropy(weights: Dyadic) -> flint.arb:
-    """H = log Σk − Σ k log k / Σk of weights proportional to the integers k."""
-    integers = [flint.fmpz(int(k)) for k in weights.integers if k]
-    total = sum(integers, flint.fmpz(0))
-    parts = [flint.arb(k) * flint.arb(k).log() for k in integers]
-    return flint.arb(total).log() - sum(parts, flint.arb(0)) / flint.arb(total)
 
 
 def twin_mixture(twins: Ids) -> Mixture:

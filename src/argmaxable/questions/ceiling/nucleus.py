@@ -10,16 +10,13 @@ the mass at every x; where that is p or more, c never enters. What is neither is
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from enum import StrEnum
-from fractions import Fraction
 
 import numpy as np
 
 from argmaxable.check.checker import Checker
-from argmaxable.check.probabilities import CeilingChecker
+from argmaxable.check.probabilities import CeilingChecker, never_enters
 from argmaxable.core.arrays import Vector
-from argmaxable.core.ceiling import Ceiling, Ceilings
+from argmaxable.core.ceiling import Ceiling, Ceilings, Entry, Membership, Nucleus
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
 from argmaxable.core.result import Facts
@@ -31,43 +28,11 @@ _PULLS = (1.0, 0.5, 0.2, 0.05, 0.01)
 _BATCH = 1024
 
 
-class Entry(StrEnum):
-    """Whether a class can be in the nucleus at any input."""
-
-    YES = "yes"
-    NO = "no"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Membership:
-    """The answer for one class: yes at `point`, where the classes at least as likely have a mass of at most
-    `mass` (the least that was found, also where it is not enough)."""
-
-    class_id: int
-    label: str
-    entry: Entry
-    mass: float
-    point: Vector | None
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Nucleus:
-    """The answers for all classes with a ceiling, for one p."""
-
-    top_p: float
-    members: tuple[Membership, ...]
-
-    def having(self, entry: Entry) -> tuple[Membership, ...]:
-        """The classes with this answer."""
-        return tuple(member for member in self.members if member.entry is entry)
-
-
 def nucleus(head: Head, found: Ceilings, top_p: float, *, verdicts: Iterable[Verdict] = ()) -> Nucleus:
     """Which classes can enter the nucleus of mass `top_p` at some input of the domain of their ceilings.
 
     Witnesses of `verdicts` are tried where a ceiling's own point does not do. Raises InputError when the
-    ceilings are about another head or `top_p` is no share.
+    ceilings are about another head or `top_p` is not a share.
     """
     require_share(top_p)
     if Facts.of(head).sha256 != found.facts.sha256:
@@ -85,11 +50,6 @@ def require_share(top_p: float) -> None:
     """Raise InputError unless p is above 0 and at most 1."""
     if not 0 < top_p <= 1:
         raise InputError(f"top-p is a share of the probability above 0 and at most 1, found {top_p}.")
-
-
-def never_enters(upper: float, classes: int, top_p: float) -> bool:
-    """Whether a ceiling leaves the classes above at least p at every input: 1 − C·K ≥ p, exactly."""
-    return 1 - classes * Fraction(upper) >= Fraction(top_p)
 
 
 class _Search:

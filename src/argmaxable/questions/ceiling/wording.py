@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from argmaxable.core.ceiling import Ceiling, Ceilings
+from argmaxable.core.ceiling import Ceiling, Ceilings, Entry, Membership, Nucleus
 from argmaxable.core.labels import visible
-from argmaxable.questions.ceiling.nucleus import Entry, Membership, Nucleus
 
 # Classes listed in text; the bundle and --json have all of them.
 _MOST_LISTED = 20
@@ -86,10 +85,7 @@ def as_record(found: Ceilings, members: Nucleus | None = None) -> dict[str, Any]
         "open": len(found.open),
         "complete": found.is_complete,
         "seconds": round(found.seconds, 3),
-        "classes": [
-            {"class": c.class_id, "label": c.label, "lower": c.lower, "upper": c.upper}
-            for c in found.lowest()
-        ],
+        "classes": [ceiling.as_record() for ceiling in found.lowest()],
     }
     if members is None:
         return {"ceilings": record}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from argmaxable.check.checker import Checker
+from argmaxable.check.ranks import scores_at
 from argmaxable.compute.blocks import row_blocks
 from argmaxable.compute.coordinates import Chart, chart_of
 from argmaxable.compute.identical_rows import Twins, find_twins
@@ -19,7 +20,6 @@ from argmaxable.core.verdict import Certificate, Status, Verdict
 from argmaxable.prove.chebyshev import chebyshev_centre, is_finite_box
 from argmaxable.questions.argmax import DEFAULT_DOMAIN, verify
 from argmaxable.questions.best_rank.descent import points_with_few_above
-from argmaxable.questions.best_rank.reduced import scores_at
 from argmaxable.questions.best_rank.search import RankSearch
 from argmaxable.questions.explain.choose import class_ids
 from argmaxable.questions.explain.explanation import Competitor, Explanation, Share, Width

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from argmaxable.check.checker import Checker
+from argmaxable.check.ranks import scores_at
 from argmaxable.compute.coordinates import Chart
 from argmaxable.core.arrays import Ids, Vector
 from argmaxable.core.verdict import Certificate
@@ -23,7 +24,6 @@ from argmaxable.prove.boundary import basis_certificate
 from argmaxable.prove.feature_sets import Stalled
 from argmaxable.prove.lazy import Blockers, LazySolver
 from argmaxable.prove.margin_loop import MarginLoop, Next, Problem, domain_space, points_at
-from argmaxable.questions.best_rank.reduced import scores_at
 from argmaxable.questions.best_rank.vertex import with_few_classes
 
 _MAX_STEPS = 200

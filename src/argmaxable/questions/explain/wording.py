@@ -10,7 +10,6 @@ from typing import Any
 from argmaxable.core.best_rank import BestRank
 from argmaxable.core.labels import visible
 from argmaxable.core.verdict import Status
-from argmaxable.questions.best_rank.wording import as_record as rank_record
 from argmaxable.questions.best_rank.wording import span
 from argmaxable.questions.explain.explanation import Competitor, Explanation
 
@@ -138,7 +137,7 @@ def as_record(explanation: Explanation) -> dict[str, Any]:
         "margin": {"lower": _finite(margin.lower), "upper": _finite(margin.upper)},
         "mixture": [{"class": s.class_id, "label": s.label, "weight": s.weight} for s in explanation.mixture],
         "growth": None if growth is None else {"lower": growth.lower, "upper": _finite(growth.upper)},
-        "best_rank": None if explanation.rank is None else rank_record(explanation.rank, None),
+        "best_rank": None if explanation.rank is None else explanation.rank.as_record(),
         "widest": None if width is None else {"margin": width.margin, "radius": _finite(width.radius)},
         "nearest": [
             {

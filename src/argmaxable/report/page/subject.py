@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +13,8 @@ from argmaxable.core.errors import BundleError, InputError
 from argmaxable.core.head import Head
 from argmaxable.core.labels import visible
 from argmaxable.core.result import Cost, Facts, Result
-from argmaxable.core.verdict import Method, Status, Verdict
-from argmaxable.proofs.bundle import Bundle, Claim, read_bundle
+from argmaxable.core.verdict import Status, Verdict
+from argmaxable.proofs.bundle import read_bundle
 from argmaxable.report.stored_runs import headline
 from argmaxable.store import RunSummary, State
 
@@ -118,20 +116,17 @@ def subject_of_bundle(folder: str | os.PathLike[str]) -> Subject:
     """The claims of a bundle as verdicts; none of them has been checked. Raises BundleError."""
     folder = Path(folder)
     bundle = read_bundle(folder)
-    facts = _facts(bundle, folder)
+    facts = _facts(bundle.manifest, folder)
     beyond = [claim.class_id for claim in bundle.claims if claim.class_id >= facts.classes]
     if beyond:
         raise BundleError(f"{folder}: it speaks of class {beyond[0]}, its head has {facts.classes} classes.")
-    verdicts = tuple(
-        _verdict(claim, *text) for claim, text in zip(bundle.claims, _texts(folder), strict=True)
-    )
     name = visible(folder.name or "proofs")
     return Subject(
         facts=facts,
         size=f"{facts.classes:,} classes × {facts.features:,} features",
         domain=bundle.domain,
-        verdicts=tuple(sorted(verdicts, key=lambda verdict: verdict.class_id)),
-        wanted=len(verdicts),
+        verdicts=tuple(sorted(bundle.claims, key=lambda verdict: verdict.class_id)),
+        wanted=len(bundle.claims),
         is_complete=bundle.manifest.get("complete") is True,
         has_evidence=True,
         cost=None,
@@ -141,40 +136,17 @@ def subject_of_bundle(folder: str | os.PathLike[str]) -> Subject:
     )
 
 
-def _facts(bundle: Bundle, folder: Path) -> Facts:
-    head = bundle.manifest["head"]
+def _facts(manifest: dict[str, Any], folder: Path) -> Facts:
+    head = manifest["head"]
     sha256, classes, features = (head.get(key) for key in ("sha256", "classes", "features"))
     if not (isinstance(sha256, str) and _is_count(classes) and _is_count(features)):
         raise BundleError(f"{folder}: its manifest says neither fingerprint nor size of the head.")
-    name = bundle.manifest.get("model")
+    name = manifest.get("model")
     return Facts(name if isinstance(name, str) else "head", sha256, classes, features, bias=False, dtype="")
 
 
 def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
-
-
-def _texts(folder: Path) -> Iterator[tuple[str, Method, str]]:
-    """Label, method and reason of each line: what proves nothing, and `read_bundle` leaves out."""
-    path = folder / "verdicts.jsonl"
-    with path.open(encoding="utf-8") as lines:
-        for number, text in enumerate(lines, 1):
-            line = json.loads(text)
-            label, reason = line.get("label"), line.get("reason", "")
-            try:
-                method = Method(line.get("method"))
-            except ValueError as error:
-                raise BundleError(f"{path}, line {number}: {error}.") from error
-            if not (isinstance(label, str) and isinstance(reason, str)):
-                raise BundleError(f"{path}, line {number}: label and reason must be text.")
-            yield label, method, reason
-
-
-def _verdict(claim: Claim, label: str, method: Method, reason: str) -> Verdict:
-    return Verdict(
-        class_id=claim.class_id, label=label, status=claim.status, lower=claim.lower, upper=claim.upper,
-        method=method, strength=None, certificate=claim.certificate, tie_group=claim.tie_group, reason=reason,
-    )  # fmt: skip
 
 
 def require_same_head(subject: Subject, head: Head, model: str) -> None:

@@ -1,0 +1,36 @@
+"""Claims: what is stated about one class of a head over a domain, and what a re-check of the evidence found.
+
+Verdicts, ceilings and best ranks are claims. How each kind is stored and checked is said by one class in
+`proofs/`, listed in `proofs/kinds.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Claim(Protocol):
+    """Anything that is stated about one class."""
+
+    @property
+    def class_id(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A claim that its evidence does not prove, and why."""
+
+    class_id: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Recheck:
+    """The outcome of a re-check: how many claims hold, how many state nothing (`undecided`), how many classes
+    have no claim though each should (`missing`), and the claims that are not proven."""
+
+    proven: int
+    undecided: int
+    missing: int
+    failures: tuple[Failure, ...]

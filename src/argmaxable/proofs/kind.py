@@ -1,0 +1,106 @@
+"""What every kind of claim has to say about itself: how it is called, stored, and checked.
+
+A new kind is one subclass in its own module and one line in `proofs/kinds.py`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+from argmaxable.check.checker import Checker
+from argmaxable.core.arrays import Vector
+from argmaxable.core.claim import Claim, Failure
+from argmaxable.core.domain import Domain
+from argmaxable.core.head import Head
+from argmaxable.core.progress import ProgressCallback
+from argmaxable.proofs.evidence import (
+    POINTS_AND_CERTIFICATES,
+    ArrayTypes,
+    EvidenceReader,
+    EvidenceWriter,
+    Line,
+)
+
+C = TypeVar("C", bound=Claim)
+S = TypeVar("S")
+
+
+@dataclass(frozen=True)
+class ClaimFiles:
+    """The files of one kind of claim: the header, a line for each class, the arrays that lines refer to."""
+
+    header: str
+    lines: str
+    arrays: str
+
+    @staticmethod
+    def named(name: str) -> ClaimFiles:
+        return ClaimFiles(f"{name}.json", f"{name}.jsonl", f"{name}.npz")
+
+
+class ClaimKind(ABC, Generic[C, S]):
+    """A kind of claim C, all made under the settings S (a temperature, say)."""
+
+    noun: ClassVar[str]
+    plural: ClassVar[str]
+    format: ClassVar[str]
+    files: ClassVar[ClaimFiles]
+    arrays: ClassVar[ArrayTypes] = POINTS_AND_CERTIFICATES
+    # Whether a class of the head without such a claim is missing one.
+    covers_every_class: ClassVar[bool] = True
+
+    @abstractmethod
+    def encode(self, claim: C, evidence: EvidenceWriter) -> Line:
+        """The line of a claim; its evidence goes to the writer."""
+
+    @abstractmethod
+    def decode(self, line: Line, evidence: EvidenceReader) -> C:
+        """The claim of a line. Lines are untrusted: raises ValueError, KeyError or TypeError for bad ones."""
+
+    @abstractmethod
+    def read_settings(self, header: Line) -> S:
+        """The settings that a header states, with the errors of `decode`."""
+
+    @abstractmethod
+    def check(self, checker: Checker, claims: Sequence[C], settings: S) -> Iterable[Failure]:
+        """The claims that their evidence does not prove. Each is about another class of the head."""
+
+    @abstractmethod
+    def states_nothing(self, claim: C, head: Head) -> bool:
+        """Whether a claim is one that every head of this size meets."""
+
+    @abstractmethod
+    def scope(self, bundle: Bundle[C, S]) -> str:
+        """For people: over which domain or under which settings the claims are made, after a space."""
+
+    def check_in_rationals(
+        self, checker: Checker, claims: Sequence[C], progress: ProgressCallback
+    ) -> Iterable[Failure]:
+        """The claims that rational numbers alone do not prove, for kinds that can be proven so."""
+        return ()
+
+
+@dataclass(frozen=True, eq=False)
+class Bundle(Generic[C, S]):
+    """The claims of one kind as read: nothing in them has been checked but their form.
+
+    `manifest` is the header as it stands in its file. `centre` rebuilds own-direction witnesses.
+    """
+
+    kind: ClaimKind[C, S]
+    manifest: dict[str, Any]
+    domain: Domain
+    settings: S
+    centre: Vector | None
+    claims: tuple[C, ...]
+
+    def __repr__(self) -> str:
+        return f"Bundle({len(self.claims):,} {self.kind.plural} over {self.domain})"
+
+    @property
+    def sha256(self) -> object:
+        """The fingerprint of the head that the claims are said to be about."""
+        return self.manifest["head"].get("sha256")

@@ -1,0 +1,55 @@
+"""Numbers in JSON that nobody vouches for, and how claimed bounds are rounded before they are written."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from typing import Any
+
+# JSON has whole numbers of any size; class numbers and shares are far below this.
+LARGEST = 2**62
+
+
+def whole_number(value: Any, low: int, high: int) -> int:
+    """A whole number from low to high − 1 that JSON gave; raises ValueError for anything else."""
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value < high:
+        raise ValueError(f"{value!r} is not a whole number from {low} to {high - 1}")
+    return value
+
+
+def finite_number(value: Any, missing: float) -> float:
+    """A finite number that JSON gave, `missing` for null; raises ValueError for anything else."""
+    if value is None:
+        return missing
+    if not isinstance(value, float | int) or isinstance(value, bool) or not math.isfinite(value):
+        raise ValueError(f"{value!r} is not a finite number")
+    return float(value)
+
+
+def positive_hex(value: Any) -> float:
+    """A finite float above 0 from its hexadecimal form; raises ValueError or TypeError for anything else."""
+    number = float.fromhex(value)
+    if not 0 < number < math.inf:
+        raise ValueError(f"{value!r} is not a finite number above 0")
+    return number
+
+
+def text(value: Any) -> str:
+    """Text that JSON gave; raises ValueError for anything else."""
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not text")
+    return value
+
+
+def rounded_down(value: float, digits: int) -> float | None:
+    """The number in so few digits, never above it; None when it is infinite."""
+    return _rounded(value, Context(prec=digits, rounding=ROUND_FLOOR))
+
+
+def rounded_up(value: float, digits: int) -> float | None:
+    """The number in so few digits, never below it; None when it is infinite."""
+    return _rounded(value, Context(prec=digits, rounding=ROUND_CEILING))
+
+
+def _rounded(value: float, context: Context) -> float | None:
+    return float(context.create_decimal_from_float(value)) if math.isfinite(value) else None
