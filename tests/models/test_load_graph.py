@@ -8,7 +8,7 @@ from argmaxable.core.errors import LoadError
 from argmaxable.models.graph.linear_layer import last_layer, layer_using, other_weights
 from argmaxable.models.graph.nodes import LONGEST_WALK, Graph, Node
 from argmaxable.models.graph.products import Features, Stored
-from argmaxable.models.graph.trace_layer import Layer
+from argmaxable.models.graph.trace_layer import LinearLayer
 
 CONSTANTS = {"W": (4, 6), "V": (4, 4), "b": (6,), "c": (6,), "cube": (2, 4, 6), "K": (6, 4, 1, 1)}
 CONSTANTS |= {"two": (), "minus": (), "s": (), "each": (6,), "zero": (), "big": (6, 4, 3, 3)}
@@ -24,7 +24,7 @@ def graph(*nodes: Node, outputs: str = "y") -> Graph:
 
 
 LINEAR = (node("MatMul", "x W", "xW"), node("Add", "xW b", "z"))
-HEAD = Layer(Stored("W"), stored_by_class=False, biases=(Stored("b"),))
+HEAD = LinearLayer(Stored("W"), stored_by_class=False, biases=(Stored("b"),))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_rounded_logits_are_noted() -> None:
 
 def test_the_mean_of_a_convolutions_logits_is_the_logit_of_the_mean() -> None:
     layer = last_layer(graph(node("Conv", "x K b", "z"), node("GlobalAveragePool", "z", "y")))
-    assert layer == Layer(Stored("K"), biases=(Stored("b"),))
+    assert layer == LinearLayer(Stored("K"), biases=(Stored("b"),))
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_branches_with_the_same_layer_have_one_head() -> None:
 
 def test_the_branch_with_a_layer_is_taken_and_that_is_said() -> None:
     layer = last_layer(graph(BRANCHES[0], node("Relu", "h", "other"), node("If", "then other", "y")))
-    assert layer == Layer(Stored("W"), stored_by_class=False)
+    assert layer == LinearLayer(Stored("W"), stored_by_class=False)
     assert layer.notes == (
         "the way back from 'y' branches at an If; only one branch leads to a linear layer",
     )
@@ -275,7 +275,7 @@ def test_a_tied_embedding_is_read_as_the_output_layer_reads_it() -> None:
         node("Transpose", "V", "Vt", perm=(1, 0)),
         node("MatMul", "h Vt", "y"),
     ]
-    assert layer_using(graph(*nodes), "V") == last_layer(graph(*nodes)) == Layer(Stored("V"))
+    assert layer_using(graph(*nodes), "V") == last_layer(graph(*nodes)) == LinearLayer(Stored("V"))
 
 
 def test_the_shapes_a_product_is_reshaped_to_are_reported() -> None:

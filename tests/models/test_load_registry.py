@@ -12,7 +12,7 @@ import pytest
 
 from argmaxable.core.errors import LoadError
 from argmaxable.models import load_head
-from argmaxable.models.registry import BUILT_IN, FileFormat, Format, ReadOptions, find_format
+from argmaxable.models.registry import BUILT_IN, FileFormat, ModelFormat, ReadOptions, find_format
 
 WEIGHT = np.arange(6, dtype=np.float32).reshape(3, 2)
 
@@ -59,7 +59,7 @@ def test_the_head_is_named_after_the_file(tmp_path: Path) -> None:
 
 
 def test_every_built_in_format_satisfies_the_protocol() -> None:
-    assert all(isinstance(each, Format) for each in BUILT_IN)
+    assert all(isinstance(each, ModelFormat) for each in BUILT_IN)
 
 
 def test_suffixes_are_recognised_in_either_case(tmp_path: Path) -> None:

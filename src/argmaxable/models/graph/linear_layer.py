@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from argmaxable.core.errors import LoadError
 from argmaxable.models.graph.nodes import Graph, Node
 from argmaxable.models.graph.products import Stored
-from argmaxable.models.graph.trace_layer import Layer, different, layers_behind, linear_layers
+from argmaxable.models.graph.trace_layer import LinearLayer, different, layers_behind, linear_layers
 
 _QUANTISED = frozenset({"MatMulInteger", "QLinearMatMul", "QGemm", "DequantizeLinear", "MatMulNBits"})
 # How people call the output that holds the answer, surest first.
@@ -25,11 +25,11 @@ _CANDIDATES_SHOWN = 6
 class _Behind:
     """What the ways back from an output lead to: different layers, and the ends of ways without one."""
 
-    layers: tuple[Layer, ...]
+    layers: tuple[LinearLayer, ...]
     dead_ends: tuple[Node, ...]
 
 
-def last_layer(graph: Graph) -> Layer:
+def last_layer(graph: Graph) -> LinearLayer:
     """The linear layer the outputs come from; raises LoadError when there is not exactly one.
 
     Outputs that come from none, such as states handed to the next call, are left out; where several come
@@ -53,7 +53,7 @@ def last_layer(graph: Graph) -> Layer:
     return replace(layer, notes=(*layer.notes, *_notes(behind, layer)))
 
 
-def layer_using(graph: Graph, weight: str) -> Layer:
+def layer_using(graph: Graph, weight: str) -> LinearLayer:
     """The linear layer with this weight; a constant that no layer uses is taken as classes × features.
 
     Raises LoadError when there is no such constant, or its users disagree on orientation or bias.
@@ -69,7 +69,7 @@ def layer_using(graph: Graph, weight: str) -> Layer:
             f"tensor {weight!r} is used by {len(users)} layers that differ in orientation or bias, so it "
             "is not clear which one is the head. Save the wanted weight and bias as .npz instead."
         )
-    return users[0] if users else Layer(Stored(weight))
+    return users[0] if users else LinearLayer(Stored(weight))
 
 
 def other_weights(graph: Graph, weight: str) -> list[str]:
@@ -78,7 +78,7 @@ def other_weights(graph: Graph, weight: str) -> list[str]:
     return [name for name in names if name != weight]
 
 
-def require_classes_kept(layer: Layer, classes: int) -> None:
+def require_classes_kept(layer: LinearLayer, classes: int) -> None:
     """Refuse, with a LoadError, a product that is cut into several groups, each with an argmax of its own."""
     for target in layer.targets:
         if classes not in target and target[-1:] not in ((0,), (-1,)):  # 0 keeps, -1 takes up all the rest
@@ -89,7 +89,7 @@ def require_classes_kept(layer: Layer, classes: int) -> None:
             )
 
 
-def chosen_bias(graph: Graph, layer: Layer, wanted: str | None) -> Stored | None:
+def chosen_bias(graph: Graph, layer: LinearLayer, wanted: str | None) -> Stored | None:
     """The bias that is added to a layer, or the constant with the wanted name; raises LoadError."""
     added = ", ".join(bias.name for bias in layer.biases)
     if wanted is None and len(layer.biases) > 1:
@@ -108,7 +108,7 @@ def chosen_bias(graph: Graph, layer: Layer, wanted: str | None) -> Stored | None
     return next((bias for bias in layer.biases if bias.name == wanted), Stored(wanted))
 
 
-def _require_answer(graph: Graph, behind: Mapping[str, _Behind], layer: Layer) -> None:
+def _require_answer(graph: Graph, behind: Mapping[str, _Behind], layer: LinearLayer) -> None:
     """Refuse the layer of some other output where one is called an answer but comes from no layer."""
     answers = [output for output in behind if _plain(output) in _ANSWERS]
     if answers and not any(layer in behind[output].layers for output in answers):
@@ -130,7 +130,7 @@ def _plain(output: str) -> str:
     return output.lower().removesuffix(":0").replace(".", "/").rpartition("/")[2]
 
 
-def _notes(behind: Mapping[str, _Behind], layer: Layer) -> Iterator[str]:
+def _notes(behind: Mapping[str, _Behind], layer: LinearLayer) -> Iterator[str]:
     left_out = [output for output, each in behind.items() if layer not in each.layers]
     if left_out:
         more = f" and {len(left_out) - _CANDIDATES_SHOWN} more" if len(left_out) > _CANDIDATES_SHOWN else ""

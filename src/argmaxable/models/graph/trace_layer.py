@@ -41,7 +41,7 @@ _MOST_PATHS = 16
 
 
 @dataclass(frozen=True)
-class Layer:
+class LinearLayer:
     """A linear layer: its constants and how to read them.
 
     `stored_by_class` says the weight is classes × features (otherwise features × classes). What comes after
@@ -59,14 +59,14 @@ class Layer:
 
 def layers_behind(
     graph: Graph, name: str, *, softmax: bool = True
-) -> tuple[tuple[Layer, ...], tuple[Node, ...]]:
+) -> tuple[tuple[LinearLayer, ...], tuple[Node, ...]]:
     """The different layers that the ways back from a tensor lead to, and the ends of ways without one."""
     found = [(path, _layer(graph, path)) for path in _paths_back(graph, name, softmax=softmax)]
     layers = different(layer for _, layer in found if layer is not None)
     return layers, tuple(path[-1] for path, layer in found if layer is None)
 
 
-def linear_layers(graph: Graph) -> tuple[Layer, ...]:
+def linear_layers(graph: Graph) -> tuple[LinearLayer, ...]:
     """Every different linear layer, with all the constants that are added to it, in graph order."""
     # A layer is complete where something other than layout or a constant takes it over; asking for its
     # shape is no use of it.
@@ -80,9 +80,9 @@ def linear_layers(graph: Graph) -> tuple[Layer, ...]:
     return different(layer for path in paths if (layer := _layer(graph, path)) is not None)
 
 
-def different(layers: Iterable[Layer]) -> tuple[Layer, ...]:
+def different(layers: Iterable[LinearLayer]) -> tuple[LinearLayer, ...]:
     """Each different layer once. One that is used in several places has no single tensor of features."""
-    found: dict[Layer, Layer] = {}
+    found: dict[LinearLayer, LinearLayer] = {}
     for layer in layers:
         known = found.setdefault(layer, layer)
         if known.features != layer.features:
@@ -193,7 +193,7 @@ def _reduction(graph: Graph, name: str) -> Node | None:
     return None
 
 
-def _layer(graph: Graph, path: list[Node]) -> Layer | None:
+def _layer(graph: Graph, path: list[Node]) -> LinearLayer | None:
     """The linear layer at the end of a path, with the constants added and the shapes taken on the way."""
     if not path:
         return None
@@ -204,7 +204,7 @@ def _layer(graph: Graph, path: list[Node]) -> Layer | None:
     addends = [_split_addition(graph, node)[1] for node in path if node.op in _ADDITIONS]
     shapes = [graph.integers.get(node.input(1)) for node in path if node.op == "Reshape"]
     rounded = any(node.op in _ROUNDING for node in path)
-    return Layer(
+    return LinearLayer(
         product.weight,
         product.stored_by_class,
         biases=tuple(bias for bias in (*addends, product.bias) if bias is not None),

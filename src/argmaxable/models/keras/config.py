@@ -45,7 +45,7 @@ _WRAPPERS = frozenset({"TimeDistributed", "Bidirectional"})
 
 
 @dataclass(frozen=True)
-class Layer:
+class KerasLayer:
     """A layer: its class, settings, the names of the layers it takes its input from, and for a wrapper the
     layer that it applies."""
 
@@ -53,7 +53,7 @@ class Layer:
     kind: str
     config: Mapping[str, Any]
     inputs: tuple[str, ...]
-    wrapped: Layer | None = None
+    wrapped: KerasLayer | None = None
 
     @property
     def activation(self) -> str:
@@ -63,7 +63,7 @@ class Layer:
         return _function(self.config.get("activation"))
 
     @property
-    def inner(self) -> Layer:
+    def inner(self) -> KerasLayer:
         """The layer that a wrapper (TimeDistributed, Bidirectional) applies, with the wrapper's inputs."""
         return self if self.wrapped is None else self.wrapped
 
@@ -72,11 +72,11 @@ class Layer:
 class Network:
     """Layers by name, in the order of the configuration, and the names of those that give the outputs."""
 
-    layers: Mapping[str, Layer]
+    layers: Mapping[str, KerasLayer]
     outputs: tuple[str, ...]
     ranges: dict[str, Range] = field(default_factory=dict, compare=False)
 
-    def source(self, layer: Layer) -> Layer | None:
+    def source(self, layer: KerasLayer) -> KerasLayer | None:
         """The layer in front, if there is exactly one."""
         return self.layers.get(layer.inputs[0]) if len(layer.inputs) == 1 else None
 
@@ -92,7 +92,7 @@ def parse(text: str | bytes) -> Network | None:
         ) from error
 
 
-def head_of(network: Network) -> tuple[Layer, list[str]]:
+def head_of(network: Network) -> tuple[KerasLayer, list[str]]:
     """The linear layer that leads to the only output, and the activations after it, last first.
 
     Raises LoadError when there is more than one output, or something in between could change the order.
@@ -107,7 +107,7 @@ def head_of(network: Network) -> tuple[Layer, list[str]]:
     return way[-1], [layer.inner.activation for layer in way if layer.kind not in _ORDER_KEEPING]
 
 
-def _way_back(network: Network, name: str) -> Iterator[Layer]:
+def _way_back(network: Network, name: str) -> Iterator[KerasLayer]:
     """Layers from the named one back to the first linear one, or the first that may change the order."""
     layer = network.layers.get(name)
     for _ in network.layers:  # a damaged configuration may run in circles
@@ -119,7 +119,7 @@ def _way_back(network: Network, name: str) -> Iterator[Layer]:
         layer = network.source(layer)
 
 
-def _require_order_kept(way: list[Layer]) -> None:
+def _require_order_kept(way: list[KerasLayer]) -> None:
     head = way[-1].inner
     classes = head.config.get("units", head.config.get("filters"))
     for layer in way:
@@ -133,9 +133,9 @@ def _require_order_kept(way: list[Layer]) -> None:
             raise LoadError(f"{layer.inner.activation} of {layer.name!r} may change the order of the logits")
 
 
-def feeding_layers(network: Network, head: Layer) -> list[Layer]:
+def feeding_layers(network: Network, head: KerasLayer) -> list[KerasLayer]:
     """The layer in front of the head and, while they only pool or rearrange, those before it."""
-    layers: dict[str, Layer] = {}
+    layers: dict[str, KerasLayer] = {}
     layer = network.source(head)
     while layer is not None and layer.name not in layers:
         layers[layer.name] = layer
@@ -143,7 +143,7 @@ def feeding_layers(network: Network, head: Layer) -> list[Layer]:
     return list(layers.values())
 
 
-def stored_name(network: Network, layer: Layer) -> str:
+def stored_name(network: Network, layer: KerasLayer) -> str:
     """What Keras 3 calls a layer in its files: the class in snake case, numbered in the network's order."""
     alike = [each.name for each in network.layers.values() if each.kind == layer.kind]
     words = re.sub("([a-z])([A-Z])", r"\1_\2", re.sub("(.)([A-Z][a-z]+)", r"\1_\2", layer.kind)).lower()
@@ -167,7 +167,7 @@ def _known_range(network: Network, name: str) -> Range:
     return network.ranges[name]
 
 
-def _range(network: Network, layer: Layer) -> Range:
+def _range(network: Network, layer: KerasLayer) -> Range:
     if layer.kind in ("TimeDistributed", "Bidirectional"):
         return _wrapped_range(network, layer)
     if layer.kind in _MODELS:
@@ -185,14 +185,14 @@ def _range(network: Network, layer: Layer) -> Range:
     return ANYTHING
 
 
-def _wrapped_range(network: Network, layer: Layer) -> Range:
+def _wrapped_range(network: Network, layer: KerasLayer) -> Range:
     merged = layer.config.get("merge_mode", "concat")
     return (
         _range(network, layer.inner) if layer.inner is not layer and merged in ("concat", "ave") else ANYTHING
     )
 
 
-def _recurrent_range(layer: Layer) -> Range:
+def _recurrent_range(layer: KerasLayer) -> Range:
     """A state is a mean of activations, weighted by gates between 0 and 1, or one such times a gate."""
     is_default = layer.kind.startswith("CuDNN")
     gate = _function(layer.config.get("recurrent_activation", "sigmoid"))
@@ -201,7 +201,7 @@ def _recurrent_range(layer: Layer) -> Range:
     return RANGES["tanh"] if bounded and len(layer.inputs) == 1 else ANYTHING
 
 
-def _relu_range(layer: Layer) -> Range:
+def _relu_range(layer: KerasLayer) -> Range:
     slope = layer.config.get("negative_slope") or 0.0
     threshold, highest = layer.config.get("threshold") or 0.0, layer.config.get("max_value")
     if slope != 0 or threshold != 0:
@@ -226,20 +226,20 @@ def _network(model: Any) -> Network | None:
     return _by_name(layers, (layers[-1].name,))
 
 
-def _by_name(layers: list[Layer], outputs: tuple[str, ...]) -> Network:
+def _by_name(layers: list[KerasLayer], outputs: tuple[str, ...]) -> Network:
     network = Network({layer.name: layer for layer in layers}, outputs)
     if len(network.layers) < len(layers):
         raise ValueError("two layers have the same name")
     return network
 
 
-def _layer(record: dict[str, Any], inputs: tuple[str, ...]) -> Layer:
+def _layer(record: dict[str, Any], inputs: tuple[str, ...]) -> KerasLayer:
     config = record["config"]
     if isinstance(config, list):  # a Sequential inside, as the first versions wrote it
         config = {"layers": config}
     kind, inner = str(record["class_name"]), config.get("layer")
     wrapped = _layer(inner, inputs) if kind in _WRAPPERS and isinstance(inner, dict) else None
-    return Layer(str(config.get("name", record.get("name"))), kind, config, inputs, wrapped)
+    return KerasLayer(str(config.get("name", record.get("name"))), kind, config, inputs, wrapped)
 
 
 def _function(value: Any) -> str:
