@@ -18,13 +18,13 @@ from argmaxable.models.activations import ANYTHING, RANGES, Range
 LINEAR = frozenset({"Dense", "Conv1D", "Conv2D"})
 # Layers between the head and the output that keep the order of the classes, and functions that do. Flatten is
 # none of them: after it the classes are those of all positions together.
-_ORDER_KEEPING = frozenset({"Dropout", "Reshape", "ActivityRegularization", "Identity"})
+_ORDER_PRESERVING = frozenset({"Dropout", "Reshape", "ActivityRegularization", "Identity"})
 _INCREASING = frozenset(
     {"linear", "softmax", "log_softmax", "sigmoid", "tanh"}
     | {"softplus", "softsign", "exponential", "elu", "selu"}
 )
 # Layers whose results stay between the smallest and the largest value they take in.
-_RANGE_KEEPING = _ORDER_KEEPING | {
+_RANGE_PRESERVING = _ORDER_PRESERVING | {
     *("Flatten", "Permute", "RepeatVector", "Cropping1D", "Cropping2D"),
     *("SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D", "GaussianNoise", "GaussianDropout"),
     "AlphaDropout",
@@ -99,37 +99,37 @@ def head_of(network: Network) -> tuple[KerasLayer, list[str]]:
     """
     if len(network.outputs) != 1:
         raise LoadError(f"the model has {len(network.outputs)} outputs ({', '.join(network.outputs[:9])})")
-    way = list(_way_back(network, network.outputs[0]))
-    if not way or way[-1].inner.kind not in LINEAR:
-        end = f"{way[-1].name!r} ({way[-1].kind})" if way else "nothing"
+    trace = list(_trace_back(network, network.outputs[0]))
+    if not trace or trace[-1].inner.kind not in LINEAR:
+        end = f"{trace[-1].name!r} ({trace[-1].kind})" if trace else "nothing"
         raise LoadError(f"the output comes from {end}, which is no linear layer")
-    _require_order_kept(way)
-    return way[-1], [layer.inner.activation for layer in way if layer.kind not in _ORDER_KEEPING]
+    _require_same_order(trace)
+    return trace[-1], [layer.inner.activation for layer in trace if layer.kind not in _ORDER_PRESERVING]
 
 
-def _way_back(network: Network, name: str) -> Iterator[KerasLayer]:
+def _trace_back(network: Network, name: str) -> Iterator[KerasLayer]:
     """Layers from the named one back to the first linear one, or the first that may change the order."""
     layer = network.layers.get(name)
     for _ in network.layers:  # a damaged configuration may run in circles
         if layer is None:
             return
         yield layer
-        if layer.kind not in _ORDER_KEEPING | {"Activation", "Softmax"}:
+        if layer.kind not in _ORDER_PRESERVING | {"Activation", "Softmax"}:
             return
         layer = network.source(layer)
 
 
-def _require_order_kept(way: list[KerasLayer]) -> None:
-    head = way[-1].inner
+def _require_same_order(trace: list[KerasLayer]) -> None:
+    head = trace[-1].inner
     classes = head.config.get("units", head.config.get("filters"))
-    for layer in way:
+    for layer in trace:
         shape = layer.config.get("target_shape") if layer.kind == "Reshape" else None
         if isinstance(shape, list) and shape[-1:] not in ([classes], [-1]):
             raise LoadError(
                 f"the {classes} columns of {head.name!r} are reshaped to {shape}, so they are not the "
                 "classes of one argmax"
             )
-        if layer.kind not in _ORDER_KEEPING and layer.inner.activation not in _INCREASING:
+        if layer.kind not in _ORDER_PRESERVING and layer.inner.activation not in _INCREASING:
             raise LoadError(f"{layer.inner.activation} of {layer.name!r} may change the order of the logits")
 
 
@@ -139,7 +139,7 @@ def feeding_layers(network: Network, head: KerasLayer) -> list[KerasLayer]:
     layer = network.source(head)
     while layer is not None and layer.name not in layers:
         layers[layer.name] = layer
-        layer = network.source(layer) if layer.kind in _RANGE_KEEPING else None
+        layer = network.source(layer) if layer.kind in _RANGE_PRESERVING else None
     return list(layers.values())
 
 
@@ -173,7 +173,7 @@ def _range(network: Network, layer: KerasLayer) -> Range:
     if layer.kind in _MODELS:
         inside = _network({"class_name": layer.kind, "config": layer.config})
         return _known_range(inside, inside.outputs[0]) if inside and len(inside.outputs) == 1 else ANYTHING
-    if layer.kind in _RANGE_KEEPING or layer.kind == "Concatenate":
+    if layer.kind in _RANGE_PRESERVING or layer.kind == "Concatenate":
         ranges = [_known_range(network, each) for each in layer.inputs] or [ANYTHING]
         return min(low for low, _ in ranges), max(high for _, high in ranges)
     if layer.kind in _RECURRENT:

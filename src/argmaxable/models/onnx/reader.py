@@ -33,7 +33,7 @@ from argmaxable.models.graph.linear_layer import (
     last_layer,
     layer_using,
     other_weights,
-    require_classes_kept,
+    require_one_argmax,
 )
 from argmaxable.models.graph.nodes import Attribute, Graph, Node
 from argmaxable.models.graph.products import Stored
@@ -82,7 +82,7 @@ def find(path: Path, options: ReadOptions) -> Finding:
     flipped = layer.stored_by_class == options.transpose
     classes, features = _shape(tensors[layer.weight.name], flipped)
     if options.tensor is None:
-        require_classes_kept(layer, classes)
+        require_one_argmax(layer, classes)
     bias = chosen_bias(graph, layer, options.bias_tensor)
     values = _Reader(tensors, path)
 

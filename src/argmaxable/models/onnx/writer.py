@@ -1,7 +1,7 @@
 """A copy of an ONNX model with other values in some of its constants.
 
 The file is walked as protobuf's wire format, so that nothing but the constants' bytes changes: no library
-writes the model again. Data kept in files beside the model is copied along.
+writes the model again. Data in files beside the model is copied along.
 """
 
 from __future__ import annotations

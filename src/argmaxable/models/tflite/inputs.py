@@ -18,7 +18,7 @@ from argmaxable.models.tflite.model import Model, Operator, Tensor
 
 # Steps whose results stay between the smallest and the largest value they take in. QUANTIZE is none of them:
 # it rounds, perhaps upwards.
-_RANGE_KEEPING = frozenset(
+_RANGE_PRESERVING = frozenset(
     {"AVERAGE_POOL_2D", "MAX_POOL_2D", "MEAN", "REDUCE_MAX"}
     | {"RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE", "DEQUANTIZE"}
 )
@@ -54,7 +54,7 @@ def describe_inputs(model: Model, index: int) -> HeadInputs:
 
 def _looked_through(model: Model, operator: Operator, tensor: Tensor) -> Tensor | None:
     """The tensor whose range the operator hands on, if it does."""
-    if operator.kind not in _RANGE_KEEPING or operator.activation:
+    if operator.kind not in _RANGE_PRESERVING or operator.activation:
         return None
     source = model.tensor(operator.input(0))
     # Other integers for the same numbers mean rounding.

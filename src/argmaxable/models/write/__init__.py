@@ -88,7 +88,7 @@ def write_head(
                     os.replace(named, draft)
                     return
             raise InputError(
-                f"the copy of {source.name} does not read as the repaired head, so it was not kept. Is a "
+                f"the copy of {source.name} does not read as the repaired head, so it was deleted. Is a "
                 "tensor of the head used in a way not known here? Save the head as .npz and repair that."
             )
         except BaseException:
