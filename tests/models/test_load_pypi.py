@@ -6,6 +6,7 @@ import stat
 import sys
 import zipfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -128,6 +129,17 @@ def test_what_was_fetched_once_needs_no_index(index: Index, cache: Path) -> None
     index.clear()
     assert load_head("pypi:tiny==1.0!tiny/head.npz", cache_dir=cache).classes == 5
     assert load_head("pypi:tiny==1.0!other/head.npz", cache_dir=cache).classes == 3
+
+
+def test_two_may_fetch_the_same_model_at_once(index: Index, cache: Path) -> None:
+    index.add("tiny", {"tiny/head.npz": npz()})
+    with ThreadPoolExecutor(2) as pool:
+        paths = list(
+            pool.map(lambda spec: resolve(spec, cache_dir=cache), ["pypi:tiny==1.0!tiny/head.npz"] * 2)
+        )
+    assert paths[0] == paths[1]
+    assert load_head(paths[0]).classes == 5
+    assert not [path for path in cache.rglob("*") if path.name.startswith(".")]
 
 
 def test_a_pinned_wheel_is_told_by_its_hash(index: Index, cache: Path) -> None:

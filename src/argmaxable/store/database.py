@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from sqlalchemy import Connection, Engine
 
 from argmaxable.core.errors import StoreError
+from argmaxable.store.migrations import newest_version, require_current, version_of
 from argmaxable.store.rows import Batch, VerdictKind
 
 # How long to wait for a run that seems to be in use. A killed process lets go at once on this machine,
@@ -41,6 +42,7 @@ class Database(ABC):
 
     name: str
     engine: Engine
+    read_only: bool
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Connection]:
@@ -80,6 +82,14 @@ class Database(ABC):
             if said is None:
                 raise
             raise StoreError(f"{self.name}: {said}") from None
+
+    def _is_current(self) -> bool:
+        """Whether the tables are those of schema.py; raises StoreError if they must be and are not."""
+        with self.reading() as connection:
+            version = version_of(connection, self.name)
+        if self.read_only:
+            require_current(version, self.name)
+        return version == newest_version()
 
     def lock(self, key: bytes) -> RunLock | None:
         """`try_to_lock` with patience."""

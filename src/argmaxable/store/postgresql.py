@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 from argmaxable.core.errors import StoreError
 from argmaxable.store.database import DELETED, Database, RunLock, uninterrupted
 from argmaxable.store.location import ServerLocation
-from argmaxable.store.migrations import migrate, newest_version, require_current, version_of
+from argmaxable.store.migrations import migrate
 from argmaxable.store.rows import Batch, EvidenceRow, VerdictKind, VerdictRow
 from argmaxable.store.schema import EVIDENCE, VERDICTS
 
@@ -49,7 +49,7 @@ class PostgreSQL(Database):
     """An open PostgreSQL database; where it is only read, the server itself refuses to write."""
 
     def __init__(self, location: ServerLocation, *, read_only: bool = False) -> None:
-        self._read_only = read_only
+        self.read_only = read_only
         self._driver_error, self._secrets = _driver_error(), location.secrets
         self.name = location.name
         self.engine = _engine(location)
@@ -62,11 +62,7 @@ class PostgreSQL(Database):
             raise
 
     def _prepare(self) -> None:
-        with self.reading() as connection:
-            version = version_of(connection, self.name)
-        if self._read_only:
-            require_current(version, self.name)
-        if version == newest_version():
+        if self._is_current():
             return
         with self.writing() as connection:
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _TABLES_LOCK})

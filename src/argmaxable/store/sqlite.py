@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError
 from argmaxable.core.errors import StoreError
 from argmaxable.store.database import DELETED, Database, RunLock, uninterrupted
 from argmaxable.store.location import FileLocation
-from argmaxable.store.migrations import migrate, newest_version, require_current, version_of
+from argmaxable.store.migrations import migrate
 from argmaxable.store.rows import Batch, EvidenceRow, VerdictKind, VerdictRow
 from argmaxable.store.schema import EVIDENCE, VERDICTS
 
@@ -53,7 +53,7 @@ class SQLite(Database):
     """
 
     def __init__(self, location: FileLocation, *, read_only: bool = False) -> None:
-        self._read_only = read_only
+        self.read_only = read_only
         # Links resolved: two names of one file must lead to the same locks.
         self._path = location.path.resolve()
         self._identity: tuple[int, int] | None = None
@@ -90,11 +90,7 @@ class SQLite(Database):
 
     def _prepare(self) -> None:
         """Bring the tables up to date; one process at a time, because switching the log needs it."""
-        with self.reading() as connection:
-            version = version_of(connection, self.name)
-        if self._read_only:
-            require_current(version, self.name)
-        if version == newest_version():
+        if self._is_current():
             return
         lock = FileLock(self._beside("tables"), timeout=_BUSY_SECONDS)
         lock.acquire()
@@ -145,7 +141,7 @@ class SQLite(Database):
         try:
             return {key for key in keys if self._is_locked(key)}
         except StoreError:
-            if not self._read_only:
+            if not self.read_only:
                 raise
             return set(keys)  # somebody else's locks, which we may not touch: the rows are believed
 

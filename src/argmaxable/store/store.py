@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -65,7 +64,7 @@ class Store:
             is_finished=is_finished,
             centre=stored,
             spent=cost_from(row.cost),
-            earlier=lambda: self._verdicts(row.id, shelf=Shelf()),
+            earlier=lambda: self.verdicts(row.id, shelf=Shelf()),
         )
 
     def _find_or_make(
@@ -192,13 +191,6 @@ class Store:
             )  # fmt: skip
 
     def verdicts(
-        self, run_id: int, *, status: Status | None = None, with_evidence: bool = True
-    ) -> Iterator[Verdict]:
-        """A run's verdicts in class order, read as they are asked for. Without evidence they still say
-        which classes they are tied with."""
-        return self._verdicts(run_id, status=status, with_evidence=with_evidence)
-
-    def _verdicts(
         self,
         run_id: int,
         *,
@@ -206,6 +198,11 @@ class Store:
         with_evidence: bool = True,
         shelf: Shelf | None = None,
     ) -> Iterator[Verdict]:
+        """A run's verdicts in class order, read as they are asked for.
+
+        Without evidence they still say which classes they are tied with. Verdicts share evidence within a
+        page, with a shelf across all pages.
+        """
         with self._database.reading() as connection:
             reading.run_row(connection, run_id)
             yield from reading.verdicts(
@@ -237,12 +234,7 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
