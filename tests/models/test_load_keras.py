@@ -305,8 +305,8 @@ def test_transpose_takes_the_dataset_as_classes_by_features(tmp_path: Path) -> N
     ("options", "complaint"),
     [
         ({"tensor": "absent"}, r"'absent' leads to nothing.*output/output/kernel:0 \(4 × 5, float32\)"),
-        ({"tensor": "output"}, "'output' is no dataset"),
-        ({"tensor": "output/output/bias:0"}, "is no matrix"),
+        ({"tensor": "output"}, "'output' is not a dataset"),
+        ({"tensor": "output/output/bias:0"}, "is not a matrix"),
         ({"bias_tensor": "absent"}, "'absent' leads to nothing"),
         ({"bias_tensor": "hidden/hidden/bias:0"}, r"bias has shape \(4,\)"),
     ],
@@ -477,7 +477,7 @@ def test_a_file_cut_short_is_refused(tmp_path: Path, name: str) -> None:
     [
         ("m.h5", b"version https://git-lfs.github.com/spec/v1\n", "no HDF5 file as Keras writes them"),
         ("m.keras", b"version https://git-lfs.github.com/spec/v1\n", "no HDF5 file as Keras writes them"),
-        ("m.keras", b"PK\3\4" + bytes(100), r"no readable \.keras archive"),
+        ("m.keras", b"PK\3\4" + bytes(100), r"not a readable \.keras archive"),
         ("m.keras", archive(b"", MODEL), "no HDF5 file as Keras writes them"),
         ("m.keras", archive(numbered(NUMBERED), "{"), "configuration can't be read"),
         ("m.keras", archive(numbered(NUMBERED), "[" * 100_000), "configuration can't be read"),

@@ -65,7 +65,7 @@ def choice_in(
 def finding_of(
     source: TensorSource, choice: HeadTensors, options: ReadOptions, *, format_name: str
 ) -> Finding:
-    """The chosen head with its shapes and domain, without labels. Raises LoadError when it is no matrix."""
+    """The chosen head with its shapes and domain, without labels. Raises LoadError unless it is a matrix."""
     weight = _matrix(source, choice.weight)
     rows, columns = weight.shape
     classes, features = (columns, rows) if options.transpose else (rows, columns)
@@ -150,7 +150,7 @@ def _bias(source: TensorSource, choice: HeadTensors, options: ReadOptions, class
     if choice.bias is None:
         return None
     info = source.info(choice.bias)
-    # A tensor that merely has the right name is no bias when it is not as long as the classes.
+    # A tensor that merely has the right name is not a bias when it is not as long as the classes.
     return info if choice.task is not None or math.prod(info.shape) == classes else None
 
 

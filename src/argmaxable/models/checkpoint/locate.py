@@ -128,7 +128,7 @@ def _word(value: object) -> str:
 def choose(names: Collection[str], architecture: Architecture) -> HeadTensors | None:
     """The head among the names, or None when there is none.
 
-    Raises LoadError when the head is no single matrix, or several could be it.
+    Raises LoadError when the head is not a single matrix, or several could be it.
     """
     _require_classes(names, architecture)
     return (
@@ -166,7 +166,7 @@ def is_large_body(names: Collection[str], architecture: Architecture) -> bool:
 
 
 def _require_classes(names: Collection[str], architecture: Architecture) -> None:
-    """Raise LoadError where the output is no argmax over the rows of one stored matrix."""
+    """Raise LoadError where the output is not an argmax over the rows of one stored matrix."""
     known = architecture.model_types or [
         kind for kind, marks in MARKS_OF_NO_MATRIX.items() if all(mark in names for mark in marks)
     ]

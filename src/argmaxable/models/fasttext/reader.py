@@ -69,7 +69,8 @@ def _require_linear(arguments: Arguments, options: ReadOptions) -> None:
     if arguments.loss == _HIERARCHICAL:
         raise LoadError(
             "was trained with hierarchical softmax: its output matrix holds the nodes of a binary tree, not "
-            "a row per label, so a prediction is no argmax of a linear layer. Train it with -loss softmax."
+            "a row per label, so a prediction is not the argmax of a linear layer. Train it with "
+            "-loss softmax."
         )
     if options.tensor is None and not arguments.is_classifier:
         raise LoadError(

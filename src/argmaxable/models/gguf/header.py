@@ -74,7 +74,7 @@ def read_header(path: Path, wanted: tuple[str, ...]) -> GGUFHeader:
             except (struct.error, _Unreadable) as error:
                 reason = "it ends within its header" if isinstance(error, struct.error) else error
                 raise LoadError(
-                    f"is no readable GGUF file: {reason}. It may be cut short or damaged; fetch it again."
+                    f"is not a readable GGUF file: {reason}. It may be cut short or damaged; fetch it again."
                 ) from error
 
 

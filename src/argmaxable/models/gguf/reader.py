@@ -46,7 +46,7 @@ def find(path: Path, options: ReadOptions) -> Finding:
         raise LoadError(f"{why} {_candidates(tensors)}")
     weight = _required(tensors, name, "tensor")
     if len(weight.shape) != 2 or 0 in weight.shape:
-        raise LoadError(f"tensor {info(weight)} is no matrix. {_candidates(tensors)}")
+        raise LoadError(f"tensor {info(weight)} is not a matrix. {_candidates(tensors)}")
     require_readable(weight)
     # GGUF counts columns first, so the stored matrix has shape[1] rows.
     classes, features = weight.shape if options.transpose else (weight.shape[1], weight.shape[0])

@@ -39,7 +39,7 @@ def last_layer(graph: Graph) -> LinearLayer:
         output: _Traced(*trace_layers(graph, output)) for output in graph.outputs if output in graph.producers
     }
     if not behind:
-        raise LoadError("the graph computes no output; the file is no complete model. Export it again.")
+        raise LoadError("the graph computes no output; the file is not a complete model. Export it again.")
     layers = different(layer for each in behind.values() for layer in each.layers)
     if len(layers) > 1:
         answer = _answer(behind)

@@ -171,7 +171,7 @@ def _centre(graph: Graph, u: str) -> tuple[str, _Mean] | None:
 
 
 def _variance(graph: Graph, name: str, x: str, centre: _Mean) -> list[_Mean]:
-    """The means in mean(x²) − mean(x)², perhaps kept from falling below 0; none if it is no such thing."""
+    """The means in mean(x²) − mean(x)², perhaps kept from falling below 0; none if it is not such a thing."""
     node = graph.producers.get(name)
     if node is not None and node.op == "Max":
         variables = [each for each in node.inputs if graph.scalars.get(each) != 0]

@@ -69,7 +69,7 @@ def trace_layers(
 def linear_layers(graph: Graph) -> tuple[LinearLayer, ...]:
     """Every different linear layer, with all the constants that are added to it, in graph order."""
     # A layer is complete where something other than layout or a constant takes it over; asking for its
-    # shape is no use of it.
+    # shape does not use it.
     ends = [
         name
         for node in graph.nodes

@@ -91,7 +91,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise LoadError(f"{path.name} is no valid JSON: {error}. Fetch it again.") from error
+        raise LoadError(f"{path.name} is not valid JSON: {error}. Fetch it again.") from error
     if not isinstance(value, dict):
         raise LoadError(f"{path.name} holds a JSON {type(value).__name__}, expected an object.")
     return value

@@ -102,7 +102,7 @@ def head_of(network: Network) -> tuple[KerasLayer, list[str]]:
     trace = list(_trace_back(network, network.outputs[0]))
     if not trace or trace[-1].inner.kind not in LINEAR:
         end = f"{trace[-1].name!r} ({trace[-1].kind})" if trace else "nothing"
-        raise LoadError(f"the output comes from {end}, which is no linear layer")
+        raise LoadError(f"the output comes from {end}, which is not a linear layer")
     _require_same_order(trace)
     return trace[-1], [layer.inner.activation for layer in trace if layer.kind not in _ORDER_PRESERVING]
 

@@ -179,7 +179,7 @@ def _translated() -> Iterator[None]:
         yield
     except _BROKEN_ARCHIVE as error:
         raise LoadError(
-            f"is no readable .keras archive: {error}. It may be cut short or damaged; fetch it again."
+            f"is not a readable .keras archive: {error}. It may be cut short or damaged; fetch it again."
         ) from error
 
 

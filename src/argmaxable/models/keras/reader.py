@@ -127,7 +127,7 @@ def _last(file: KerasFile) -> _Choice:
         raise LoadError(f"the file does not tell the order of its layers. {_candidates(file)}")
     if file.is_ordered and file.groups[-1] is not last:
         raise LoadError(
-            f"the last layer with weights is {file.groups[-1].layer!r}, which is no linear one. "
+            f"the last layer with weights is {file.groups[-1].layer!r}, which is not linear. "
             f"{_candidates(file)}"
         )
     if len(linear) > 1 and _are_two_heads(linear[-2][1], kernel):
@@ -153,7 +153,7 @@ def _named(file: KerasFile, network: Network | None, name: str) -> _Choice:
     except LoadError as error:
         raise LoadError(f"{error}. {_candidates(file)}") from error
     if len(kernel.shape) < 2 or set(kernel.shape[:-2]) - {1}:
-        raise LoadError(f"dataset {kernel} is no matrix. {_candidates(file)}")
+        raise LoadError(f"dataset {kernel} is not a matrix. {_candidates(file)}")
     layers = [] if network is None or not group.layer else list(network.layers.values())
     layer = next((each for each in layers if group.layer in (each.name, each.inner.name)), None)
     return _Choice(kernel, group.bias, "chosen by name", layer)

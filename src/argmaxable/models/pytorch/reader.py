@@ -56,9 +56,9 @@ def _require_whole_tensors(path: Path) -> None:
 def _last_layer(source: TensorSource) -> HeadTensors | None:
     """The last layer with weights, if it is a linear one with a bias that stands alone.
 
-    One without a bias may be anything, a convolution behind it means that it is no output, one of as many
-    outputs as inputs mostly goes on to another, and the last of many equal blocks is no more the output layer
-    than the others: then the user has to choose.
+    One without a bias may be anything, a convolution behind it means that it is not the output, one of as
+    many outputs as inputs mostly goes on to another, and the last of many equal blocks is no more the output
+    layer than the others: then the user has to choose.
     """
     layers = [info for info in source.tensors.values() if len(info.shape) > 1 and info.dtype in FLOATS]
     if not layers:

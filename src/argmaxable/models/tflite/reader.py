@@ -37,7 +37,7 @@ _BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, Value
 class _Layer:
     """A linear layer with constant weights (C × d, or C × 1 × 1 × d of a convolution) and what applies it.
 
-    `adds_later` says that the bias is no input of the operator but added to its result.
+    `adds_later` says that the bias is not an input of the operator but added to its result.
     """
 
     weight: Tensor
@@ -59,7 +59,8 @@ def find(path: Path, options: ReadOptions) -> Finding:
         return _find(path, options)
     except Damaged as error:
         raise LoadError(
-            f"is no readable TensorFlow Lite model: {error}. It may be cut short or damaged; fetch it again."
+            f"is not a readable TensorFlow Lite model: {error}. It may be cut short or damaged; "
+            "fetch it again."
         ) from error
 
 
@@ -142,7 +143,7 @@ def _trace_back(model: Model) -> list[tuple[Operator, Tensor]]:
 
 
 def _variable_input(model: Model, operator: Operator) -> int:
-    """The first input, or of an addition the one that is no constant."""
+    """The first input, or of an addition the one that is not constant."""
     first = operator.input(0)
     is_swapped = operator.kind == "ADD" and model.constant(first) is not None
     return operator.input(1) if is_swapped else first
@@ -217,7 +218,7 @@ def _named(model: Model, layers: list[_Layer], name: str) -> _Layer:
     if tensor is None:
         raise LoadError(f"tensor {name!r} not found. {_candidates(layers)}")
     if model.constant(tensor.index) is None or len(tensor.shape) != 2:
-        raise LoadError(f"tensor {_info(tensor)} is no constant matrix. {_candidates(layers)}")
+        raise LoadError(f"tensor {_info(tensor)} is not a constant matrix. {_candidates(layers)}")
     return _Layer(tensor)
 
 

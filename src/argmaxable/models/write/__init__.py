@@ -54,7 +54,7 @@ def require_writable(model: str, finding: Finding, target: Path, *, overwrite: b
     if target.exists() and os.path.samefile(source, target):
         raise InputError(f"{target} is the model itself, which is never overwritten. Choose another name.")
     if not target.parent.is_dir():
-        raise InputError(f"{target.parent} is no folder. Create it first.")
+        raise InputError(f"{target.parent} is not a folder. Create it first.")
     if target.exists() and not overwrite:
         raise InputError(f"{target} exists already. Pass --overwrite to replace it, or choose another name.")
     folder_is_open = os.access(target.parent, os.W_OK)
