@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from argmaxable.edit.prune import Pruned, prune
     from argmaxable.edit.repair.plan import Repair, repair
     from argmaxable.models import ModelRef, find_head, load_head
-    from argmaxable.models.finding import Finding, Inputs, Labels, TensorInfo
+    from argmaxable.models.finding import Finding, HeadInputs, Labels, TensorInfo
     from argmaxable.proofs.bundle import read_bundle, write_bundle
     from argmaxable.proofs.kind import Bundle, ClaimKind
     from argmaxable.proofs.recheck import recheck
@@ -103,9 +103,9 @@ __all__ = [
     "Growth",
     "Head",
     "HeadError",
+    "HeadInputs",
     "Hull",
     "InputError",
-    "Inputs",
     "Journal",
     "Labels",
     "LayerNorm",
@@ -247,7 +247,7 @@ _NAMES = {
     ),
     "models.finding": (
         "Finding",
-        "Inputs",
+        "HeadInputs",
         "Labels",
         "TensorInfo",
     ),

@@ -223,7 +223,7 @@ def test_no_other_complaint_goes_before_ours(hub: Hub, tmp_path: Path) -> None:
     [
         (["nowhere.onnx"], "no such file"),
         (["folder/nowhere.onnx"], "no such file"),
-        (["https://example.org/org/name"], "is no address of a model on the hub"),
+        (["https://example.org/org/name"], "is not the address of a model on the hub"),
         (["head.npz", "--revision", "main"], "Leave out --revision"),
     ],
 )

@@ -12,7 +12,7 @@ from gguf_writer import write
 
 import argmaxable as am
 from argmaxable.core.stored_rows import StoredRows
-from argmaxable.models.gguf.header import read_contents
+from argmaxable.models.gguf.header import read_header
 from argmaxable.models.gguf.tensors import quantised_rows, read_matrix
 
 ROWS, COLUMNS = 300, 32
@@ -24,7 +24,7 @@ def stored(request: pytest.FixtureRequest, tmp_path: Path) -> StoredRows:
     values[7] = values[9]
     packed = gguf.quants.quantize(values, request.param)
     path = write(tmp_path / "model.gguf", {"output.weight": (packed, request.param)})
-    return quantised_rows(read_contents(path, ()).tensors["output.weight"])
+    return quantised_rows(read_header(path, ()).tensors["output.weight"])
 
 
 def test_every_way_to_ask_for_rows_gives_those_of_the_whole(stored: StoredRows) -> None:
@@ -72,7 +72,7 @@ def test_verdicts_over_stored_rows_are_those_over_floats(stored: StoredRows, wor
 def test_small_matrices_become_floats_at_once(tmp_path: Path) -> None:
     packed = gguf.quants.quantize(np.ones((4, 32), np.float32), Type.Q8_0)
     path = write(tmp_path / "model.gguf", {"output.weight": (packed, Type.Q8_0)})
-    tensor = read_contents(path, ()).tensors["output.weight"]
+    tensor = read_header(path, ()).tensors["output.weight"]
     assert isinstance(read_matrix(tensor, transposed=False), np.ndarray)
 
 
@@ -80,6 +80,6 @@ def test_a_scale_that_is_no_number_is_refused(tmp_path: Path) -> None:
     packed = gguf.quants.quantize(np.ones((4, 32), np.float32), Type.Q8_0)
     packed[2, :2] = np.frombuffer(np.float16(np.nan).tobytes(), np.uint8)
     path = write(tmp_path / "model.gguf", {"output.weight": (packed, Type.Q8_0)})
-    tensor = read_contents(path, ()).tensors["output.weight"]
+    tensor = read_header(path, ()).tensors["output.weight"]
     with pytest.raises(am.HeadError, match="class 2"):
         am.Head(quantised_rows(tensor))

@@ -276,7 +276,7 @@ def test_a_matrix_that_would_expand_a_thousandfold_is_refused_unread(tmp_path: P
 
 @pytest.mark.parametrize(
     ("data", "complaint"),
-    [(b"", "is empty"), (b"a", "signature declares"), (b"12 300\nthe 0.1 0.2", "is no fastText model")],
+    [(b"", "is empty"), (b"a", "signature declares"), (b"12 300\nthe 0.1 0.2", "is not a fastText model")],
 )
 def test_garbage_is_refused(tmp_path: Path, data: bytes, complaint: str) -> None:
     (tmp_path / "model.ftz").write_bytes(data)

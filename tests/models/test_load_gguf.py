@@ -227,7 +227,7 @@ def test_tensor_and_bias_tensor_choose_others(tmp_path: Path) -> None:
     ("options", "complaint"),
     [
         ({"tensor": "absent"}, r"'absent' not found \(3 tensors\).*output\.weight \(6 × 32, float32\)"),
-        ({"tensor": "vector"}, r"vector \(32, float32\) is no matrix"),
+        ({"tensor": "vector"}, r"vector \(32, float32\) is not a matrix"),
         ({"bias_tensor": "absent"}, r"'absent' not found"),
         ({"bias_tensor": "vector"}, r"vector \(32, float32\) does not fit 6 classes"),
     ],
@@ -706,8 +706,11 @@ TYPES = string(b"tokenizer.ggml.token_type") + struct.pack("<I", 9)
         (header(tensors=1, rest=tensor(b"output.weight", (1,) * 5, Type.F32)), "5 dimensions"),
         (header(tensors=1, rest=tensor(b"output.weight", (2**62, 2**62), Type.F32)), "should end at byte"),
         (header(tensors=1, rest=tensor(b"output.weight", (1, 1), Type.F32, 2**64 - 1)), "should end at byte"),
-        (header(tensors=1, rest=tensor(b"output.weight", (0, 5), Type.F32)), "is no matrix"),
-        (header(tensors=1, rest=tensor(b"output.weight", (33, 1), Type.Q8_0)), "no multiple of its blocks"),
+        (header(tensors=1, rest=tensor(b"output.weight", (0, 5), Type.F32)), "is not a matrix"),
+        (
+            header(tensors=1, rest=tensor(b"output.weight", (33, 1), Type.Q8_0)),
+            "not a multiple of its blocks",
+        ),
         (header(tensors=1, rest=tensor(b"output.weight", (1, 1), 9999)), r"unknown type 9999.*Update gguf"),
     ],
 )

@@ -8,7 +8,7 @@ from argmaxable.core.errors import LoadError
 from argmaxable.models.graph.linear_layer import last_layer, layer_using, other_weights
 from argmaxable.models.graph.nodes import LONGEST_WALK, Graph, Node
 from argmaxable.models.graph.products import Features, Stored
-from argmaxable.models.graph.trace_layer import Layer
+from argmaxable.models.graph.trace_layer import LinearLayer
 
 CONSTANTS = {"W": (4, 6), "V": (4, 4), "b": (6,), "c": (6,), "cube": (2, 4, 6), "K": (6, 4, 1, 1)}
 CONSTANTS |= {"two": (), "minus": (), "s": (), "each": (6,), "zero": (), "big": (6, 4, 3, 3)}
@@ -24,7 +24,7 @@ def graph(*nodes: Node, outputs: str = "y") -> Graph:
 
 
 LINEAR = (node("MatMul", "x W", "xW"), node("Add", "xW b", "z"))
-HEAD = Layer(Stored("W"), stored_by_class=False, biases=(Stored("b"),))
+HEAD = LinearLayer(Stored("W"), stored_by_class=False, biases=(Stored("b"),))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ HEAD = Layer(Stored("W"), stored_by_class=False, biases=(Stored("b"),))
     ],
 )
 def test_a_step_that_may_reorder_classes_ends_the_walk(nodes: list[Node], stopped_at: str) -> None:
-    with pytest.raises(LoadError, match=rf"'y': the way back ends at {stopped_at}\. Weights.*: W \(4, 6\)\."):
+    with pytest.raises(LoadError, match=rf"'y': the trace ends at {stopped_at}\. Weights.*: W \(4, 6\)\."):
         last_layer(graph(*LINEAR, *nodes))
 
 
@@ -127,7 +127,7 @@ def test_rounded_logits_are_noted() -> None:
 
 def test_the_mean_of_a_convolutions_logits_is_the_logit_of_the_mean() -> None:
     layer = last_layer(graph(node("Conv", "x K b", "z"), node("GlobalAveragePool", "z", "y")))
-    assert layer == Layer(Stored("K"), biases=(Stored("b"),))
+    assert layer == LinearLayer(Stored("K"), biases=(Stored("b"),))
 
 
 @pytest.mark.parametrize(
@@ -165,9 +165,9 @@ def test_branches_with_the_same_layer_have_one_head() -> None:
 
 def test_the_branch_with_a_layer_is_taken_and_that_is_said() -> None:
     layer = last_layer(graph(BRANCHES[0], node("Relu", "h", "other"), node("If", "then other", "y")))
-    assert layer == Layer(Stored("W"), stored_by_class=False)
+    assert layer == LinearLayer(Stored("W"), stored_by_class=False)
     assert layer.notes == (
-        "the way back from 'y' branches at an If; only one branch leads to a linear layer",
+        "the trace back from 'y' branches at an If; only one branch leads to a linear layer",
     )
 
 
@@ -181,7 +181,7 @@ def test_branches_with_different_layers_are_refused() -> None:
 
 def test_a_maze_of_branches_is_left_in_time() -> None:
     nodes = [node("If", f"i{n + 1} i{n + 1}", f"i{n}") for n in range(100)]
-    with pytest.raises(LoadError, match="the way back ends at If"):
+    with pytest.raises(LoadError, match="the trace ends at If"):
         last_layer(graph(*nodes, node("Identity", "i0", "y")))
 
 
@@ -210,14 +210,14 @@ def test_a_name_decides_between_outputs_of_different_layers(name: str) -> None:
 
 def test_another_outputs_layer_is_not_taken_for_that_of_the_answer() -> None:
     nodes = [*LINEAR, node("Sigmoid", "h", "logits")]
-    with pytest.raises(LoadError, match=r"straight to the output 'logits': the way back ends at Sigmoid"):
+    with pytest.raises(LoadError, match=r"straight to the output 'logits': the trace ends at Sigmoid"):
         last_layer(graph(*nodes, outputs="z logits"))
 
 
 def test_no_output_with_a_layer_names_where_the_ways_end() -> None:
     nodes = [node("Relu", "x", "u"), node("Sigmoid", "x", "v")]
     with pytest.raises(
-        LoadError, match=r"straight to the 2 outputs \(u, v\): the way back ends at Relu, Sigmoid"
+        LoadError, match=r"straight to the 2 outputs \(u, v\): the trace ends at Relu, Sigmoid"
     ):
         last_layer(graph(*nodes, outputs="u v"))
 
@@ -244,7 +244,7 @@ def test_a_graph_that_computes_no_output_is_refused(outputs: str) -> None:
     ],
 )
 def test_a_graph_that_runs_in_circles_is_refused(nodes: list[Node]) -> None:
-    with pytest.raises(LoadError, match="the way back ends at"):
+    with pytest.raises(LoadError, match="the trace ends at"):
         last_layer(graph(LINEAR[0], *nodes))
 
 
@@ -275,7 +275,7 @@ def test_a_tied_embedding_is_read_as_the_output_layer_reads_it() -> None:
         node("Transpose", "V", "Vt", perm=(1, 0)),
         node("MatMul", "h Vt", "y"),
     ]
-    assert layer_using(graph(*nodes), "V") == last_layer(graph(*nodes)) == Layer(Stored("V"))
+    assert layer_using(graph(*nodes), "V") == last_layer(graph(*nodes)) == LinearLayer(Stored("V"))
 
 
 def test_the_shapes_a_product_is_reshaped_to_are_reported() -> None:
@@ -314,7 +314,7 @@ def test_what_is_done_to_a_stored_weight_is_remembered(nodes: list[Node], stored
     ids=["a varying scale", "a varying zero point", "blocks", "another operation"],
 )
 def test_a_weight_that_is_not_just_stored_is_none(nodes: list[Node]) -> None:
-    with pytest.raises(LoadError, match="the way back ends at MatMul"):
+    with pytest.raises(LoadError, match="the trace ends at MatMul"):
         last_layer(graph(*nodes, node("MatMul", "x w", "y")))
 
 
@@ -357,7 +357,7 @@ def test_the_scale_of_an_integer_product_is_found(multiplications: list[Node]) -
     ids=["no scale of the features", "a varying factor", "two constants", "a square", "twice the features'"],
 )
 def test_an_integer_product_with_other_factors_is_no_layer(multiplication: list[Node]) -> None:
-    with pytest.raises(LoadError, match="the way back ends at Mul"):
+    with pytest.raises(LoadError, match="the trace ends at Mul"):
         last_layer(graph(*dynamic(*multiplication)))
 
 
@@ -403,7 +403,7 @@ def test_every_operation_keeps_its_constants_in_its_own_places(
 def test_an_endless_line_of_operations_is_left_in_time() -> None:
     nodes = [node("Identity", f"t{n + 1}", f"t{n}") for n in range(10_000)]
     nodes += [node("Relu", f"t{n}", f"r{n}") for n in range(0, 10_000, 10)]
-    with pytest.raises(LoadError, match="the way back ends at Identity"):
+    with pytest.raises(LoadError, match="the trace ends at Identity"):
         last_layer(Graph((*nodes, node("Identity", "t0", "y")), ("y",), {}))
 
 

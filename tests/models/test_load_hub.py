@@ -240,5 +240,5 @@ def test_ids_and_addresses_are_understood(model: str, meant: HubModel) -> None:
     ],
 )
 def test_an_address_that_is_no_model_is_refused(address: str) -> None:
-    with pytest.raises(LoadError, match="is no address of a model"):
+    with pytest.raises(LoadError, match="is not the address of a model"):
         parse(address)

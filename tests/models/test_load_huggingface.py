@@ -907,7 +907,7 @@ def test_a_missing_norm_leaves_the_head_readable(sharded: Path, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("index", "complaint"),
     [
-        ("{", "index.json is no valid JSON"),
+        ("{", "index.json is not valid JSON"),
         ("[]", "expected an object"),
         ("{}", "no weight_map"),
         ('{"weight_map": {"lm_head.weight": 3}}', "no weight_map"),
@@ -969,9 +969,9 @@ def test_a_directory_without_a_model_says_what_it_holds(
 @pytest.mark.parametrize(
     ("config", "complaint"),
     [
-        (b"{", r"config\.json is no valid JSON"),
-        (b"\xff\xfe\xfd", r"config\.json is no valid JSON"),
-        (b"[" * 100_000, r"config\.json is no valid JSON"),
+        (b"{", r"config\.json is not valid JSON"),
+        (b"\xff\xfe\xfd", r"config\.json is not valid JSON"),
+        (b"[" * 100_000, r"config\.json is not valid JSON"),
         (b"[]", "JSON list, expected an object"),
     ],
     ids=["cut", "no text", "deep", "list"],

@@ -307,8 +307,8 @@ def test_transpose_takes_the_dataset_as_classes_by_features(tmp_path: Path) -> N
     ("options", "complaint"),
     [
         ({"tensor": "absent"}, r"'absent' leads to nothing.*output/output/kernel:0 \(4 × 5, float32\)"),
-        ({"tensor": "output"}, "'output' is no dataset"),
-        ({"tensor": "output/output/bias:0"}, "is no matrix"),
+        ({"tensor": "output"}, "'output' is not a dataset"),
+        ({"tensor": "output/output/bias:0"}, "is not a matrix"),
         ({"bias_tensor": "absent"}, "'absent' leads to nothing"),
         ({"bias_tensor": "hidden/hidden/bias:0"}, r"bias has shape \(4,\)"),
     ],
@@ -479,7 +479,7 @@ def test_a_file_cut_short_is_refused(tmp_path: Path, name: str) -> None:
     [
         ("m.h5", b"version https://git-lfs.github.com/spec/v1\n", "no HDF5 file as Keras writes them"),
         ("m.keras", b"version https://git-lfs.github.com/spec/v1\n", "no HDF5 file as Keras writes them"),
-        ("m.keras", b"PK\3\4" + bytes(100), r"no readable \.keras archive"),
+        ("m.keras", b"PK\3\4" + bytes(100), r"not a readable \.keras archive"),
         ("m.keras", archive(b"", MODEL), "no HDF5 file as Keras writes them"),
         ("m.keras", archive(numbered(NUMBERED), "{"), "configuration can't be read"),
         ("m.keras", archive(numbered(NUMBERED), "[" * 100_000), "configuration can't be read"),
@@ -534,7 +534,7 @@ def test_data_in_other_files_are_not_read(tmp_path: Path) -> None:
     path = hostile(
         tmp_path / "m.h5", lambda group: group.create_dataset("0", (4, 5), np.float32, external=outside)
     )
-    with pytest.raises(LoadError, match="kept in another file"):
+    with pytest.raises(LoadError, match="stored in another file"):
         load_head(path)
 
 
@@ -544,7 +544,7 @@ def test_virtual_datasets_are_not_read(tmp_path: Path) -> None:
     layout = h5py.VirtualLayout((4, 5), np.float32)
     layout[:] = h5py.VirtualSource(tmp_path / "other.h5", "x", (4, 5))
     path = hostile(tmp_path / "m.h5", lambda group: group.create_virtual_dataset("0", layout))
-    with pytest.raises(LoadError, match="kept in another file"):
+    with pytest.raises(LoadError, match="stored in another file"):
         load_head(path)
 
 

@@ -176,7 +176,7 @@ def test_a_pickled_npy_is_refused_and_never_executed(tmp_path: Path) -> None:
 def test_a_bare_pickle_is_refused_and_never_executed(tmp_path: Path) -> None:
     trace = tmp_path / "executed"
     np.array([Bomb(trace)], dtype=object).dump(tmp_path / "head.npz")
-    with pytest.raises(LoadError, match=r"no readable \.npz archive"):
+    with pytest.raises(LoadError, match=r"not a readable \.npz archive"):
         load_head(tmp_path / "head.npz")
     assert not trace.exists()
 
@@ -268,7 +268,7 @@ def test_a_compression_numpy_does_not_use_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("garbage", [b"", b"garbage", b"PK\x03\x04" + b"\x00" * 50])
 def test_garbage_is_refused(tmp_path: Path, garbage: bytes) -> None:
     (tmp_path / "head.npz").write_bytes(garbage)
-    with pytest.raises(LoadError, match=r"no readable \.npz archive"):
+    with pytest.raises(LoadError, match=r"not a readable \.npz archive"):
         load_head(tmp_path / "head.npz")
 
 

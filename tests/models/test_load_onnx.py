@@ -523,7 +523,7 @@ def test_an_empty_label_list_does_not_name_the_only_class(tmp_path: Path) -> Non
 )
 def test_garbage_is_refused(tmp_path: Path, garbage: bytes) -> None:
     (tmp_path / "model.onnx").write_bytes(garbage)
-    with pytest.raises(LoadError, match=r"no readable ONNX model|no complete model"):
+    with pytest.raises(LoadError, match=r"not a readable ONNX model|not a complete model"):
         load_head(tmp_path / "model.onnx")
 
 
@@ -554,7 +554,7 @@ def test_an_absurd_shape_is_refused(tmp_path: Path, dims: tuple[int, int]) -> No
 def test_an_unknown_type_of_numbers_is_refused(tmp_path: Path) -> None:
     model = build(linear("y"), LINEAR)
     model.graph.initializer[0].data_type = 999
-    with pytest.raises(LoadError, match=r"type 999 .*no array of numbers"):
+    with pytest.raises(LoadError, match=r"type 999 .*not an array of numbers"):
         load_head(save(tmp_path, model))
 
 

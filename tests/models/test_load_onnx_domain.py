@@ -23,7 +23,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from argmaxable.core.balls import LayerNorm, RMSNorm
 from argmaxable.core.boxes import Box, Everywhere
 from argmaxable.core.domain import Domain
-from argmaxable.models.finding import Inputs
+from argmaxable.models.finding import HeadInputs
 from argmaxable.models.onnx.reader import find
 from argmaxable.models.registry import ReadOptions
 
@@ -59,7 +59,7 @@ def build(nodes: Sequence[NodeProto], constants: Constants, *, features: str | N
     return onnx.shape_inference.infer_shapes(helper.make_model(graph, opset_imports=opsets, ir_version=9))
 
 
-def inputs_of(tmp_path: Path, model: onnx.ModelProto) -> Inputs:
+def inputs_of(tmp_path: Path, model: onnx.ModelProto) -> HeadInputs:
     (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
     inputs = find(tmp_path / "model.onnx", ReadOptions()).inputs
     assert inputs is not None
@@ -841,7 +841,7 @@ def test_a_tensor_named_by_the_user_has_a_domain_too(tmp_path: Path) -> None:
     model = build([node("Relu", "x", "h")], {})
     (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
     inputs = find(tmp_path / "model.onnx", ReadOptions(tensor="W")).inputs
-    assert inputs == Inputs("Relu", Box(0, math.inf))
+    assert inputs == HeadInputs("Relu", Box(0, math.inf))
 
 
 def test_a_maze_of_sums_is_left_in_time(tmp_path: Path) -> None:

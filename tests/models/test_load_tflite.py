@@ -303,8 +303,8 @@ def test_transpose_flips_the_weight(tmp_path: Path) -> None:
     ("options", "complaint"),
     [
         ({"tensor": "absent"}, r"'absent' not found.*W \(5 × 4, float32\)"),
-        ({"tensor": "b"}, r"b \(5, float32\) is no constant matrix"),
-        ({"tensor": "h"}, r"h \(1 × 4, float32\) is no constant matrix"),
+        ({"tensor": "b"}, r"b \(5, float32\) is not a constant matrix"),
+        ({"tensor": "h"}, r"h \(1 × 4, float32\) is not a constant matrix"),
         ({"bias_tensor": "absent"}, "no constant tensor 'absent'"),
         ({"bias_tensor": "h"}, "no constant tensor 'h'"),
         ({"bias_tensor": "V"}, r"bias has shape \(4, 3\)"),

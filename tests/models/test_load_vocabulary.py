@@ -394,8 +394,8 @@ def test_a_named_vocabulary_may_be_much_shorter(tmp_path: Path) -> None:
         ("l.json", '["a", "b", "c"]', "lists 3 labels; the head has 2 classes"),
         ("l.json", '["a", 1]', "expected strings"),
         ("l.json", "3", "expected strings"),
-        ("l.json", "[" * 100_000, "is no readable JSON"),
-        ("l.json", "[" + "9" * 5000 + "]", "is no readable JSON"),
+        ("l.json", "[" * 100_000, "is not readable JSON"),
+        ("l.json", "[" + "9" * 5000 + "]", "is not readable JSON"),
         ("l.json", '{"a": 0.5}', "expected a token and a whole number"),
         ("l.json", '{"0": "a", "x": "b"}', "expected strings"),
     ],
@@ -407,7 +407,7 @@ def test_a_named_file_that_does_not_fit_says_why(tmp_path: Path, name: str, text
 
 
 def test_a_named_file_must_exist(tmp_path: Path) -> None:
-    with pytest.raises(LoadError, match=r"nothing\.txt: is no file"):
+    with pytest.raises(LoadError, match=r"nothing\.txt: is not a file"):
         labels_from_file(tmp_path / "nothing.txt", 2)
 
 

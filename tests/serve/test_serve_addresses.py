@@ -8,11 +8,11 @@ import pytest
 
 import argmaxable as am
 from argmaxable.serve.addresses import address_of, choice_from
-from argmaxable.store import Choice, Order
+from argmaxable.store import SortKey, VerdictQuery
 
 
 def test_an_address_and_its_choice_are_inverse() -> None:
-    choice = Choice("a&b=%", am.Status.UNDECIDED, am.Method.TWIN, Order.STEPS, is_down=True, page=3)
+    choice = VerdictQuery("a&b=%", am.Status.UNDECIDED, am.Method.TWIN, SortKey.STEPS, is_down=True, page=3)
     pairs = dict(part.split("=") for part in address_of(choice).split("&"))
     assert choice_from({name: unquote_plus(value) for name, value in pairs.items()}, status=None) == choice
 

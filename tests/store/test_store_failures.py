@@ -11,12 +11,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from kept_runs import CENTRE, COST, as_plain, plan, verdicts
 from postgres_server import Server
 from sqlalchemy import delete, update
+from stored_runs import CENTRE, COST, as_plain, plan, verdicts
 from working import started
 
 import argmaxable as am
+from argmaxable.core.result import Facts
 from argmaxable.store import State, open_store
 from argmaxable.store.schema import EVIDENCE, RUNS, VERDICTS
 
@@ -40,7 +41,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) ->
 
 def test_a_damaged_file_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
-    facts = am.result.Facts("large", "00" * 32, 5000, 3, False, "float32")
+    facts = Facts("large", "00" * 32, 5000, 3, False, "float32")
     with open_store(str(path)) as store, store.begin(plan(facts=facts, labels=None), centre=CENTRE) as run:
         run.record(verdicts(5000), COST)
     content = bytearray(path.read_bytes())
@@ -84,11 +85,11 @@ def test_a_full_disk_is_an_error_and_what_was_committed_stays(tmp_path: Path) ->
     committed, _, message = said.partition(" ")
     assert int(committed) > 5
     assert "disk" in message
-    assert "What was committed before is safe" in message
+    assert "What was committed is safe" in message
     with open_store(str(path)) as store:
-        kept = list(store.verdicts(1))
-        assert [verdict.class_id for verdict in kept] == list(range(int(committed)))
-        assert all(verdict.reason == "x" * 10_000 for verdict in kept)
+        stored = list(store.verdicts(1))
+        assert [verdict.class_id for verdict in stored] == list(range(int(committed)))
+        assert all(verdict.reason == "x" * 10_000 for verdict in stored)
         assert store.run(1).state is State.INTERRUPTED
         assert store.run(1).counts.undecided == int(committed)
 
@@ -164,10 +165,10 @@ def test_a_server_that_stops_is_an_error_and_what_was_committed_stays(
         run.record(verdicts()[:10], COST)
         with postgres.stopped(), pytest.raises(am.StoreError) as error:
             run.record(verdicts()[10:], COST)
-        assert "What was committed before is safe; the same command goes on." in str(error.value)
+        assert "What was committed is safe: run the same command again to resume." in str(error.value)
         assert postgres.password not in shown(error)
         # The server is back, but the lock went with the connection: this process must not write any more.
-        with pytest.raises(am.StoreError, match="the connection was lost"):
+        with pytest.raises(am.StoreError, match="the connection broke"):
             run.record(verdicts()[10:], COST)
     with open_store(server_place) as store, store.begin(plan(), centre=CENTRE) as again:
         assert again.run_id == run.run_id

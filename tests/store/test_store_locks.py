@@ -10,10 +10,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from kept_runs import CENTRE, CLASSES, COST, as_plain, plan, verdicts
+from stored_runs import CENTRE, CLASSES, COST, as_plain, plan, verdicts
 from working import BATCH, CROWD, batch, heard, long_plan, started
 
 import argmaxable as am
+from argmaxable.core.result import Facts
 from argmaxable.store import State, Store, open_store
 
 
@@ -154,7 +155,7 @@ def test_no_lock_stays_beside_a_file_that_is_done_with(tmp_path: Path) -> None:
 
 def test_ctrl_c_at_any_moment_leaves_a_batch_whole_and_the_run_usable(place: str) -> None:
     rounds, size = 12, 600
-    its = plan(facts=am.result.Facts("large", "aa" * 32, rounds * size, 3, False, "float32"), labels=None)
+    its = plan(facts=Facts("large", "aa" * 32, rounds * size, 3, False, "float32"), labels=None)
     every, moments, interrupted = verdicts(rounds * size), random.Random(0), 0
     # A shell that runs the tests in its background has them ignore Ctrl-C.
     ignored = signal.signal(signal.SIGINT, signal.default_int_handler)

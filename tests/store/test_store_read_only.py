@@ -1,4 +1,4 @@
-"""Reading kept runs without ever writing."""
+"""Reading stored runs without ever writing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import argmaxable as am
 from argmaxable.compute.prepared import centre_of
 from argmaxable.questions.argmax import run_plan
 from argmaxable.run.plan import ONE_PROCESS, make_plan
-from argmaxable.store import Choice, Order, State, Store, open_store
+from argmaxable.store import SortKey, State, Store, VerdictQuery, open_store
 
 
 def read(place: str) -> Store:
@@ -23,7 +23,7 @@ def read(place: str) -> Store:
 
 
 def labels(reader: Store, run: int, **choice: object) -> list[str]:
-    return [verdict.label for verdict in reader.page(run, Choice(**choice)).verdicts]  # type: ignore[arg-type]
+    return [verdict.label for verdict in reader.page(run, VerdictQuery(**choice)).verdicts]  # type: ignore[arg-type]
 
 
 def kept_at(place: str) -> int:
@@ -96,7 +96,7 @@ def test_reading_leaves_the_file_as_it_is(database: Path) -> None:
     before = hashlib.sha256(database.read_bytes()).hexdigest()
     with read(str(database)) as reader:
         reader.runs()
-        reader.page(run, Choice(search="a"))
+        reader.page(run, VerdictQuery(search="a"))
         reader.entry(run, 4, most_fellows=3)
     assert hashlib.sha256(database.read_bytes()).hexdigest() == before
     assert database.stat().st_mtime_ns == 1
@@ -186,20 +186,20 @@ def test_statuses_and_methods_filter(place: str) -> None:
 def test_margins_sort_both_ways(place: str) -> None:
     run = kept_at(place)
     with read(place) as reader:
-        up = labels(reader, run, order=Order.MARGIN)
-        down = labels(reader, run, order=Order.MARGIN, is_down=True)
+        up = labels(reader, run, order=SortKey.MARGIN)
+        down = labels(reader, run, order=SortKey.MARGIN, is_down=True)
     assert set(up[:3]) == {"a", "middle", "😀"} == set(down[3:])
 
 
 def test_a_page_has_its_part_and_counts_all(place: str) -> None:
     run = kept_at(place)
     with read(place) as reader:
-        page = reader.page(run, Choice(page=1, size=4))
+        page = reader.page(run, VerdictQuery(page=1, size=4))
     assert [verdict.label for verdict in page.verdicts] == ["middle", "😀"]
     assert page.total == 6
 
 
-def test_an_entry_has_the_evidence_that_was_kept(place: str) -> None:
+def test_an_entry_has_the_evidence_that_was_stored(place: str) -> None:
     run = kept_at(place)
     with open_store(place) as store, read(place) as reader:
         for verdict in store.verdicts(run):

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kept_runs import CENTRE, CLASSES, COST, as_plain, plan, verdict, verdicts
+from stored_runs import CENTRE, CLASSES, COST, as_plain, plan, verdict, verdicts
 
 import argmaxable as am
+from argmaxable.core.result import Facts
 from argmaxable.store import Plan, State, Store, open_store
 from argmaxable.store.texts import from_column, to_column
 
@@ -22,7 +23,7 @@ def store(place: str) -> Iterator[Store]:
         yield store
 
 
-def kept(store: Store, found: list[am.Verdict], its: Plan | None = None, *, finish: bool = True) -> int:
+def stored(store: Store, found: list[am.Verdict], its: Plan | None = None, *, finish: bool = True) -> int:
     with store.begin(its or plan(), centre=CENTRE) as run:
         run.record(found, COST)
         if finish:
@@ -31,12 +32,12 @@ def kept(store: Store, found: list[am.Verdict], its: Plan | None = None, *, fini
 
 
 def test_every_kind_of_verdict_comes_back_as_it_was(store: Store) -> None:
-    run_id = kept(store, verdicts())
+    run_id = stored(store, verdicts())
     assert [as_plain(back) for back in store.verdicts(run_id)] == [as_plain(its) for its in verdicts()]
 
 
 def test_the_record_has_all_that_a_result_has_but_the_head(store: Store) -> None:
-    record = store.read(kept(store, verdicts()))
+    record = store.read(stored(store, verdicts()))
     assert record.facts == plan().facts
     assert record.domain == plan().domain
     assert record.centre.tobytes() == CENTRE.tobytes()
@@ -46,12 +47,12 @@ def test_the_record_has_all_that_a_result_has_but_the_head(store: Store) -> None
 
 
 def test_verdicts_come_in_class_order_whatever_the_order_of_writing(store: Store) -> None:
-    run_id = kept(store, verdicts()[::-1])
+    run_id = stored(store, verdicts()[::-1])
     assert [back.class_id for back in store.verdicts(run_id)] == list(range(CLASSES))
 
 
 def test_shared_evidence_is_shared_again(store: Store) -> None:
-    back = [verdict for verdict in store.read(kept(store, verdicts())).verdicts]
+    back = [verdict for verdict in store.read(stored(store, verdicts())).verdicts]
     certificates = [v.certificate for v in back if v.method is am.Method.TRANSFER]
     groups = [v.tie_group for v in back if v.tie_group]
     assert len(certificates) == len(groups) == 10
@@ -60,7 +61,7 @@ def test_shared_evidence_is_shared_again(store: Store) -> None:
 
 
 def test_evidence_that_is_read_back_is_read_only(store: Store) -> None:
-    back = list(store.verdicts(kept(store, verdicts())))
+    back = list(store.verdicts(stored(store, verdicts())))
     witness, certificate = back[1].witness, back[3].certificate
     assert isinstance(witness, am.Point)
     assert certificate is not None
@@ -70,14 +71,14 @@ def test_evidence_that_is_read_back_is_read_only(store: Store) -> None:
 
 
 def test_verdicts_can_be_chosen_by_status(store: Store) -> None:
-    run_id = kept(store, verdicts())
+    run_id = stored(store, verdicts())
     for status in am.Status:
         expected = [its.class_id for its in verdicts() if its.status is status]
         assert [back.class_id for back in store.verdicts(run_id, status=status)] == expected
 
 
 def test_without_evidence_a_verdict_still_says_what_it_is(store: Store) -> None:
-    run_id = kept(store, verdicts())
+    run_id = stored(store, verdicts())
     for back, its in zip(store.verdicts(run_id, with_evidence=False), verdicts(), strict=True):
         assert (back.status, back.lower, back.upper) == (its.status, its.lower, its.upper)
         assert back.tie_group == its.tie_group
@@ -87,8 +88,8 @@ def test_without_evidence_a_verdict_still_says_what_it_is(store: Store) -> None:
 
 def test_more_verdicts_than_a_page_and_a_batch_come_back_in_order(store: Store) -> None:
     many = 23_456
-    facts = am.result.Facts("large", "00" * 32, many, 3, False, "float32")
-    run_id = kept(store, verdicts(many), plan(facts=facts, labels=None))
+    facts = Facts("large", "00" * 32, many, 3, False, "float32")
+    run_id = stored(store, verdicts(many), plan(facts=facts, labels=None))
     back = list(store.verdicts(run_id))
     assert [v.class_id for v in back] == list(range(many))
     assert [as_plain(v) for v in back[::997]] == [as_plain(v) for v in verdicts(many)[::997]]
@@ -96,7 +97,7 @@ def test_more_verdicts_than_a_page_and_a_batch_come_back_in_order(store: Store) 
 
 
 def test_reading_may_stop_half_way(store: Store) -> None:
-    run_id = kept(store, verdicts())
+    run_id = stored(store, verdicts())
     for _ in range(20):  # more than a pool has connections
         assert next(store.verdicts(run_id)).class_id == 0
     reading = store.verdicts(run_id)
@@ -108,7 +109,7 @@ def test_reading_may_stop_half_way(store: Store) -> None:
 @pytest.mark.parametrize("lower", [-math.inf, math.inf, math.nan, 0.0, 5e-324, -1.7976931348623157e308])
 def test_a_bound_survives(store: Store, lower: float) -> None:
     strange = verdict(0, am.Status.UNDECIDED, lower=lower, upper=-lower, seconds=lower)
-    run_id = kept(store, [strange], finish=False)
+    run_id = stored(store, [strange], finish=False)
     (back,) = store.verdicts(run_id)
     assert as_plain(back) == as_plain(strange)
 
@@ -132,15 +133,15 @@ def test_a_bound_survives(store: Store, lower: float) -> None:
     ],
 )
 def test_a_label_survives(store: Store, label: str) -> None:
-    run_id = kept(store, [verdict(0, am.Status.UNDECIDED, label=label, reason=label)], finish=False)
+    run_id = stored(store, [verdict(0, am.Status.UNDECIDED, label=label, reason=label)], finish=False)
     (back,) = store.verdicts(run_id)
     assert (back.label, back.reason) == (label, label)
 
 
 def test_names_survive_and_can_be_searched(store: Store) -> None:
     for name in ("a\x00b", "\ud800x", "100%_safe", "100 percent", "Ünï/MODEL"):
-        facts = am.result.Facts(name, name.encode("utf-8", "replace").hex(), CLASSES, 3, True, "float32")
-        kept(store, [], plan(facts=facts, task=name, family=name, origin=name), finish=False)
+        facts = Facts(name, name.encode("utf-8", "replace").hex(), CLASSES, 3, True, "float32")
+        stored(store, [], plan(facts=facts, task=name, family=name, origin=name), finish=False)
     assert [run.facts.name for run in store.runs(name="\x00")] == ["a\x00b"]
     assert [run.task for run in store.runs(name="\ud800")] == ["\ud800x"]
     assert [run.family for run in store.runs(name="%_")] == ["100%_safe"]
@@ -161,13 +162,13 @@ def test_names_survive_and_can_be_searched(store: Store) -> None:
     ids=str,
 )
 def test_a_domain_survives(store: Store, domain: am.Domain) -> None:
-    run_id = kept(store, [], plan(domain=domain), finish=False)
+    run_id = stored(store, [], plan(domain=domain), finish=False)
     assert store.run(run_id).domain == domain
     assert store.read(run_id).domain == domain
 
 
 def test_huge_settings_survive(store: Store) -> None:
-    run_id = kept(store, [], plan(seed=10**40, patience=10**30), finish=False)
+    run_id = stored(store, [], plan(seed=10**40, patience=10**30), finish=False)
     summary = store.run(run_id)
     assert (summary.seed, summary.patience) == (10**40, 10**30)
 

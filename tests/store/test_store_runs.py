@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kept_runs import CENTRE, CLASSES, COST, as_plain, plan, verdict, verdicts
 from sqlalchemy import delete, select
+from stored_runs import CENTRE, CLASSES, COST, as_plain, plan, verdict, verdicts
 
 import argmaxable as am
 from argmaxable.compute.prepared import centre_of
@@ -93,7 +93,7 @@ def test_an_interrupted_run_goes_on_where_it_was(store: Store) -> None:
     assert len(store.runs()) == 1
 
 
-def test_the_centre_of_the_first_part_is_kept(store: Store) -> None:
+def test_the_centre_of_the_first_part_is_stored(store: Store) -> None:
     with store.begin(plan(), centre=CENTRE) as first:
         pass
     with store.begin(plan(), centre=CENTRE + 1e-7) as second:
@@ -412,7 +412,7 @@ def test_the_same_published_verdicts_are_found_again(store: Store) -> None:
     assert add(store, published(), name="another") != run_id
 
 
-# ---------------------------------------------------------------------- what must not be kept
+# ---------------------------------------------------------------------- what must not be stored
 
 
 def test_no_path_no_host_and_no_password_is_in_any_table(

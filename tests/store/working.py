@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kept_runs import CENTRE, COST, plan, verdict, verdicts
+from stored_runs import CENTRE, COST, plan, verdict, verdicts
 
 import argmaxable as am
 from argmaxable.core.result import Facts

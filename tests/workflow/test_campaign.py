@@ -138,7 +138,7 @@ def test_labels_may_be_in_a_package(write: Write) -> None:
         (listing("file = 'a'\nscript = 'elvish'"), "key 'script' is 'elvish', which is not known"),
         (listing("file = 'a'\nmethod = 'magic'"), "key 'method' is 'magic', expected one of auto"),
         (listing("model = 'pypi:p==1!a'"), "key 'model': pypi:p==1!a is not pinned"),
-        (listing("model = 'pypi:p=1!a'"), "key 'model': pypi:p=1!a is no model inside a package"),
+        (listing("model = 'pypi:p=1!a'"), "key 'model': pypi:p=1!a does not name a model inside a package"),
         (listing("file = 'a'\nlabels = 'pypi:p==1!a'"), "key 'labels': pypi:p==1!a is not pinned"),
         (listing("file = 'a'", "file = 'a'"), "the name 'a' is there twice"),
         (listing("file = 'a'") + listing("file = 'b'"), "the name 'Corners' is there twice"),

@@ -1,6 +1,22 @@
-"""Files in and out: a head read out of a model, whatever its format, and written back.
+"""Files in and out: reading the head of a model, whatever its format, and writing a changed one back.
 
-Only the output layer is read; no model is instantiated and nothing in the file is executed.
+Only the output layer is read; no model is instantiated and nothing in a file is executed.
+
+A new format is one folder here and one line in `registry.BUILT_IN`. Its `reader.py` has a function
+`find(path, options) -> Finding`, which says which tensors are the head and reads their values later. An
+optional `writer.py` writes a changed head back; `write/` calls it. What several formats share has its own
+folder: `checkpoint` for named tensors, `graph` for computation graphs, `labels` for names of classes.
+
+Files are untrusted, so all parsers follow one policy: a file may cost memory and time in proportion to its
+own size, whatever sizes it declares, and it must not be able to crash this process.
+
+* Our own code parses a container where that is short: npz, safetensors, GGUF, TFLite, fastText.
+* A native library gets a file only after our own code has checked its structure. For ONNX, `onnx/outline.py`
+  walks the messages, checks lengths and nesting, and leaves out the weights before protobuf sees the rest.
+  For PyTorch, `pytorch/tensors.py` checks the archive and the size of the pickles; then the restricted
+  unpickler of a version without known holes reads it.
+* A library whose format we can't check runs in a child process with limits on memory and time. That is HDF5,
+  which believes every length in a file (`keras/hdf5.py`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which values an activation function can put out, whatever it is given: a box around features.
 
-Names are in lower case with underscores. A bound that is no round number is rounded outwards, by more than
+Names are in lower case with underscores. A bound that is not a round number is rounded outwards, by more than
 float32 arithmetic can err.
 """
 

@@ -46,7 +46,7 @@ class Labels:
 
 
 @dataclass(frozen=True)
-class Inputs:
+class HeadInputs:
     """What feeds the head, in words, and the tightest domain the file itself proves for it."""
 
     description: str
@@ -69,7 +69,7 @@ class Finding:
     why: str
     read: Callable[[], Arrays]
     labels: Labels | None = None
-    inputs: Inputs | None = None
+    inputs: HeadInputs | None = None
     alternatives: tuple[TensorInfo, ...] = ()
     notes: tuple[str, ...] = field(default=())
 

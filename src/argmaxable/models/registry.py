@@ -1,8 +1,8 @@
 """The file formats a head can be read from, and which of them fits a path.
 
-A new format is one module with a `find` function and one line in `BUILT_IN`. Third parties name an
-object that satisfies `Format` in the entry-point group `argmaxable.formats`; they are asked about paths that
-no built-in format recognises, so that a file is read the same way whatever else is installed.
+Third parties name an object that satisfies `ModelFormat` in the entry-point group `argmaxable.formats`. They
+are asked about paths that no built-in format recognises, so that a file is read the same way whatever else is
+installed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ReadOptions:
 
 
 @runtime_checkable
-class Format(Protocol):
+class ModelFormat(Protocol):
     """A way to store heads. `recognises` must be cheap and import nothing; `find` raises LoadError."""
 
     @property
@@ -99,7 +99,7 @@ class FolderFormat:
         return finding
 
 
-BUILT_IN: tuple[Format, ...] = (
+BUILT_IN: tuple[ModelFormat, ...] = (
     FolderFormat(
         "huggingface",
         ("config.json", "*.safetensors", "*.safetensors.index.json", "pytorch_model.bin*"),
@@ -121,7 +121,7 @@ BUILT_IN: tuple[Format, ...] = (
 )
 
 
-def find_format(path: Path) -> Format:
+def find_format(path: Path) -> ModelFormat:
     """The first format that recognises the path; raises LoadError when there is none."""
     if not path.exists():
         raise LoadError(f"no such file (looked from {Path.cwd()}). Check the path.")
@@ -131,7 +131,7 @@ def find_format(path: Path) -> Format:
     raise LoadError(f"{_describe(path)}. Known formats: {_known_formats()}. {_advice(path)}")
 
 
-def _formats() -> Iterator[Format]:
+def _formats() -> Iterator[ModelFormat]:
     yield from BUILT_IN
     # Late: a file of a built-in format never waits for the search through all installed packages, nor for, or
     # fails with, a third party's import.
@@ -140,13 +140,13 @@ def _formats() -> Iterator[Format]:
     yield from map(_load, entry_points(group=ENTRY_POINT_GROUP))
 
 
-def _load(entry_point: EntryPoint) -> Format:
+def _load(entry_point: EntryPoint) -> ModelFormat:
     origin = f"the format plugin {entry_point.name!r} ({entry_point.value})"
     try:
         plugin = entry_point.load()
     except (ImportError, AttributeError) as error:
         raise LoadError(f"{origin} can't be loaded: {error}. Update or uninstall it.") from error
-    if isinstance(plugin, type) or not isinstance(plugin, Format):
+    if isinstance(plugin, type) or not isinstance(plugin, ModelFormat):
         raise LoadError(
             f"{origin} is {plugin!r}; expected an object with name, suffixes, recognises and find. "
             "Update or uninstall it."

@@ -89,6 +89,6 @@ def join(
         elif tensor in parts[file].tensors:
             tensors[tensor] = parts[file].tensors[tensor]
         else:
-            lost = f"{name} says it is in {file}, but it is not. Fetch the model again."
-            absent[tensor] = parts[file].absent.get(tensor, lost)
+            missing = f"{name} says it is in {file}, but it is not. Fetch the model again."
+            absent[tensor] = parts[file].absent.get(tensor, missing)
     return TensorSource(name, tensors, lambda tensor: parts[file_of[tensor]].read(tensor), absent)

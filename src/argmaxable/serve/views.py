@@ -24,7 +24,7 @@ from argmaxable.serve.html import render
 from argmaxable.serve.neighbours import nearest
 from argmaxable.serve.rows import class_rows, reference, references_of, referred_to
 from argmaxable.serve.sentences import distance, meaning, witness_in_words
-from argmaxable.store import Counts, Order, RunSummary, State
+from argmaxable.store import Counts, RunSummary, SortKey, State
 
 if TYPE_CHECKING:
     from argmaxable.store import Store
@@ -107,7 +107,7 @@ def run_page(site: Site, run_id: int, query: Mapping[str, str], *, is_part: bool
     values = {
         "run": run,
         "choice": choice,
-        "orders": list(Order),
+        "orders": list(SortKey),
         "rows": class_rows(page.verdicts, names),
         "total": page.total,
     }

@@ -1,36 +1,39 @@
-"""Kept runs: a database of models, runs, verdicts and their evidence, in SQLite or PostgreSQL."""
+"""Runs in a database: models, runs, verdicts and their evidence, in SQLite or PostgreSQL.
+
+What belongs here is whatever knows SQL, and what makes two runs the same; not what is shown of them.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from argmaxable.store.plan import Counts, Plan, PublishedVerdict, RunSummary, State
-from argmaxable.store.queries import Choice, Entry, Named, Order, Page
+from argmaxable.store.queries import ClassEntry, Named, Page, SortKey, VerdictQuery
 
 if TYPE_CHECKING:
     from argmaxable.store.store import Store
 
 __all__ = [
-    "Choice",
+    "ClassEntry",
     "Counts",
-    "Entry",
     "Named",
-    "Order",
     "Page",
     "Plan",
     "PublishedVerdict",
     "RunSummary",
+    "SortKey",
     "State",
     "Store",
+    "VerdictQuery",
     "open_store",
 ]
 
 
 def open_store(where: str | None = None, *, read_only: bool = False) -> Store:
-    """Open the store at a path or SQLAlchemy URL (None: the default file), made or brought up to date.
+    """Open the store at a path or SQLAlchemy URL (None: the default file), created or migrated as needed.
 
-    Of one for reading only nothing is made, brought up to date or written. Raises StoreError when there is
-    no database to be had there.
+    A store opened for reading only is never created, migrated or written to. Raises StoreError when the
+    database can't be opened.
     """
     from argmaxable.store.store import Store
 

@@ -1,4 +1,4 @@
-"""Rows are untrusted: what was never written there, but is there now, must end in a clear error."""
+"""Damaged rows end in a clear error: a database is untrusted input, whoever wrote it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from argmaxable.core.errors import DomainError, StoreError
 
 
 @contextmanager
-def legible(run_id: int) -> Iterator[None]:
-    """Turn what goes wrong while a row is understood into a StoreError about its run."""
+def damage_reported(run_id: int) -> Iterator[None]:
+    """Turn what goes wrong while rows of a run are decoded into a StoreError about that run."""
     try:
         yield
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, DomainError) as error:

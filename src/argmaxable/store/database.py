@@ -13,7 +13,8 @@ from contextlib import AbstractContextManager, contextmanager
 from sqlalchemy import Connection, Engine
 
 from argmaxable.core.errors import StoreError
-from argmaxable.store.rows import Batch, Kind
+from argmaxable.store.migrations import newest_version, require_current, version_of
+from argmaxable.store.rows import Batch, VerdictKind
 
 # How long to wait for a run that seems to be in use. A killed process lets go at once on this machine,
 # but a server notices only when it has finished what it was doing; and whoever asks whether a run is in
@@ -21,16 +22,16 @@ from argmaxable.store.rows import Batch, Kind
 _PATIENCE_SECONDS = 2.0
 _POLL_SECONDS = 0.05
 
-# Only by hand: the lock keeps this program from it.
-DELETED = "the run was deleted while it was worked on. The same command begins it anew."
+# Only possible by hand: this program respects the lock.
+DELETED = "the run was deleted while it was worked on. Run the same command again to begin it anew."
 
 
-class Claim(ABC):
-    """One process's right to work on a run; it ends with the process, however that ends."""
+class RunLock(ABC):
+    """One process's lock on a run, which lets it write; it ends with the process, however that ends."""
 
     @abstractmethod
     def writing(self) -> AbstractContextManager[Connection]:
-        """A transaction that is only committed while the claim holds; Ctrl-C waits for its end."""
+        """A transaction that is only committed while the lock is held; Ctrl-C waits for its end."""
 
     @abstractmethod
     def release(self) -> None: ...
@@ -41,6 +42,7 @@ class Database(ABC):
 
     name: str
     engine: Engine
+    read_only: bool
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Connection]:
@@ -51,15 +53,15 @@ class Database(ABC):
         """A transaction, committed at the end unless an exception leaves it."""
 
     @abstractmethod
-    def try_to_claim(self, key: bytes) -> Claim | None:
-        """The right to work on the run with this key, None while another process has it."""
+    def try_to_lock(self, key: bytes) -> RunLock | None:
+        """The lock on the run with this key, None while another process has it."""
 
     @abstractmethod
-    def claimed(self, keys: list[bytes]) -> set[bytes]:
+    def locked(self, keys: list[bytes]) -> set[bytes]:
         """Which of these runs some process is working on."""
 
     @abstractmethod
-    def insert(self, connection: Connection, batch: Batch) -> Counter[Kind]:
+    def insert(self, connection: Connection, batch: Batch) -> Counter[VerdictKind]:
         """Write the rows that are not there yet; returns the kinds of verdicts that were added."""
 
     @abstractmethod
@@ -81,12 +83,20 @@ class Database(ABC):
                 raise
             raise StoreError(f"{self.name}: {said}") from None
 
-    def claim(self, key: bytes) -> Claim | None:
-        """`try_to_claim` with patience."""
+    def _is_current(self) -> bool:
+        """Whether the tables are those of schema.py; raises StoreError if they must be and are not."""
+        with self.reading() as connection:
+            version = version_of(connection, self.name)
+        if self.read_only:
+            require_current(version, self.name)
+        return version == newest_version()
+
+    def lock(self, key: bytes) -> RunLock | None:
+        """`try_to_lock` with patience."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
-        while (claim := self.try_to_claim(key)) is None and time.monotonic() < deadline:
+        while (lock := self.try_to_lock(key)) is None and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
-        return claim
+        return lock
 
     def close(self) -> None:
         self.engine.dispose()
@@ -96,7 +106,7 @@ class Database(ABC):
 def uninterrupted() -> Iterator[None]:
     """Ctrl-C waits for the end of the block, a second one does not.
 
-    In the middle of the driver's work it would break the connection, and with it the claim on
+    In the middle of the driver's work it would break the connection, and with it the lock on
     PostgreSQL; in SQLite the transaction would stay open for as long as anything refers to its cursor.
     """
     earlier, caught = signal.getsignal(signal.SIGINT), False

@@ -1,6 +1,6 @@
 """Evidence as bytes that are their own address: arrays with dtype and shape, named by their SHA-256.
 
-The same evidence has the same digest, so that what many verdicts share is kept once and writing it
+The same evidence has the same digest, so that what many verdicts share is stored once and writing it
 again changes nothing. No pickles: a database is untrusted input to whoever reads it.
 """
 

@@ -13,12 +13,12 @@ from argmaxable.core.errors import StoreError
 
 _EXAMPLES = "Write a path, sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DATABASE."
 _POSTGRESQL = ("postgresql", "postgres", "postgresql+psycopg")
-# What libpq also takes as a parameter behind the question mark.
+# What libpq also takes as a parameter of the URL query.
 _SECRET_PARAMETERS = ("password", "sslpassword")
 
 
 @dataclass(frozen=True)
-class FilePlace:
+class FileLocation:
     """A SQLite file."""
 
     path: Path
@@ -29,7 +29,7 @@ class FilePlace:
 
 
 @dataclass(frozen=True, repr=False)
-class ServerPlace:
+class ServerLocation:
     """A PostgreSQL database."""
 
     url: URL
@@ -43,7 +43,7 @@ class ServerPlace:
         ).render_as_string()
 
     def __repr__(self) -> str:
-        return f"ServerPlace({self.name})"
+        return f"ServerLocation({self.name})"
 
     @property
     def secrets(self) -> list[str]:
@@ -52,18 +52,18 @@ class ServerPlace:
         return sorted({str(secret) for secret in given if secret}, key=len, reverse=True)
 
 
-def find_place(where: str | None) -> FilePlace | ServerPlace:
+def find_location(where: str | None) -> FileLocation | ServerLocation:
     """What the user wrote after --db, None for the default file. Raises StoreError."""
     if where is None:
-        return FilePlace(platformdirs.user_data_path("argmaxable", appauthor=False) / "runs.db")
+        return FileLocation(platformdirs.user_data_path("argmaxable", appauthor=False) / "runs.db")
     if "://" in where or (where.startswith(("postgres", "sqlite")) and ":" in where):
         return _from_url(where)
     if not where.strip() or "\0" in where:
-        raise StoreError(f"this is no name of a database. {_EXAMPLES}")
-    return FilePlace(Path(where).expanduser())
+        raise StoreError(f"this is not the name of a database. {_EXAMPLES}")
+    return FileLocation(Path(where).expanduser())
 
 
-def _from_url(text: str) -> FilePlace | ServerPlace:
+def _from_url(text: str) -> FileLocation | ServerLocation:
     # Nothing of the text is repeated in the errors: who knows what a mistyped URL has where.
     url = _parsed(text)
     if url is None:
@@ -73,7 +73,7 @@ def _from_url(text: str) -> FilePlace | ServerPlace:
     if url.drivername in _POSTGRESQL:
         return _server(url)
     kind = text.partition("://")[0]
-    raise StoreError(f"no store in a database of the kind '{kind}'. {_EXAMPLES}")
+    raise StoreError(f"a database of the kind '{kind}' can't hold a store. {_EXAMPLES}")
 
 
 def _parsed(text: str) -> URL | None:
@@ -83,19 +83,18 @@ def _parsed(text: str) -> URL | None:
         return None
 
 
-def _file(url: URL) -> FilePlace:
+def _file(url: URL) -> FileLocation:
     if not url.database or url.database == ":memory:" or url.query:
         raise StoreError(
-            "the sqlite URL names no file, or has parameters. Write sqlite:///PATH; "
-            "--no-db keeps nothing at all."
+            "the sqlite URL names no file, or has parameters. Write sqlite:///PATH; --no-db stores nothing."
         )
-    return FilePlace(Path(url.database))
+    return FileLocation(Path(url.database))
 
 
-def _server(url: URL) -> ServerPlace:
+def _server(url: URL) -> ServerLocation:
     if "@" in f"{url.host}{url.database}":
         # The rest of the password would be taken for a host and shown in every message.
         raise StoreError(
             "the database URL has more than one @: write those of the user name and the password as %40."
         )
-    return ServerPlace(url.set(drivername="postgresql+psycopg"))
+    return ServerLocation(url.set(drivername="postgresql+psycopg"))

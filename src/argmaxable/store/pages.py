@@ -10,9 +10,9 @@ from sqlalchemy import ColumnElement, Connection, Row, case, func, or_, select
 
 from argmaxable.core.errors import NotFoundError
 from argmaxable.core.verdict import Status
-from argmaxable.store.damaged_rows import legible
+from argmaxable.store.damaged_rows import damage_reported
 from argmaxable.store.evidence import Shelf
-from argmaxable.store.queries import Choice, Entry, Named, Order, Page
+from argmaxable.store.queries import ClassEntry, Named, Page, SortKey, VerdictQuery
 from argmaxable.store.reading import PARAMETERS, verdict_columns, verdicts_of
 from argmaxable.store.schema import VERDICTS
 from argmaxable.store.texts import from_column, to_column
@@ -22,24 +22,24 @@ _BEYOND = 2**62
 _CODE_POINT = re.compile(r"[Uu]\+([0-9A-Fa-f]{2,6})")
 
 
-def page(connection: Connection, run_id: int, choice: Choice) -> Page:
-    """The verdicts that fit, in the order asked for, from the choice's place on."""
-    fitting = _fitting(run_id, choice)
-    query = select(*verdict_columns(without=("point",))).where(*fitting).order_by(*_order(choice))
+def page(connection: Connection, run_id: int, wanted: VerdictQuery) -> Page:
+    """The verdicts that fit, in the order asked for, from its first row on."""
+    fitting = _fitting(run_id, wanted)
+    query = select(*verdict_columns(without=("point",))).where(*fitting).order_by(*_order(wanted))
     total = connection.scalars(select(func.count()).select_from(VERDICTS).where(*fitting)).one()
-    rows = connection.execute(query.limit(choice.size).offset(choice.first)).all()
+    rows = connection.execute(query.limit(wanted.size).offset(wanted.first)).all()
     return Page(tuple(verdicts_of(connection, run_id, rows, Shelf())), total)
 
 
-def entry(connection: Connection, run_id: int, class_id: int, *, most_fellows: int) -> Entry:
-    """All that is kept about one class; raises NotFoundError when that is nothing."""
+def entry(connection: Connection, run_id: int, class_id: int, *, most_fellows: int) -> ClassEntry:
+    """All that is stored about one class; raises NotFoundError when that is nothing."""
     row = _row(connection, run_id, class_id)
     if row is None:
         raise NotFoundError(f"run {run_id} has no verdict about a class {class_id}.")
     (verdict,) = verdicts_of(connection, run_id, [row], Shelf())
     before, after = _places(connection, run_id, class_id)
     fellows, count = _fellows(connection, run_id, row, most_fellows)
-    return Entry(verdict, before, after, fellows, count)
+    return ClassEntry(verdict, before, after, fellows, count)
 
 
 def named(connection: Connection, run_id: int, classes: Iterable[int]) -> dict[int, Named]:
@@ -55,14 +55,14 @@ def named(connection: Connection, run_id: int, classes: Iterable[int]) -> dict[i
 # ---------------------------------------------------------------------- a page
 
 
-def _fitting(run_id: int, choice: Choice) -> list[ColumnElement[bool]]:
+def _fitting(run_id: int, wanted: VerdictQuery) -> list[ColumnElement[bool]]:
     tests = [VERDICTS.c.run_id == run_id]
-    if choice.status is not None:
-        tests.append(VERDICTS.c.status == choice.status.value)
-    if choice.method is not None:
-        tests.append(VERDICTS.c.method == choice.method.value)
-    if choice.search.strip():
-        tests.append(_found(choice.search.strip()))
+    if wanted.status is not None:
+        tests.append(VERDICTS.c.status == wanted.status.value)
+    if wanted.method is not None:
+        tests.append(VERDICTS.c.method == wanted.method.value)
+    if wanted.search.strip():
+        tests.append(_found(wanted.search.strip()))
     return tests
 
 
@@ -76,16 +76,16 @@ def _found(text: str) -> ColumnElement[bool]:
     return or_(*ways)
 
 
-def _order(choice: Choice) -> tuple[ColumnElement[Any], ...]:
-    is_lost = VERDICTS.c.status == Status.UNARGMAXABLE.value
+def _order(wanted: VerdictQuery) -> tuple[ColumnElement[Any], ...]:
+    is_unargmaxable = VERDICTS.c.status == Status.UNARGMAXABLE.value
     column: ColumnElement[Any] = {
-        Order.CLASS: VERDICTS.c.class_id,
-        Order.LABEL: VERDICTS.c.label,
+        SortKey.CLASS: VERDICTS.c.class_id,
+        SortKey.LABEL: VERDICTS.c.label,
         # What was proven closest to zero: the lead of a class that can win, the lag of one that can't.
-        Order.MARGIN: case((is_lost, VERDICTS.c.upper), else_=VERDICTS.c.lower),
-        Order.STEPS: VERDICTS.c.steps,
-    }[choice.order]
-    return (column.desc() if choice.is_down else column.asc()).nulls_last(), VERDICTS.c.class_id
+        SortKey.MARGIN: case((is_unargmaxable, VERDICTS.c.upper), else_=VERDICTS.c.lower),
+        SortKey.STEPS: VERDICTS.c.steps,
+    }[wanted.order]
+    return (column.desc() if wanted.is_down else column.asc()).nulls_last(), VERDICTS.c.class_id
 
 
 # ---------------------------------------------------------------------- a class
@@ -119,7 +119,7 @@ def _names(
 ) -> list[Named]:
     columns = (VERDICTS.c.class_id, VERDICTS.c.label, VERDICTS.c.status)
     query = select(*columns).where(VERDICTS.c.run_id == run_id, test).order_by(VERDICTS.c.class_id)
-    with legible(run_id):
+    with damage_reported(run_id):
         return [
             Named(row.class_id, from_column(row.label), Status(row.status))
             for row in connection.execute(query.limit(most))

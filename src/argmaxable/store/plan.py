@@ -1,4 +1,4 @@
-"""What a run is to do, and what a kept run tells about itself."""
+"""What a run is to do, and what a stored run says about itself."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class State(StrEnum):
     """How far a run got."""
 
     RUNNING = "running"
-    INTERRUPTED = "interrupted"  # stopped, killed or out of time: the same command goes on
+    INTERRUPTED = "interrupted"  # stopped, killed or out of time: the same command resumes it
     FINISHED = "finished"
     IMPORTED = "imported"  # somebody else's published verdicts, without evidence
 
@@ -61,7 +61,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """A kept run in a line: everything but its verdicts."""
+    """A stored run in a line: everything but its verdicts."""
 
     run_id: int
     facts: Facts

@@ -1,8 +1,8 @@
 """The store in a PostgreSQL database.
 
 Rows travel by COPY into a temporary table and from there to where they belong, which is many times
-faster than inserting them. Runs are claimed by advisory locks, which the server gives up when the
-connection ends; what a claim writes goes through that very connection.
+faster than inserting them. A run is locked by an advisory lock, which the server gives up when the
+connection ends; its lock's holder writes through that very connection.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError
 
 from argmaxable.core.errors import StoreError
-from argmaxable.store.database import DELETED, Claim, Database, uninterrupted
-from argmaxable.store.location import ServerPlace
-from argmaxable.store.migrations import STEPS, migrate, require_current, version_of
-from argmaxable.store.rows import Batch, EvidenceRow, Kind, VerdictRow
+from argmaxable.store.database import DELETED, Database, RunLock, uninterrupted
+from argmaxable.store.location import ServerLocation
+from argmaxable.store.migrations import migrate
+from argmaxable.store.rows import Batch, EvidenceRow, VerdictKind, VerdictRow
 from argmaxable.store.schema import EVIDENCE, VERDICTS
 
 # A server that does not answer should be an error before anybody wonders what is going on.
@@ -27,7 +27,7 @@ _CONNECT_SECONDS = "10"
 # Advisory locks are numbers shared with everyone who uses the database; "argmaxab" in ASCII.
 _TABLES_LOCK = int.from_bytes(b"argmaxab")
 
-_SAFE = "What was committed before is safe; the same command goes on."
+_SAFE = "What was committed is safe: run the same command again to resume."
 _AWAY = f"the server can't be reached, or refuses. Check the URL and that it is running. {_SAFE}"
 _ADVICE = {
     "08": _AWAY,
@@ -36,7 +36,7 @@ _ADVICE = {
     "3D": "there is no such database. Make it with: createdb NAME",
     "42501": "this user may not do that: grant CREATE on the schema and TEMPORARY on the database.",
     "23503": DELETED,
-    "25006": "the database is read-only. Name one that can be written to, or keep nothing with --no-db.",
+    "25006": "the database is read-only. Name one that can be written to, or store nothing with --no-db.",
     "53100": f"the server's disk is full. Free some space. {_SAFE}",
     "53300": "the server has too many connections. Close some and try again.",
     "57": f"the server was stopped, or cancelled the query. {_SAFE}",
@@ -48,11 +48,11 @@ _ADVICE = {
 class PostgreSQL(Database):
     """An open PostgreSQL database; where it is only read, the server itself refuses to write."""
 
-    def __init__(self, place: ServerPlace, *, read_only: bool = False) -> None:
-        self._read_only = read_only
-        self._driver_error, self._secrets = _driver_error(), place.secrets
-        self.name = place.name
-        self.engine = _engine(place)
+    def __init__(self, location: ServerLocation, *, read_only: bool = False) -> None:
+        self.read_only = read_only
+        self._driver_error, self._secrets = _driver_error(), location.secrets
+        self.name = location.name
+        self.engine = _engine(location)
         if read_only:
             event.listen(self.engine, "connect", _refuse_writing)
         try:
@@ -62,11 +62,7 @@ class PostgreSQL(Database):
             raise
 
     def _prepare(self) -> None:
-        with self.reading() as connection:
-            version = version_of(connection, self.name)
-        if self._read_only:
-            require_current(version, self.name)
-        if version == len(STEPS):
+        if self._is_current():
             return
         with self.writing() as connection:
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _TABLES_LOCK})
@@ -86,7 +82,7 @@ class PostgreSQL(Database):
         with self.explained(), self.engine.connect() as connection, connection.begin():
             yield connection
 
-    def try_to_claim(self, key: bytes) -> Claim | None:
+    def try_to_lock(self, key: bytes) -> RunLock | None:
         with self.explained():
             connection = self.engine.connect()
             try:
@@ -97,11 +93,11 @@ class PostgreSQL(Database):
                 connection.close()
                 raise
             if is_mine:
-                return _ConnectionClaim(self, connection)
+                return _LockedConnection(self, connection)
             connection.close()
             return None
 
-    def claimed(self, keys: list[bytes]) -> set[bytes]:
+    def locked(self, keys: list[bytes]) -> set[bytes]:
         if not keys:
             return set()
         with self.reading() as connection:
@@ -116,7 +112,7 @@ class PostgreSQL(Database):
         numbers = {(row.high << 32) + row.low for row in held}
         return {key for key in keys if _lock_number(key) % 2**64 in numbers}
 
-    def insert(self, connection: Connection, batch: Batch) -> Counter[Kind]:
+    def insert(self, connection: Connection, batch: Batch) -> Counter[VerdictKind]:
         evidence = batch.evidence_rows()
         if evidence:
             self._copy(connection, EVIDENCE.name, EvidenceRow._fields, evidence, returning="")
@@ -174,7 +170,7 @@ class PostgreSQL(Database):
         return f"{_AWAY} ({said})" if state is None else f"the database failed ({said})."
 
 
-class _ConnectionClaim(Claim):
+class _LockedConnection(RunLock):
     def __init__(self, database: PostgreSQL, connection: Connection) -> None:
         self._database = database
         self._connection = connection
@@ -182,7 +178,7 @@ class _ConnectionClaim(Claim):
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         if self._connection.invalidated:  # SQLAlchemy would connect again, but the lock is gone
-            raise StoreError(f"{self._database.name}: the connection was lost. {_SAFE}")
+            raise StoreError(f"{self._database.name}: the connection broke. {_SAFE}")
         with uninterrupted(), self._database.explained(), self._connection.begin():
             yield self._connection
 
@@ -195,9 +191,11 @@ class _ConnectionClaim(Claim):
                 self._connection.close()
 
 
-def _engine(place: ServerPlace) -> Engine:
-    given = {} if "connect_timeout" in place.url.query else {"connect_timeout": _CONNECT_SECONDS}
-    return create_engine(place.url, connect_args=given, isolation_level="READ COMMITTED", pool_pre_ping=True)
+def _engine(location: ServerLocation) -> Engine:
+    given = {} if "connect_timeout" in location.url.query else {"connect_timeout": _CONNECT_SECONDS}
+    return create_engine(
+        location.url, connect_args=given, isolation_level="READ COMMITTED", pool_pre_ping=True
+    )
 
 
 def _refuse_writing(connection: Any, _: object) -> None:
@@ -210,7 +208,7 @@ def _driver_error() -> type[Exception]:
     except ImportError:
         raise StoreError(
             "PostgreSQL needs the package psycopg: pip install 'argmaxable[postgres]'. Without --db runs "
-            "are kept in a file."
+            "are stored in a file."
         ) from None
     return psycopg.Error
 

@@ -1,4 +1,4 @@
-"""Looking around in a kept run: which verdicts a page should have, and what is shown of them."""
+"""Queries about a stored run: which verdicts a page should have, and what is shown of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from argmaxable.core.verdict import Method, Status, Verdict
 _SIZE = 50
 
 
-class Order(StrEnum):
+class SortKey(StrEnum):
     """What rows can be sorted by."""
 
     CLASS = "class"
@@ -21,7 +21,7 @@ class Order(StrEnum):
 
 
 @dataclass(frozen=True)
-class Choice:
+class VerdictQuery:
     """Filters, order and page of a table; `page` counts from 0.
 
     The search finds labels with the text in them, the class of that number, the character of that code
@@ -31,7 +31,7 @@ class Choice:
     search: str = ""
     status: Status | None = None
     method: Method | None = None
-    order: Order = Order.CLASS
+    order: SortKey = SortKey.CLASS
     is_down: bool = False
     page: int = 0
     size: int = _SIZE
@@ -59,7 +59,7 @@ class Named:
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class ClassEntry:
     """A verdict with all its evidence and its place in the run.
 
     `fellows` are some of the other classes that the very same mixture beats, `fellow_count` says how many

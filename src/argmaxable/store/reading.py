@@ -1,4 +1,4 @@
-"""Reading kept runs: summaries in one query, verdicts page by page in class order."""
+"""Reading stored runs: summaries in one query, verdicts page by page in class order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, null, select
 
 from argmaxable.core.errors import NotFoundError
 from argmaxable.core.verdict import Status, Verdict
-from argmaxable.store.damaged_rows import legible
+from argmaxable.store.damaged_rows import damage_reported
 from argmaxable.store.evidence import Part, Parts, Shelf
 from argmaxable.store.plan import State
 from argmaxable.store.rows import VerdictRow, verdict_of
@@ -69,8 +69,8 @@ def verdicts(
 ) -> Iterator[Verdict]:
     """A run's verdicts in class order, a page at a time.
 
-    Verdicts of a page share the evidence that they shared when they were written; a given shelf keeps it
-    from page to page, for a caller who keeps all the verdicts anyway.
+    Verdicts of a page share the evidence that they shared when they were written; a given shelf holds it
+    from page to page, for a caller who holds all the verdicts anyway.
     """
     query = _verdicts(run_id, status, with_evidence=with_evidence)
     # One query, read as it goes. A query for each page would be for the database's planner to get wrong:
@@ -84,7 +84,7 @@ def verdicts_of(connection: Connection, run_id: int, rows: Iterable[Row[Any]], s
     """The verdicts of rows that have the columns of `verdict_columns`; their evidence is put on the shelf."""
     found = [VerdictRow._make(row) for row in rows]
     _fill(shelf, connection, run_id, _digests(found))
-    with legible(run_id):
+    with damage_reported(run_id):
         return [verdict_of(row, shelf) for row in found]
 
 
@@ -107,7 +107,7 @@ def vector(connection: Connection, run_id: int, digest: bytes) -> NDArray[np.flo
     """One vector of a run's evidence."""
     shelf = Shelf()
     _fill(shelf, connection, run_id, {digest})
-    with legible(run_id):
+    with damage_reported(run_id):
         return shelf.vector(digest)
 
 

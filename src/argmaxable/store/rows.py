@@ -37,7 +37,7 @@ _ALL_WEIGHT.flags.writeable = False
 _BY_SOLVING = frozenset({Method.INTERIOR_POINT, Method.SIMPLEX, Method.CHEBYSHEV})
 
 
-class Kind(NamedTuple):
+class VerdictKind(NamedTuple):
     """What a summary counts."""
 
     status: Status
@@ -87,13 +87,13 @@ class Batch:
     """
 
     run_id: int
-    verdicts: dict[Kind, list[VerdictRow]] = field(default_factory=dict)
+    verdicts: dict[VerdictKind, list[VerdictRow]] = field(default_factory=dict)
     evidence: dict[bytes, Parts] = field(default_factory=dict)
     _classes: set[int] = field(default_factory=set)
     _digests: dict[int, bytes] = field(default_factory=dict)
 
     def add(self, verdict: Verdict) -> None:
-        kind = Kind(verdict.status, verdict.is_tied, verdict.rows > 0 or verdict.method in _BY_SOLVING)
+        kind = VerdictKind(verdict.status, verdict.is_tied, verdict.rows > 0 or verdict.method in _BY_SOLVING)
         self._put(kind, self._row(verdict))
 
     def add_published(self, verdict: PublishedVerdict) -> None:
@@ -103,10 +103,10 @@ class Batch:
             strength=None, steps=verdict.steps, rows=0, seconds=_number(verdict.seconds), radius=None,
             reason="", exponent=None, point=None, rival=None, certificate=None, tie_group=None,
         )  # fmt: skip
-        self._put(Kind(verdict.status, False, verdict.needed_solve), row)
+        self._put(VerdictKind(verdict.status, False, verdict.needed_solve), row)
 
-    def keep(self, parts: Parts) -> bytes:
-        """Put a piece of evidence on the shelf; returns its digest."""
+    def add_evidence(self, parts: Parts) -> bytes:
+        """Add a piece of evidence to be written; returns its digest."""
         digest = digest_of(parts)
         self.evidence[digest] = parts
         return digest
@@ -118,7 +118,7 @@ class Batch:
             for part in parts
         ]
 
-    def _put(self, kind: Kind, row: VerdictRow) -> None:
+    def _put(self, kind: VerdictKind, row: VerdictRow) -> None:
         if row.class_id not in self._classes:
             self._classes.add(row.class_id)
             self.verdicts.setdefault(kind, []).append(row)
@@ -141,7 +141,9 @@ class Batch:
             radius=None if verdict.radius is None else _number(verdict.radius),
             reason=to_column(verdict.reason),
             exponent=int(witness.exponent) if isinstance(witness, OwnDirection) else None,
-            point=self.keep(vector_parts("point", witness.values)) if isinstance(witness, Point) else None,
+            point=self.add_evidence(vector_parts("point", witness.values))
+            if isinstance(witness, Point)
+            else None,
             rival=rival,
             certificate=None if certificate is None or rival is not None else self._shared(certificate),
             tie_group=self._shared(verdict.tie_group) if verdict.tie_group else None,
@@ -151,7 +153,7 @@ class Batch:
         """The digest of something that many verdicts hold; hashed once for each object."""
         if id(item) not in self._digests:
             parts = certificate_parts(item) if isinstance(item, Certificate) else id_parts("tie group", item)
-            self._digests[id(item)] = self.keep(parts)
+            self._digests[id(item)] = self.add_evidence(parts)
         return self._digests[id(item)]
 
 
@@ -162,7 +164,7 @@ def batch_of(run_id: int, verdicts: Iterable[Verdict]) -> Batch:
     return batch
 
 
-def count(kinds: Counter[Kind]) -> dict[str, int]:
+def count(kinds: Counter[VerdictKind]) -> dict[str, int]:
     """Verdicts as the columns of a run count them."""
     counts = Counter({name: 0 for name in ("argmaxable", "unargmaxable", "tied", "undecided", "solved")})
     for kind, number in kinds.items():

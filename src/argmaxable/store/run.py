@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,7 @@ from sqlalchemy import select, update
 from argmaxable.core.errors import StoreError
 from argmaxable.core.result import Cost
 from argmaxable.core.verdict import Verdict
-from argmaxable.store.database import DELETED, Claim, Database
+from argmaxable.store.database import DELETED, Database, RunLock
 from argmaxable.store.plan import State
 from argmaxable.store.rows import batch_of
 from argmaxable.store.schema import RUNS
@@ -28,13 +27,13 @@ _BATCH = 20_000
 class Run:
     """A journal (see run/journal.py) that lasts; a context manager that lets go of the run.
 
-    Left without `finish`, the run is marked as interrupted and the same plan goes on with it.
+    Left without `finish`, the run is marked as interrupted and the same plan resumes it.
     """
 
     def __init__(
         self,
         database: Database,
-        claim: Claim | None,
+        lock: RunLock | None,
         *,
         run_id: int,
         is_finished: bool,
@@ -47,7 +46,7 @@ class Run:
         self.centre = centre
         self.spent = spent
         self._database = database
-        self._claim = claim
+        self._lock = lock
         self._earlier = earlier
 
     @cached_property
@@ -57,7 +56,7 @@ class Run:
 
     def record(self, verdicts: Sequence[Verdict], cost: Cost) -> None:
         """Commit these verdicts, their evidence and the cost so far, all or nothing. Raises StoreError."""
-        with self._open_claim().writing() as connection:
+        with self._held_lock().writing() as connection:
             for first in range(0, len(verdicts), _BATCH):
                 batch = batch_of(self.run_id, verdicts[first : first + _BATCH])
                 add_verdicts(connection, self._database, batch)
@@ -65,7 +64,7 @@ class Run:
 
     def finish(self, cost: Cost) -> None:
         """Close the run for good; raises StoreError when wanted classes have no verdict."""
-        with self._open_claim().writing() as connection:
+        with self._held_lock().writing() as connection:
             row = connection.execute(select(RUNS).where(RUNS.c.id == self.run_id)).one_or_none()
             if row is None:
                 raise StoreError(DELETED)
@@ -79,32 +78,27 @@ class Run:
 
     def close(self) -> None:
         """Let go of the run, marked as interrupted unless it is finished."""
-        if self._claim is None:
+        if self._lock is None:
             return
-        claim, self._claim = self._claim, None
+        lock, self._lock = self._lock, None
         try:
             # A database that has gone away tells by the lock that nobody works on the run.
-            with suppress(StoreError), claim.writing() as connection:
+            with suppress(StoreError), lock.writing() as connection:
                 connection.execute(
                     update(RUNS)
                     .where(RUNS.c.id == self.run_id, RUNS.c.state == State.RUNNING.value)
                     .values(state=State.INTERRUPTED.value)
                 )
         finally:
-            claim.release()
+            lock.release()
 
-    def _open_claim(self) -> Claim:
-        if self._claim is None:
+    def _held_lock(self) -> RunLock:
+        if self._lock is None:
             raise StoreError(f"run {self.run_id} is finished or was closed: nothing can be added to it.")
-        return self._claim
+        return self._lock
 
     def __enter__(self) -> Run:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

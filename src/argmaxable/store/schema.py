@@ -1,4 +1,7 @@
-"""The tables, for building queries; migrations.py makes them.
+"""The newest tables: an empty database gets them in one step, and queries are built from them.
+
+A change here needs a step in migrations.py that makes the same change to older databases; a test holds both
+against each other.
 
 A NULL bound or duration stands for NaN, which SQLite can't hold. Moments are ISO 8601 in UTC, numbers
 that Python alone reads are JSON, text is escaped by texts.py, evidence is named by its digest.
@@ -12,6 +15,7 @@ from sqlalchemy import (
     Column,
     Double,
     ForeignKey,
+    Identity,
     Integer,
     LargeBinary,
     MetaData,
@@ -21,12 +25,14 @@ from sqlalchemy import (
 
 METADATA = MetaData()
 
-VERSIONS = Table("argmaxable_schema", METADATA, Column("version", Integer, primary_key=True))
+VERSIONS = Table(
+    "argmaxable_schema", METADATA, Column("version", Integer, primary_key=True, autoincrement=False)
+)
 
 MODELS = Table(
     "models",
     METADATA,
-    Column("id", Integer, primary_key=True),
+    Column("id", Integer, Identity(always=True), primary_key=True),
     Column("key", LargeBinary, nullable=False, unique=True),
     Column("name", Text, nullable=False),
     Column("origin", Text, nullable=False),
@@ -38,12 +44,13 @@ MODELS = Table(
     Column("features", BigInteger, nullable=False),
     Column("bias", Boolean, nullable=False),
     Column("dtype", Text, nullable=False),
+    sqlite_autoincrement=True,  # numbers of deleted rows are not used again
 )
 
 RUNS = Table(
     "runs",
     METADATA,
-    Column("id", Integer, primary_key=True),
+    Column("id", Integer, Identity(always=True), primary_key=True),
     Column("model_id", ForeignKey("models.id"), nullable=False, index=True),
     Column("key", LargeBinary, nullable=False, unique=True),
     Column("algorithm", Text, nullable=False),
@@ -56,13 +63,14 @@ RUNS = Table(
     Column("cost", Text, nullable=False),
     Column("centre", LargeBinary, nullable=False),
     Column("chosen", LargeBinary),
-    # Kept up with every batch, so that a summary need not count a million verdicts.
+    # Updated with every batch, so that a summary need not count a million verdicts.
     Column("wanted", BigInteger, nullable=False),
     Column("argmaxable", BigInteger, nullable=False),
     Column("unargmaxable", BigInteger, nullable=False),
     Column("tied", BigInteger, nullable=False),
     Column("undecided", BigInteger, nullable=False),
     Column("solved", BigInteger, nullable=False),
+    sqlite_autoincrement=True,  # numbers of deleted rows are not used again
 )
 
 VERDICTS = Table(
@@ -87,6 +95,7 @@ VERDICTS = Table(
     Column("rival", BigInteger),
     Column("certificate", LargeBinary),
     Column("tie_group", LargeBinary),
+    sqlite_with_rowid=False,  # one tree, in class order, instead of a table and its index
 )
 
 EVIDENCE = Table(

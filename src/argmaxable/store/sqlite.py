@@ -1,7 +1,7 @@
 """The store in a SQLite file.
 
-Write-ahead logging lets others read while a run is written. Runs are claimed by locking a file beside
-the database, which the operating system unlocks when the process ends.
+Write-ahead logging lets others read while a run is written. A run is locked by a file beside the
+database, which the operating system unlocks when the process ends.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from argmaxable.core.errors import StoreError
-from argmaxable.store.database import DELETED, Claim, Database, uninterrupted
-from argmaxable.store.location import FilePlace
-from argmaxable.store.migrations import STEPS, migrate, require_current, version_of
-from argmaxable.store.rows import Batch, EvidenceRow, Kind, VerdictRow
+from argmaxable.store.database import DELETED, Database, RunLock, uninterrupted
+from argmaxable.store.location import FileLocation
+from argmaxable.store.migrations import migrate
+from argmaxable.store.rows import Batch, EvidenceRow, VerdictKind, VerdictRow
 from argmaxable.store.schema import EVIDENCE, VERDICTS
 
 # Other runs write into the same file; a transaction of theirs takes seconds at most.
 _BUSY_SECONDS = 60.0
 
-_ELSEWHERE = "choose another file with --db, or keep nothing with --no-db."
-_SAFE = "What was committed before is safe; the same command goes on."
+_ELSEWHERE = "choose another file with --db, or store nothing with --no-db."
+_SAFE = "What was committed is safe: run the same command again to resume."
 _ADVICE = {
     "SQLITE_FULL": f"the disk is full. Free some space. {_SAFE}",
     "SQLITE_IOERR": f"reading or writing failed: is the disk full, or gone? {_SAFE}",
@@ -43,7 +43,7 @@ _ADVICE = {
     "SQLITE_CONSTRAINT": DELETED,
     "SQLITE_TOOBIG": "a piece of evidence is larger than SQLite can hold: use PostgreSQL with --db.",
 }
-_GONE = "the file was deleted or replaced while it was in use. The same command begins a new one."
+_GONE = "the file was deleted or replaced while it was in use. Run the same command again to begin a new one."
 
 
 class SQLite(Database):
@@ -52,12 +52,12 @@ class SQLite(Database):
     Of one that is only read, SQLite may still put its own files (-wal, -shm) beside it.
     """
 
-    def __init__(self, place: FilePlace, *, read_only: bool = False) -> None:
-        self._read_only = read_only
+    def __init__(self, location: FileLocation, *, read_only: bool = False) -> None:
+        self.read_only = read_only
         # Links resolved: two names of one file must lead to the same locks.
-        self._path = place.path.resolve()
+        self._path = location.path.resolve()
         self._identity: tuple[int, int] | None = None
-        self.name = place.name
+        self.name = location.name
         if read_only:
             self._require_file()
         else:
@@ -90,11 +90,7 @@ class SQLite(Database):
 
     def _prepare(self) -> None:
         """Bring the tables up to date; one process at a time, because switching the log needs it."""
-        with self.reading() as connection:
-            version = version_of(connection, self.name)
-        if self._read_only:
-            require_current(version, self.name)
-        if version == len(STEPS):
+        if self._is_current():
             return
         lock = FileLock(self._beside("tables"), timeout=_BUSY_SECONDS)
         lock.acquire()
@@ -132,36 +128,36 @@ class SQLite(Database):
             if self._identity is not None and _identity_of(self._path) != self._identity:
                 raise StoreError(f"{self.name}: {_GONE}")
 
-    def try_to_claim(self, key: bytes) -> Claim | None:
+    def try_to_lock(self, key: bytes) -> RunLock | None:
         lock = FileLock(self._beside(key.hex()[:16]), timeout=0)
         with self.explained():
             try:
                 lock.acquire()
             except Timeout:
                 return None
-        return _FileClaim(self, lock)
+        return _LockedFile(self, lock)
 
-    def claimed(self, keys: list[bytes]) -> set[bytes]:
+    def locked(self, keys: list[bytes]) -> set[bytes]:
         try:
-            return {key for key in keys if self._is_claimed(key)}
+            return {key for key in keys if self._is_locked(key)}
         except StoreError:
-            if not self._read_only:
+            if not self.read_only:
                 raise
             return set(keys)  # somebody else's locks, which we may not touch: the rows are believed
 
-    def _is_claimed(self, key: bytes) -> bool:
+    def _is_locked(self, key: bytes) -> bool:
         if not self._beside(key.hex()[:16]).exists():
             return False
-        claim = self.try_to_claim(key)
-        if claim is not None:
-            claim.release()
-        return claim is None
+        lock = self.try_to_lock(key)
+        if lock is not None:
+            lock.release()
+        return lock is None
 
-    def insert(self, connection: Connection, batch: Batch) -> Counter[Kind]:
+    def insert(self, connection: Connection, batch: Batch) -> Counter[VerdictKind]:
         evidence = batch.evidence_rows()
         if evidence:
             connection.exec_driver_sql(_insert(EVIDENCE.name, EvidenceRow._fields), evidence)
-        added: Counter[Kind] = Counter()
+        added: Counter[VerdictKind] = Counter()
         for kind, rows in batch.verdicts.items():
             # By kind, because SQLite tells how many rows were new but not which.
             done = connection.exec_driver_sql(_insert(VERDICTS.name, VerdictRow._fields), rows)
@@ -183,7 +179,7 @@ class SQLite(Database):
         return None
 
 
-class _FileClaim(Claim):
+class _LockedFile(RunLock):
     def __init__(self, database: SQLite, lock: BaseFileLock) -> None:
         self._database = database
         self._lock = lock

@@ -1,10 +1,9 @@
-"""The store: finds a plan's run or begins one, and reads kept runs."""
+"""The store: finds a plan's run or begins one, and reads stored runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,11 @@ from argmaxable.core.errors import StoreError
 from argmaxable.core.result import Facts, Record
 from argmaxable.core.verdict import Algorithm, Status, Verdict
 from argmaxable.store import identity, pages, reading, writing
-from argmaxable.store.database import Claim, Database
+from argmaxable.store.database import Database, RunLock
 from argmaxable.store.evidence import Shelf
-from argmaxable.store.location import FilePlace, find_place
+from argmaxable.store.location import FileLocation, find_location
 from argmaxable.store.plan import Plan, PublishedVerdict, RunSummary, State
-from argmaxable.store.queries import Choice, Entry, Named, Page
+from argmaxable.store.queries import ClassEntry, Named, Page, VerdictQuery
 from argmaxable.store.rows import Batch
 from argmaxable.store.run import Run
 from argmaxable.store.sqlite import SQLite
@@ -45,34 +44,34 @@ class Store:
         """The plan's run, found again or begun, for this process alone until it is closed.
 
         `overwrite` forgets what an earlier run of the plan found. `centre` is the head's (see
-        `check.centre_of`), kept because own-direction witnesses refer to it.
+        `check.centre_of`), stored because own-direction witnesses refer to it.
         """
         plan = identity.tidied(plan)
         key = identity.run_key(plan)
-        claim = self._claim(key)
+        lock = self._lock(key)
         try:
-            row, kept = self._find_or_make(claim, plan, key, centre, overwrite=overwrite)
+            row, stored = self._find_or_make(lock, plan, key, centre, overwrite=overwrite)
         except BaseException:
-            claim.release()
+            lock.release()
             raise
         is_finished = row.state == State.FINISHED
         if is_finished:  # nothing to write: others may have it too
-            claim.release()
+            lock.release()
         return Run(
             self._database,
-            None if is_finished else claim,
+            None if is_finished else lock,
             run_id=row.id,
             is_finished=is_finished,
-            centre=kept,
+            centre=stored,
             spent=cost_from(row.cost),
-            earlier=lambda: self._verdicts(row.id, shelf=Shelf()),
+            earlier=lambda: self.verdicts(row.id, shelf=Shelf()),
         )
 
     def _find_or_make(
-        self, claim: Claim, plan: Plan, key: bytes, centre: NDArray[np.float64], *, overwrite: bool
+        self, lock: RunLock, plan: Plan, key: bytes, centre: NDArray[np.float64], *, overwrite: bool
     ) -> tuple[Row[Any], NDArray[np.float64]]:
-        """The run's row and the centre kept with it."""
-        with claim.writing() as connection:
+        """The run's row and the centre stored with it."""
+        with lock.writing() as connection:
             row = writing.find_run(connection, key)
             if row is not None and overwrite:
                 writing.remove_run(connection, row.id)
@@ -103,7 +102,7 @@ class Store:
         features: int = 0,
         bias: bool = False,
     ) -> int:
-        """Keep somebody else's verdicts about a model; returns the run's number, an earlier one's when
+        """Store somebody else's verdicts about a model; returns the run's number, an earlier one's when
         the same verdicts are there already."""
         verdicts = tuple(rows)
         facts = Facts(name, sha256="", classes=len(verdicts), features=features, bias=bias, dtype="")
@@ -131,9 +130,9 @@ class Store:
         returns how many."""
         with self._database.reading() as connection:
             rows = [reading.run_row(connection, run_id) for run_id in sorted(set(run_ids))]
-        claimed = self._database.claimed([row.key for row in rows])
+        locked = self._database.locked([row.key for row in rows])
         for row in rows:
-            if row.key in claimed:
+            if row.key in locked:
                 raise _in_use(row)
         with self._database.writing() as connection:
             for row in rows:
@@ -142,10 +141,10 @@ class Store:
         self._database.give_back_space()
         return len(rows)
 
-    def _claim(self, key: bytes) -> Claim:
-        claim = self._database.claim(key)
-        if claim is not None:
-            return claim
+    def _lock(self, key: bytes) -> RunLock:
+        lock = self._database.lock(key)
+        if lock is not None:
+            return lock
         with self._database.reading() as connection:
             raise _in_use(writing.find_run(connection, key))
 
@@ -173,7 +172,7 @@ class Store:
         with self._database.reading() as connection:
             rows = query(connection)
         running = [row.key for row in rows if row.state == State.RUNNING]
-        dead = set(running) - self._database.claimed(running)
+        dead = set(running) - self._database.locked(running)
         if dead:  # or come to an end just now: look again
             with self._database.reading() as connection:
                 rows = query(connection)
@@ -192,13 +191,6 @@ class Store:
             )  # fmt: skip
 
     def verdicts(
-        self, run_id: int, *, status: Status | None = None, with_evidence: bool = True
-    ) -> Iterator[Verdict]:
-        """A run's verdicts in class order, read as they are asked for. Without evidence they still say
-        which classes they are tied with."""
-        return self._verdicts(run_id, status=status, with_evidence=with_evidence)
-
-    def _verdicts(
         self,
         run_id: int,
         *,
@@ -206,6 +198,11 @@ class Store:
         with_evidence: bool = True,
         shelf: Shelf | None = None,
     ) -> Iterator[Verdict]:
+        """A run's verdicts in class order, read as they are asked for.
+
+        Without evidence they still say which classes they are tied with. Verdicts share evidence within a
+        page, with a shelf across all pages.
+        """
         with self._database.reading() as connection:
             reading.run_row(connection, run_id)
             yield from reading.verdicts(
@@ -214,13 +211,13 @@ class Store:
 
     # ------------------------------------------------------------------ looking around
 
-    def page(self, run_id: int, choice: Choice) -> Page:
-        """The verdicts that fit, in the order asked for, from the choice's place on."""
+    def page(self, run_id: int, wanted: VerdictQuery) -> Page:
+        """The verdicts that fit, in the order asked for, from its first row on."""
         with self._database.reading() as connection:
-            return pages.page(connection, run_id, choice)
+            return pages.page(connection, run_id, wanted)
 
-    def entry(self, run_id: int, class_id: int, *, most_fellows: int) -> Entry:
-        """All that is kept about one class; raises NotFoundError when that is nothing."""
+    def entry(self, run_id: int, class_id: int, *, most_fellows: int) -> ClassEntry:
+        """All that is stored about one class; raises NotFoundError when that is nothing."""
         with self._database.reading() as connection:
             return pages.entry(connection, run_id, class_id, most_fellows=most_fellows)
 
@@ -237,12 +234,7 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -255,9 +247,9 @@ def _in_use(row: Row[Any] | None) -> StoreError:
 
 
 def _open(where: str | None, *, read_only: bool) -> Database:
-    place = find_place(where)
-    if isinstance(place, FilePlace):
-        return SQLite(place, read_only=read_only)
+    location = find_location(where)
+    if isinstance(location, FileLocation):
+        return SQLite(location, read_only=read_only)
     from argmaxable.store.postgresql import PostgreSQL
 
-    return PostgreSQL(place, read_only=read_only)
+    return PostgreSQL(location, read_only=read_only)

@@ -14,7 +14,7 @@ from argmaxable.core.domains import domain_from_record
 from argmaxable.core.result import Cost, Facts
 from argmaxable.core.verdict import Algorithm
 from argmaxable.core.version import VERSION
-from argmaxable.store.damaged_rows import legible
+from argmaxable.store.damaged_rows import damage_reported
 from argmaxable.store.plan import Counts, RunSummary, State
 from argmaxable.store.texts import from_column
 
@@ -39,7 +39,7 @@ def cost_from(column: str) -> Cost:
 
 def summary_of(row: Any, *, is_alive: bool = True) -> RunSummary:
     """The summary of a run joined with its model; one that is running but not alive was interrupted."""
-    with legible(row.id):
+    with damage_reported(row.id):
         state = State(row.state)
         return _summary(row, State.INTERRUPTED if state is State.RUNNING and not is_alive else state)
 

@@ -45,7 +45,7 @@ def put_model(connection: Connection, plan: Plan, key: bytes) -> int:
 
 
 def fill_in_model(connection: Connection, model_id: int, plan: Plan) -> None:
-    """Keep what a model is for, if nobody has said so yet; its name stays what its runs began with."""
+    """Store what a model is for, unless that is known; its name stays what its runs began with."""
     said = {"origin": plan.origin, "task": plan.task, "family": plan.family}
     news = {
         name: func.coalesce(func.nullif(MODELS.c[name], ""), to_column(text)) for name, text in said.items()
@@ -70,8 +70,8 @@ def put_run(
         algorithm=plan.algorithm.value, domain=json.dumps(plan.domain.as_record()),
         settings=json.dumps({"patience": plan.patience, "seed": plan.seed}), versions=versions(),
         state=state.value, started=now(), finished=None, cost=cost_column(Cost()),
-        centre=batch.keep(vector_parts("centre", centre)),
-        chosen=None if plan.only is None else batch.keep(id_parts("chosen", plan.only)),
+        centre=batch.add_evidence(vector_parts("centre", centre)),
+        chosen=None if plan.only is None else batch.add_evidence(id_parts("chosen", plan.only)),
         wanted=plan.facts.classes if plan.only is None else len(plan.only),
         argmaxable=0, unargmaxable=0, tied=0, undecided=0, solved=0,
     )  # fmt: skip

@@ -96,7 +96,7 @@ def test_a_class_is_chosen_by_its_label(command: Command, tmp_path: Path) -> Non
         (["-o", "OUT", "--margin", "0"], "margin must be"),
         (["-o", "OUT", "--domain", "everywhere"], "bounded domain"),
         (["-o", "MODEL"], "is the model itself"),
-        (["-o", "MISSING"], "is no folder"),
+        (["-o", "MISSING"], "is not a folder"),
         (["-o", "OTHER"], r"should end in \.npz"),
         ([], "Pass -o OUT"),
     ],

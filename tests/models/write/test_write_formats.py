@@ -311,7 +311,7 @@ def test_a_read_only_folder_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     write_npz(tmp_path / "model.npz")
-    refused(tmp_path / "model.npz", tmp_path / "nowhere" / "out.npz", "is no folder")
+    refused(tmp_path / "model.npz", tmp_path / "nowhere" / "out.npz", "is not a folder")
 
 
 def test_the_format_stays_the_same(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Literal
 
 
-class Task(Enum):
+class HeadTask(Enum):
     """What the classes of a head are, told by how the names of architectures end."""
 
     LANGUAGE = (
@@ -33,7 +33,7 @@ class Task(Enum):
 
 
 @dataclass(frozen=True)
-class Norm:
+class FamilyNorm:
     """A norm feeds the head: its layer's name (None when it stores nothing) and kind.
 
     The gain is `offset` plus what is stored.
@@ -59,7 +59,7 @@ class Obstacle:
     layer: str | None = None
 
 
-Feed = Norm | Activation | Obstacle
+Feed = FamilyNorm | Activation | Obstacle
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Place:
     `architectures` endings of their names that are meant, where not all of the task are.
     """
 
-    task: Task
+    task: HeadTask
     weight: tuple[str, ...]
     bias: tuple[str, ...]
     feeds: tuple[Feed, ...]
@@ -82,7 +82,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Family:
+class ModelFamily:
     """Model types that share a layout; `body` is the usual name of the model without its head."""
 
     model_types: tuple[str, ...]
@@ -93,36 +93,38 @@ class Family:
 _TANH, _RELU, _GELU = Activation("tanh"), Activation("relu"), Activation("gelu")
 
 
-def _layer_norm(layer: str | None, offset: float = 0.0) -> Norm:
-    return Norm(layer, "LayerNorm", offset)
+def _layer_norm(layer: str | None, offset: float = 0.0) -> FamilyNorm:
+    return FamilyNorm(layer, "LayerNorm", offset)
 
 
-def _rms_norm(layer: str, offset: float = 0.0) -> Norm:
-    return Norm(layer, "RMSNorm", offset)
+def _rms_norm(layer: str, offset: float = 0.0) -> FamilyNorm:
+    return FamilyNorm(layer, "RMSNorm", offset)
 
 
-def _linear(task: Task, names: tuple[str, ...], *feeds: Feed) -> Place:
+def _linear(task: HeadTask, names: tuple[str, ...], *feeds: Feed) -> Place:
     """A head of its own, stored as NAME.weight and NAME.bias."""
     return Place(
         task, tuple(f"{name}.weight" for name in names), tuple(f"{name}.bias" for name in names), feeds
     )
 
 
-def _decoder(model_types: str, body: str, embeddings: str, *feeds: Feed, head: str = "lm_head") -> Family:
+def _decoder(
+    model_types: str, body: str, embeddings: str, *feeds: Feed, head: str = "lm_head"
+) -> ModelFamily:
     """Language models that only decode; as classifiers they put another matrix behind the same norm."""
-    return Family(
+    return ModelFamily(
         tuple(model_types.split()),
         body,
         (
             Place(
-                Task.LANGUAGE,
+                HeadTask.LANGUAGE,
                 (f"{head}.weight",),
                 (f"{head}.bias",),
                 feeds,
                 tied=(f"{{body}}{embeddings}.weight",),
             ),
-            _linear(Task.SEQUENCE, ("score",), *feeds),
-            _linear(Task.TOKEN, ("score", "classifier"), *feeds),
+            _linear(HeadTask.SEQUENCE, ("score",), *feeds),
+            _linear(HeadTask.TOKEN, ("score", "classifier"), *feeds),
         ),
     )
 
@@ -132,7 +134,7 @@ def _masked(
 ) -> Place:
     """An encoder's head for masked tokens: tied, behind a Linear and a LayerNorm of its own (or `proof`)."""
     return Place(
-        Task.LANGUAGE,
+        HeadTask.LANGUAGE,
         (f"{head}.weight",),
         (f"{head}.bias", f"{bias}.bias"),
         (_layer_norm(norm),),
@@ -144,27 +146,27 @@ def _masked(
 
 def _encoder(
     model_types: str, body: str, masked: Place, sequence: tuple[str, Feed], token: tuple[str, Feed]
-) -> Family:
+) -> ModelFamily:
     """Encoders: for masked tokens, and as classifiers of texts and of their tokens."""
-    return Family(
+    return ModelFamily(
         tuple(model_types.split()),
         body,
         (
             masked,
-            _linear(Task.SEQUENCE, (sequence[0],), sequence[1]),
-            _linear(Task.TOKEN, (token[0],), token[1]),
+            _linear(HeadTask.SEQUENCE, (sequence[0],), sequence[1]),
+            _linear(HeadTask.TOKEN, (token[0],), token[1]),
         ),
     )
 
 
-def _translator(model_types: str, norm: str, *, head: str = "lm_head") -> Family:
+def _translator(model_types: str, norm: str, *, head: str = "lm_head") -> ModelFamily:
     """Encoder-decoders in the style of BART. One table of embeddings may go by any of three names."""
-    return Family(
+    return ModelFamily(
         tuple(model_types.split()),
         "model.",
         (
             Place(
-                Task.LANGUAGE,
+                HeadTask.LANGUAGE,
                 (f"{head}.weight",),
                 ("final_logits_bias",),
                 (_layer_norm(f"{{body}}decoder.{norm}"),),
@@ -173,32 +175,32 @@ def _translator(model_types: str, norm: str, *, head: str = "lm_head") -> Family
                     for name in ("decoder.embed_tokens", "shared", "encoder.embed_tokens")
                 ),
             ),
-            _linear(Task.SEQUENCE, ("classification_head.out_proj",), _TANH),
+            _linear(HeadTask.SEQUENCE, ("classification_head.out_proj",), _TANH),
         ),
     )
 
 
-def _t5(model_types: str, *, scaled: bool) -> Family:
-    return Family(
+def _t5(model_types: str, *, scaled: bool) -> ModelFamily:
+    return ModelFamily(
         tuple(model_types.split()),
         "transformer.",
         (
             Place(
-                Task.LANGUAGE,
+                HeadTask.LANGUAGE,
                 ("lm_head.weight",),
                 (),
                 (_rms_norm("{body}decoder.final_layer_norm"),),
                 tied=("shared.weight", "decoder.embed_tokens.weight", "encoder.embed_tokens.weight"),
                 scaled=scaled,
             ),
-            _linear(Task.SEQUENCE, ("classification_head.out_proj",), _TANH),
-            _linear(Task.TOKEN, ("classifier",), _rms_norm("{body}encoder.final_layer_norm")),
+            _linear(HeadTask.SEQUENCE, ("classification_head.out_proj",), _TANH),
+            _linear(HeadTask.TOKEN, ("classifier",), _rms_norm("{body}encoder.final_layer_norm")),
         ),
     )
 
 
-def _images(model_types: str, body: str, feed: Feed) -> Family:
-    return Family(tuple(model_types.split()), body, (_linear(Task.SEQUENCE, ("classifier",), feed),))
+def _images(model_types: str, body: str, feed: Feed) -> ModelFamily:
+    return ModelFamily(tuple(model_types.split()), body, (_linear(HeadTask.SEQUENCE, ("classifier",), feed),))
 
 
 _POST_NORM = _layer_norm("{body}encoder.layer.{last}.output.LayerNorm")
@@ -207,7 +209,7 @@ _BERT_HEAD = _masked(
 )
 _ROBERTA_HEAD = _masked("lm_head.decoder", "lm_head.layer_norm", "lm_head", "word_embeddings")
 
-FAMILIES: tuple[Family, ...] = (
+FAMILIES: tuple[ModelFamily, ...] = (
     # Decoders: model types, body, embeddings, what feeds the head.
     _decoder("gpt2 gpt_bigcode gpt_neo gptj codegen", "transformer.", "wte", _layer_norm("{body}ln_f")),
     _decoder("falcon bloom", "transformer.", "word_embeddings", _layer_norm("{body}ln_f")),
@@ -297,7 +299,7 @@ FAMILIES: tuple[Family, ...] = (
         ("classifier.out_proj", _GELU),
         ("classifier", _POST_NORM),
     ),
-    Family(
+    ModelFamily(
         ("deberta", "deberta-v2"),
         "deberta.",
         (
@@ -310,11 +312,11 @@ FAMILIES: tuple[Family, ...] = (
                 "word_embeddings",
             ),
             _linear(
-                Task.SEQUENCE,
+                HeadTask.SEQUENCE,
                 ("classifier",),
                 Obstacle("the pooler, whose activation function the configuration chooses"),
             ),
-            _linear(Task.TOKEN, ("classifier",), _POST_NORM),
+            _linear(HeadTask.TOKEN, ("classifier",), _POST_NORM),
         ),
     ),
     _encoder(
@@ -326,15 +328,15 @@ FAMILIES: tuple[Family, ...] = (
         ("classifier", _layer_norm("head.norm")),
     ),
     # Encoders whose heads for masked tokens are those of others; as classifiers they differ.
-    Family(("big_bird", "megatron-bert"), "bert.", (_BERT_HEAD,)),
+    ModelFamily(("big_bird", "megatron-bert"), "bert.", (_BERT_HEAD,)),
     *(
-        Family((name,), f"{name}.", (_BERT_HEAD,))
+        ModelFamily((name,), f"{name}.", (_BERT_HEAD,))
         for name in ("ernie", "fnet", "layoutlm", "nystromformer", "roformer")
     ),
-    Family(("xlm-roberta-xl", "xmod"), "roberta.", (_ROBERTA_HEAD,)),
-    Family(("roberta-prelayernorm",), "roberta_prelayernorm.", (_ROBERTA_HEAD,)),
-    Family(("data2vec-text",), "data2vec_text.", (_ROBERTA_HEAD,)),
-    *(Family((name,), f"{name}.", (_ROBERTA_HEAD,)) for name in ("esm", "longformer")),
+    ModelFamily(("xlm-roberta-xl", "xmod"), "roberta.", (_ROBERTA_HEAD,)),
+    ModelFamily(("roberta-prelayernorm",), "roberta_prelayernorm.", (_ROBERTA_HEAD,)),
+    ModelFamily(("data2vec-text",), "data2vec_text.", (_ROBERTA_HEAD,)),
+    *(ModelFamily((name,), f"{name}.", (_ROBERTA_HEAD,)) for name in ("esm", "longformer")),
     # Encoder-decoders: model types, the last norm of the decoder.
     _translator("marian bart plbart blenderbot-small mvp", "layers.{last}.final_layer_norm"),
     _translator("mbart m2m_100 nllb-moe pegasus blenderbot", "layer_norm"),

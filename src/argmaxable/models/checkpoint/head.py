@@ -18,14 +18,14 @@ from argmaxable.models.activations import RANGES
 from argmaxable.models.checkpoint.families import Activation, Obstacle
 from argmaxable.models.checkpoint.locate import (
     Architecture,
-    Choice,
+    HeadTensors,
     NormTensors,
     choose,
     choose_named,
     embeddings_among,
     is_large_body,
 )
-from argmaxable.models.finding import Arrays, Finding, Inputs, TensorInfo
+from argmaxable.models.finding import Arrays, Finding, HeadInputs, TensorInfo
 from argmaxable.models.registry import ReadOptions
 from argmaxable.models.source import FLOATS, TensorSource
 
@@ -40,8 +40,8 @@ def choice_in(
     source: TensorSource,
     architecture: Architecture,
     options: ReadOptions,
-    guess: Callable[[TensorSource], Choice | None],
-) -> Choice:
+    guess: Callable[[TensorSource], HeadTensors | None],
+) -> HeadTensors:
     """Which tensors are the head; raises LoadError when none are.
 
     `guess` is asked last, and only where neither a configuration nor the names of the tensors tell what kind
@@ -63,8 +63,10 @@ def choice_in(
     raise LoadError(_no_head(source, architecture))
 
 
-def finding_of(source: TensorSource, choice: Choice, options: ReadOptions, *, format_name: str) -> Finding:
-    """The chosen head with its shapes and domain, without labels. Raises LoadError when it is no matrix."""
+def finding_of(
+    source: TensorSource, choice: HeadTensors, options: ReadOptions, *, format_name: str
+) -> Finding:
+    """The chosen head with its shapes and domain, without labels. Raises LoadError unless it is a matrix."""
     weight = _matrix(source, choice.weight)
     rows, columns = weight.shape
     classes, features = (columns, rows) if options.transpose else (rows, columns)
@@ -138,7 +140,7 @@ def _matrix(source: TensorSource, name: str) -> TensorInfo:
     return info
 
 
-def _bias(source: TensorSource, choice: Choice, options: ReadOptions, classes: int) -> TensorInfo | None:
+def _bias(source: TensorSource, choice: HeadTensors, options: ReadOptions, classes: int) -> TensorInfo | None:
     if options.bias_tensor is not None:
         if options.bias_tensor not in source.names:
             raise LoadError(
@@ -149,7 +151,7 @@ def _bias(source: TensorSource, choice: Choice, options: ReadOptions, classes: i
     if choice.bias is None:
         return None
     info = source.info(choice.bias)
-    # A tensor that merely has the right name is no bias when it is not as long as the classes.
+    # A tensor that merely has the right name is not a bias when it is not as long as the classes.
     return info if choice.task is not None or math.prod(info.shape) == classes else None
 
 
@@ -180,26 +182,26 @@ def _alternatives(source: TensorSource, weight: TensorInfo) -> tuple[TensorInfo,
     )
 
 
-def _inputs(source: TensorSource, feed: NormTensors | Activation | Obstacle, features: int) -> Inputs:
+def _inputs(source: TensorSource, feed: NormTensors | Activation | Obstacle, features: int) -> HeadInputs:
     match feed:
         case NormTensors():
             return _behind_norm(source, feed, features)
         case Activation(name):
             low, high = RANGES[name]
-            return Inputs(f"{name}, whose values lie in [{low:g}, {high:g}]", Box(low, high))
+            return HeadInputs(f"{name}, whose values lie in [{low:g}, {high:g}]", Box(low, high))
         case Obstacle(description):
-            return Inputs(description)
+            return HeadInputs(description)
 
 
-def _behind_norm(source: TensorSource, norm: NormTensors, features: int) -> Inputs:
+def _behind_norm(source: TensorSource, norm: NormTensors, features: int) -> HeadInputs:
     words = _describe(norm)
     try:
         gain = 1.0 if norm.gain is None else norm.offset + _vector(source, norm.gain, features)
         shift = 0.0 if norm.shift is None else _vector(source, norm.shift, features)
         factor = features**-0.5 if norm.scaled else 1.0
-        return Inputs(words, _SOLIDS[norm.kind](factor * gain, factor * shift))
+        return HeadInputs(words, _SOLIDS[norm.kind](factor * gain, factor * shift))
     except (DomainError, LoadError) as error:  # the head itself can be read all the same
-        return Inputs(f"{words}; but {error}")
+        return HeadInputs(f"{words}; but {error}")
 
 
 def _vector(source: TensorSource, name: str, length: int) -> NDArray[np.float64]:

@@ -12,7 +12,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from argmaxable.core.errors import LoadError
-from argmaxable.models.checkpoint.families import FAMILIES, Activation, Family, Norm, Obstacle, Place, Task
+from argmaxable.models.checkpoint.families import (
+    FAMILIES,
+    Activation,
+    FamilyNorm,
+    HeadTask,
+    ModelFamily,
+    Obstacle,
+    Place,
+)
 from argmaxable.models.checkpoint.usual_names import (
     BODY_PARTS,
     DENSE_SETTINGS,
@@ -47,14 +55,14 @@ class NormTensors:
 
 
 @dataclass(frozen=True)
-class Choice:
+class HeadTensors:
     """The head's tensors by name, what feeds it, and how they were found."""
 
     weight: str
     bias: str | None
     feed: NormTensors | Activation | Obstacle
     why: str
-    task: Task | None = None
+    task: HeadTask | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -92,7 +100,7 @@ class Architecture:
         )
 
     @property
-    def family(self) -> Family | None:
+    def family(self) -> ModelFamily | None:
         return next((_FAMILY_OF[each] for each in self.model_types if each in _FAMILY_OF), None)
 
     @property
@@ -103,7 +111,7 @@ class Architecture:
     @property
     def is_bare(self) -> bool:
         """Whether it is named as a model without any head, such as BertModel."""
-        return self.name.endswith("Model") and not self.name.endswith(Task.LANGUAGE.value)
+        return self.name.endswith("Model") and not self.name.endswith(HeadTask.LANGUAGE.value)
 
     def is_for(self, place: Place) -> bool:
         return self.name.endswith(place.architectures or place.task.value)
@@ -117,10 +125,10 @@ def _word(value: object) -> str:
     return value if isinstance(value, str) and value.isascii() and value.isprintable() else ""
 
 
-def choose(names: Collection[str], architecture: Architecture) -> Choice | None:
+def choose(names: Collection[str], architecture: Architecture) -> HeadTensors | None:
     """The head among the names, or None when there is none.
 
-    Raises LoadError when the head is no single matrix, or several could be it.
+    Raises LoadError when the head is not a single matrix, or several could be it.
     """
     _require_classes(names, architecture)
     return (
@@ -130,13 +138,13 @@ def choose(names: Collection[str], architecture: Architecture) -> Choice | None:
     )
 
 
-def choose_named(names: Collection[str], architecture: Architecture, tensor: str) -> Choice:
+def choose_named(names: Collection[str], architecture: Architecture, tensor: str) -> HeadTensors:
     """A tensor the user names, with what belongs to it when it is the very head of the model."""
     expected = _in_family(names, architecture)
     if expected is not None and expected.weight == tensor:
         return expected
     unknown = Obstacle("the tensor was chosen by name, and what feeds it is not known")
-    return Choice(tensor, _bias_beside(tensor, names), unknown, "chosen by name")
+    return HeadTensors(tensor, _bias_beside(tensor, names), unknown, "chosen by name")
 
 
 def embeddings_among(names: Collection[str], architecture: Architecture) -> str | None:
@@ -158,7 +166,7 @@ def is_large_body(names: Collection[str], architecture: Architecture) -> bool:
 
 
 def _require_classes(names: Collection[str], architecture: Architecture) -> None:
-    """Raise LoadError where the output is no argmax over the rows of one stored matrix."""
+    """Raise LoadError where the output is not an argmax over the rows of one stored matrix."""
     known = architecture.model_types or [
         kind for kind, marks in MARKS_OF_NO_MATRIX.items() if all(mark in names for mark in marks)
     ]
@@ -166,7 +174,9 @@ def _require_classes(names: Collection[str], architecture: Architecture) -> None
     end = next((each for each in NOT_CLASSES if architecture.name.endswith(each)), None)
     if end is not None:
         refusal = f"{architecture} {NOT_CLASSES[end]}"
-    elif kind is not None and not architecture.name.endswith((*Task.SEQUENCE.value, *Task.TOKEN.value)):
+    elif kind is not None and not architecture.name.endswith(
+        (*HeadTask.SEQUENCE.value, *HeadTask.TOKEN.value)
+    ):
         refusal = f"{kind} {NOT_A_MATRIX[kind]}"
     else:
         return
@@ -176,7 +186,7 @@ def _require_classes(names: Collection[str], architecture: Architecture) -> None
     )
 
 
-def _in_family(names: Collection[str], architecture: Architecture) -> Choice | None:
+def _in_family(names: Collection[str], architecture: Architecture) -> HeadTensors | None:
     """Where the table says, for a model type that it knows."""
     family = architecture.family
     if family is None:
@@ -189,7 +199,7 @@ def _in_family(names: Collection[str], architecture: Architecture) -> Choice | N
     return next((choice for choice in found if choice is not None), None)
 
 
-def _by_proof(names: Collection[str], architecture: Architecture) -> Choice | None:
+def _by_proof(names: Collection[str], architecture: Architecture) -> HeadTensors | None:
     """Where the table says, when no configuration does: by a layer that only models with this head have."""
     if architecture.model_types or architecture.name:
         return None
@@ -203,7 +213,9 @@ def _by_proof(names: Collection[str], architecture: Architecture) -> Choice | No
     return None
 
 
-def _at(place: Place, family: Family, names: Collection[str], architecture: Architecture) -> Choice | None:
+def _at(
+    place: Place, family: ModelFamily, names: Collection[str], architecture: Architecture
+) -> HeadTensors | None:
     own = _stored(place.weight, names, family)
     embeddings = _stored(place.tied, names, family)
     weight = own or (embeddings if _is_tied(place, family, names, architecture) else None)
@@ -222,7 +234,7 @@ def _at(place: Place, family: Family, names: Collection[str], architecture: Arch
             f"config.json ties the output layer to {embeddings}, but {own} is stored as well and was taken. "
             "Should they differ, transformers before version 5 uses the embeddings.",
         )
-    return Choice(
+    return HeadTensors(
         weight,
         _stored(place.bias, names, family),
         _feed(place, family, names, architecture),
@@ -243,7 +255,7 @@ def _require_unpacked(heads: Iterable[str], names: Collection[str]) -> None:
         )
 
 
-def _is_tied(place: Place, family: Family, names: Collection[str], architecture: Architecture) -> bool:
+def _is_tied(place: Place, family: ModelFamily, names: Collection[str], architecture: Architecture) -> bool:
     if architecture.tied is False:
         return False
     # What is missing of a whole model: of an encoder that was taken from a T5 the decoder's norm is.
@@ -255,16 +267,16 @@ def _is_tied(place: Place, family: Family, names: Collection[str], architecture:
 
 
 def _feed(
-    place: Place, family: Family, names: Collection[str], architecture: Architecture
+    place: Place, family: ModelFamily, names: Collection[str], architecture: Architecture
 ) -> NormTensors | Activation | Obstacle:
-    if place.task is not Task.LANGUAGE and not architecture.is_for(place):
+    if place.task is not HeadTask.LANGUAGE and not architecture.is_for(place):
         return Obstacle("config.json does not name the architecture, on which it depends what feeds the head")
     missing = Obstacle("the norm in front of the head is not where models of this type keep it")
     return _stored_feed(place, family, names, architecture) or missing
 
 
 def _stored_feed(
-    place: Place, family: Family, names: Collection[str], architecture: Architecture
+    place: Place, family: ModelFamily, names: Collection[str], architecture: Architecture
 ) -> NormTensors | Activation | Obstacle | None:
     for feed in place.feeds:
         if isinstance(feed, Activation) or (isinstance(feed, Obstacle) and feed.layer is None):
@@ -277,7 +289,9 @@ def _stored_feed(
     return None
 
 
-def _norm(norm: Norm, family: Family, names: Collection[str], *, scaled: bool) -> NormTensors | None:
+def _norm(
+    norm: FamilyNorm, family: ModelFamily, names: Collection[str], *, scaled: bool
+) -> NormTensors | None:
     if norm.layer is None:
         return NormTensors(norm.kind, None, None, norm.offset, scaled)
     gain = _stored([f"{norm.layer}.{end}" for end in _GAINS], names, family)
@@ -288,7 +302,7 @@ def _norm(norm: Norm, family: Family, names: Collection[str], *, scaled: bool) -
     return NormTensors(norm.kind, gain, shift, norm.offset, scaled)
 
 
-def _by_usual_name(names: Collection[str], architecture: Architecture) -> Choice | None:
+def _by_usual_name(names: Collection[str], architecture: Architecture) -> HeadTensors | None:
     heads = _usual(USUAL_HEADS, names)
     if len(heads) > 1:
         raise LoadError(
@@ -299,9 +313,11 @@ def _by_usual_name(names: Collection[str], architecture: Architecture) -> Choice
     unknown = "is not known" if architecture.family is None else "keeps none where it should be"
     feed = Obstacle(f"{kind} {unknown}, so what feeds the head is not known")
     if heads:
-        return Choice(heads[0], _bias_beside(heads[0], names), feed, f"by its usual name ({kind} {unknown})")
+        return HeadTensors(
+            heads[0], _bias_beside(heads[0], names), feed, f"by its usual name ({kind} {unknown})"
+        )
     embeddings = _usual(USUAL_EMBEDDINGS, names)
-    is_language_model = architecture.name.endswith(Task.LANGUAGE.value)
+    is_language_model = architecture.name.endswith(HeadTask.LANGUAGE.value)
     if embeddings and architecture.tied and is_language_model and architecture.family is None:
         why = (
             f"the input embeddings, by their usual name ({kind} {unknown}): config.json ties the output layer"
@@ -309,7 +325,7 @@ def _by_usual_name(names: Collection[str], architecture: Architecture) -> Choice
         _require_unpacked([f"{body}{head}" for head in USUAL_HEADS for body in _BODIES], names)
         # The matrix is not stored again, but its bias is.
         biases = (_bias_beside(f"{body}{head}", names) for head in USUAL_HEADS for body in _BODIES)
-        return Choice(embeddings[0], next(filter(None, biases), None), feed, why)
+        return HeadTensors(embeddings[0], next(filter(None, biases), None), feed, why)
     return None
 
 
@@ -333,7 +349,7 @@ def _stored_any(layer: str, names: Collection[str]) -> bool:
     return any(f"{wrapper}{layer}.{end}" in names for wrapper in WRAPPERS for end in (*_GAINS, *_SHIFTS))
 
 
-def _stored(templates: Iterable[str], names: Collection[str], family: Family) -> str | None:
+def _stored(templates: Iterable[str], names: Collection[str], family: ModelFamily) -> str | None:
     """The first name of the table that is in the file, under any of the prefixes it may have there."""
     for template in templates:
         for wrapper in WRAPPERS:

@@ -113,7 +113,7 @@ Matrix = Dense | Quantised
 
 @dataclass(frozen=True)
 class FastTextFile:
-    """`names` are those of the output matrix's rows: labels, or words where the model is no classifier."""
+    """`names` are those of the output matrix's rows: labels, or words where the model is not a classifier."""
 
     arguments: Arguments
     names: tuple[str, ...]
@@ -186,7 +186,7 @@ def _require_signature(reader: _Reader) -> None:
     magic, version = reader.numbers("ii", "the signature")
     if magic != _MAGIC:
         raise LoadError(
-            f"is no fastText model: it begins with {magic}, expected {_MAGIC}. Text files of word vectors "
+            f"is not a fastText model: it begins with {magic}, expected {_MAGIC}. Text files of word vectors "
             "(.vec) and models from before 2017 can't be read."
         )
     if version not in _VERSIONS:

@@ -8,7 +8,7 @@ import numpy as np
 
 from argmaxable.core.errors import LoadError
 from argmaxable.models.fasttext.file import DAMAGED, Arguments, FastTextFile, Matrix, Quantised, parse
-from argmaxable.models.finding import Arrays, Finding, Inputs, Labels, TensorInfo
+from argmaxable.models.finding import Arrays, Finding, HeadInputs, Labels, TensorInfo
 from argmaxable.models.registry import ReadOptions
 
 _HIERARCHICAL, _NEGATIVE_SAMPLING, _SOFTMAX, _ONE_VS_ALL = 1, 2, 3, 4
@@ -69,7 +69,8 @@ def _require_linear(arguments: Arguments, options: ReadOptions) -> None:
     if arguments.loss == _HIERARCHICAL:
         raise LoadError(
             "was trained with hierarchical softmax: its output matrix holds the nodes of a binary tree, not "
-            "a row per label, so a prediction is no argmax of a linear layer. Train it with -loss softmax."
+            "a row per label, so a prediction is not the argmax of a linear layer. Train it with "
+            "-loss softmax."
         )
     if options.tensor is None and not arguments.is_classifier:
         raise LoadError(
@@ -87,7 +88,7 @@ def _require_modest(matrix: Matrix) -> None:
         )
 
 
-def _describe_inputs(model: FastTextFile) -> Inputs:
+def _describe_inputs(model: FastTextFile) -> HeadInputs:
     # A mean of rows lies between their smallest and largest value in every feature, but no domain is derived
     # from that: it would take reading the whole input matrix, and the head has no bias, so that every box
     # with 0 inside, however wide, gives the same verdicts.
@@ -97,7 +98,7 @@ def _describe_inputs(model: FastTextFile) -> Inputs:
         parts.append(f"their n-grams of {arguments.shortest_ngram} to {arguments.longest_ngram} characters")
     if arguments.word_ngrams > 1:
         parts.append(f"n-grams of up to {arguments.word_ngrams} words")
-    return Inputs(
+    return HeadInputs(
         f"the mean of the vectors of a text's {', '.join(parts)}: rows of the input matrix "
         f"({model.input.rows} × {model.input.columns}, {model.input.dtype})"
     )

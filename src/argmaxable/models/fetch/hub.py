@@ -110,7 +110,7 @@ def _from_address(address: str) -> HubModel:
     segments = [unquote(segment) for segment in parts.path.strip("/").split("/")]
     if parts.netloc not in (*_HOSTS, urlsplit(_endpoint()).netloc) or len(segments) < 2:
         raise LoadError(
-            f"{address} is no address of a model on the hub, such as https://huggingface.co/org/name. "
+            f"{address} is not the address of a model on the hub, such as https://huggingface.co/org/name. "
             "Download other files yourself and pass the path."
         )
     repository = "/".join(segments[:2])
@@ -122,7 +122,7 @@ def _from_address(address: str) -> HubModel:
         case ["blob" | "resolve", revision, *folders, file]:
             return HubModel(repository, revision, "/".join(folders), file)
     raise LoadError(
-        f"{address} is no address of a model, of a folder of it (…/tree/main/folder) or of a file "
+        f"{address} is not the address of a model, of a folder of it (…/tree/main/folder) or of a file "
         "(…/blob/main/file)."
     )
 
@@ -165,7 +165,7 @@ class _Snapshot:
 
 
 def _fetch(model: HubModel, cache_dir: str | Path | None, patterns: Iterable[str]) -> _Snapshot:
-    """The model's files that match a pattern; patterns that match none are no error."""
+    """The model's files that match a pattern; patterns that match none are not an error."""
     with _needs_the_package():
         from huggingface_hub import snapshot_download
 
@@ -209,7 +209,7 @@ def _files_with_head(index: Path, tensor: str | None, bias_tensor: str | None) -
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Patterns that match no file are no news, and a progress bar is for a terminal."""
+    """Patterns that match no file are not worth a warning, and a progress bar is for a terminal."""
     from huggingface_hub.utils.tqdm import (
         are_progress_bars_disabled,
         disable_progress_bars,

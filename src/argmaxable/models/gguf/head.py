@@ -12,7 +12,7 @@ from argmaxable.models.gguf.architectures import (
     WITH_DECODER,
     WITHOUT_OUTPUT,
 )
-from argmaxable.models.gguf.header import Contents
+from argmaxable.models.gguf.header import GGUFHeader
 
 HEAD, EMBEDDING, CLASSIFIER = "output.weight", "token_embd.weight", "cls.output.weight"
 # A draft's tensor with the token of the model it drafts for that each row of its output layer stands for.
@@ -23,13 +23,13 @@ _MODELS_OF_TOKENS = RMS_NORM | LAYER_NORM | EITHER_NORM | NO_KNOWN_NORM
 _DENSE_OF_EMBEDDINGS, _EMBEDS, _RANKS = "dense_2.weight", (1, 2, 3), 4
 
 
-def choose_head(contents: Contents) -> tuple[str | None, str]:
+def choose_head(header: GGUFHeader) -> tuple[str | None, str]:
     """The name of the output layer and why it is the one; or None and what the file is instead."""
-    tensors, architecture = contents.tensors, contents.architecture
-    kind = contents.metadata.get("general.type")
+    tensors, architecture = header.tensors, header.architecture
+    kind = header.metadata.get("general.type")
     if kind in ("adapter", "mmproj"):
         return None, f"has no output layer: it is a GGUF {kind} of architecture {architecture!r}."
-    if CLASSIFIER in tensors and (architecture in WITHOUT_OUTPUT or _pooling(contents) == _RANKS):
+    if CLASSIFIER in tensors and (architecture in WITHOUT_OUTPUT or _pooling(header) == _RANKS):
         return CLASSIFIER, "the output layer of the classifier"
     if architecture in WITHOUT_OUTPUT:
         return None, f"has no output layer: models of architecture {architecture!r} end in embeddings."
@@ -37,33 +37,31 @@ def choose_head(contents: Contents) -> tuple[str | None, str]:
         return None, f"has no plain output layer: for {architecture!r}, {CHANGED_LOGITS[architecture]}."
     if HEAD in tensors:
         return HEAD, "the output layer"
-    return _tied_embedding(contents)
+    return _tied_embedding(header)
 
 
-def _tied_embedding(contents: Contents) -> tuple[str | None, str]:
+def _tied_embedding(header: GGUFHeader) -> tuple[str | None, str]:
     """The embedding, if the architecture is known to use it as its output layer where it has no other."""
-    if EMBEDDING not in contents.tensors:
-        return None, f"neither {HEAD} nor {EMBEDDING} found ({len(contents.tensors)} tensors)."
-    if contents.architecture in BORROWED_OUTPUT:
+    if EMBEDDING not in header.tensors:
+        return None, f"neither {HEAD} nor {EMBEDDING} found ({len(header.tensors)} tensors)."
+    if header.architecture in BORROWED_OUTPUT:
         return None, f"no {HEAD}: it uses the one of the model that it drafts for. Read that model."
-    if makes_embeddings(contents):
+    if makes_embeddings(header):
         return None, f"no {HEAD}: it is a model for embeddings of texts."
-    if contents.architecture not in _MODELS_OF_TOKENS:
+    if header.architecture not in _MODELS_OF_TOKENS:
         return None, (
-            f"no {HEAD}, and whether models of architecture {contents.architecture!r} use {EMBEDDING} for it "
+            f"no {HEAD}, and whether models of architecture {header.architecture!r} use {EMBEDDING} for it "
             "is not known here."
         )
-    if contents.architecture in WITH_DECODER and not any(
-        name.startswith("dec.") for name in contents.tensors
-    ):
+    if header.architecture in WITH_DECODER and not any(name.startswith("dec.") for name in header.tensors):
         return None, f"neither {HEAD} nor a decoder found: it is only the encoder of a model."
     return EMBEDDING, f"the embedding, which is the output layer too: no {HEAD}"
 
 
-def makes_embeddings(contents: Contents) -> bool:
+def makes_embeddings(header: GGUFHeader) -> bool:
     """Whether the model is meant to give one embedding of a whole text, rather than tokens."""
-    return _pooling(contents) in _EMBEDS or _DENSE_OF_EMBEDDINGS in contents.tensors
+    return _pooling(header) in _EMBEDS or _DENSE_OF_EMBEDDINGS in header.tensors
 
 
-def _pooling(contents: Contents) -> object:
-    return contents.metadata.get(f"{contents.architecture}.pooling_type")
+def _pooling(header: GGUFHeader) -> object:
+    return header.metadata.get(f"{header.architecture}.pooling_type")

@@ -1,4 +1,4 @@
-"""The table of contents of a GGUF file: its metadata and where each tensor lies.
+"""The table of header of a GGUF file: its metadata and where each tensor lies.
 
 The gguf package reads it too, but makes two arrays of every single token (6 s for 49152 of them) and loops
 as long as a damaged count tells it to. Here arrays nobody wants are skipped and every read is checked.
@@ -52,7 +52,7 @@ class StoredTensor:
 
 
 @dataclass(frozen=True)
-class Contents:
+class GGUFHeader:
     """Metadata (of the arrays only the wanted ones) and tensors by name."""
 
     metadata: Mapping[str, Value]
@@ -63,18 +63,18 @@ class Contents:
         return str(self.metadata.get("general.architecture", "unknown"))
 
 
-def read_contents(path: Path, wanted: tuple[str, ...]) -> Contents:
-    """The contents of a GGUF file with those arrays whose keys end as wanted; raises LoadError."""
+def read_header(path: Path, wanted: tuple[str, ...]) -> GGUFHeader:
+    """The header of a GGUF file with those arrays whose keys end as wanted; raises LoadError."""
     with path.open("rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:
             raise LoadError("does not begin with GGUF, as every GGUF file does. Is it a Git LFS pointer?")
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             try:
-                return _Reader(data).contents(path, wanted)
+                return _Reader(data).header(path, wanted)
             except (struct.error, _Unreadable) as error:
                 reason = "it ends within its header" if isinstance(error, struct.error) else error
                 raise LoadError(
-                    f"is no readable GGUF file: {reason}. It may be cut short or damaged; fetch it again."
+                    f"is not a readable GGUF file: {reason}. It may be cut short or damaged; fetch it again."
                 ) from error
 
 
@@ -103,7 +103,7 @@ class _Reader:
         self._position = len(_MAGIC)
         self._items_left = _MOST_ITEMS
 
-    def contents(self, path: Path, wanted: tuple[str, ...]) -> Contents:
+    def header(self, path: Path, wanted: tuple[str, ...]) -> GGUFHeader:
         _require_known(self._number(_TYPE))
         tensor_count, key_count = self._number(_COUNT), self._number(_COUNT)
         self._spend(tensor_count + key_count)
@@ -116,7 +116,7 @@ class _Reader:
         }
         if len(by_name) < tensor_count:
             raise _Unreadable("two tensors have the same name")
-        return Contents(metadata, by_name)
+        return GGUFHeader(metadata, by_name)
 
     def _metadata(self, count: int, wanted: tuple[str, ...]) -> dict[str, Value]:
         metadata: dict[str, Value] = {}

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from argmaxable.models.finding import Labels
-from argmaxable.models.gguf.header import Contents
+from argmaxable.models.gguf.header import GGUFHeader
 from argmaxable.models.labels.readable import (
     BYTE_LEVEL,
     PLAIN,
@@ -41,21 +41,21 @@ _ESCAPE = re.compile(rb"\\(?:x([0-9a-f]{2})|(.))", re.DOTALL)
 _ESCAPED = {b"t": b"\t", b"n": b"\n", b"r": b"\r"}
 
 
-def class_labels(contents: Contents) -> Labels | None:
+def class_labels(header: GGUFHeader) -> Labels | None:
     """The labels of a classifier's output layer, or None if the file has none."""
-    key = f"{contents.architecture}.{_CLASSES}"
-    names = _strings(contents, key)
+    key = f"{header.architecture}.{_CLASSES}"
+    names = _strings(header, key)
     return Labels(readable_tokens(names, PLAIN), f"the file's {key}") if names else None
 
 
-def token_labels(contents: Contents, classes: int) -> Labels | None:
+def token_labels(header: GGUFHeader, classes: int) -> Labels | None:
     """The tokens as labels for an output layer of so many classes, or None if the file has none.
 
     Padding after the last token gets no label; a gap before it is called <unused 5>.
     """
-    tokens, stored = _strings(contents, _TOKENS), contents.metadata.get(_TYPES)
+    tokens, stored = _strings(header, _TOKENS), header.metadata.get(_TYPES)
     types = stored if isinstance(stored, tuple) and len(stored) == len(tokens) else (None,) * len(tokens)
-    if contents.architecture == _LAST_TOKENS:
+    if header.architecture == _LAST_TOKENS:
         tokens, types = tokens[-classes:], types[-classes:]
     used = [
         not (kind == _UNUSED and _PADDING.fullmatch(token)) for token, kind in zip(tokens, types, strict=True)
@@ -63,7 +63,7 @@ def token_labels(contents: Contents, classes: int) -> Labels | None:
     count = max((number + 1 for number, is_used in enumerate(used) if is_used), default=0)
     if not count:
         return None
-    names = _readable(contents, tokens[:count])
+    names = _readable(header, tokens[:count])
     for number in range(count):
         if not used[number]:
             names[number] = f"<unused {number}>"
@@ -72,8 +72,8 @@ def token_labels(contents: Contents, classes: int) -> Labels | None:
     return Labels(tuple(names), f"the file's {_TOKENS}", may_be_padded=True)
 
 
-def _readable(contents: Contents, tokens: Sequence[str]) -> list[str]:
-    model, pre = (contents.metadata.get(f"tokenizer.ggml.{key}") for key in ("model", "pre"))
+def _readable(header: GGUFHeader, tokens: Sequence[str]) -> list[str]:
+    model, pre = (header.metadata.get(f"tokenizer.ggml.{key}") for key in ("model", "pre"))
     if model == "rwkv":
         return [_unescaped(token) for token in tokens]
     if model == "gpt2" and pre in _SPACES_AS_SENTENCEPIECE:
@@ -95,6 +95,6 @@ def _byte_of(found: re.Match[bytes]) -> bytes:
     return bytes.fromhex(number.decode()) if number else _ESCAPED.get(character, character)
 
 
-def _strings(contents: Contents, key: str) -> tuple[str, ...]:
-    values = contents.metadata.get(key)
+def _strings(header: GGUFHeader, key: str) -> tuple[str, ...]:
+    values = header.metadata.get(key)
     return tuple(value for value in values if isinstance(value, str)) if isinstance(values, tuple) else ()

@@ -16,7 +16,7 @@ from argmaxable.models.gguf.head import (
     choose_head,
     makes_embeddings,
 )
-from argmaxable.models.gguf.header import Contents, StoredTensor, read_contents
+from argmaxable.models.gguf.header import GGUFHeader, StoredTensor, read_header
 from argmaxable.models.gguf.inputs import inputs_of
 from argmaxable.models.gguf.labels import ARRAYS, class_labels, token_labels
 from argmaxable.models.gguf.tensors import (
@@ -39,14 +39,14 @@ def find(path: Path, options: ReadOptions) -> Finding:
 
     `options.transpose` reads the tensor as features × classes. Raises LoadError.
     """
-    contents = _read_all_parts(path)
-    tensors, (own, why) = contents.tensors, choose_head(contents)
+    header = _read_all_parts(path)
+    tensors, (own, why) = header.tensors, choose_head(header)
     name = options.tensor or own
     if name is None:
         raise LoadError(f"{why} {_candidates(tensors)}")
     weight = _required(tensors, name, "tensor")
     if len(weight.shape) != 2 or 0 in weight.shape:
-        raise LoadError(f"tensor {info(weight)} is no matrix. {_candidates(tensors)}")
+        raise LoadError(f"tensor {info(weight)} is not a matrix. {_candidates(tensors)}")
     require_readable(weight)
     # GGUF counts columns first, so the stored matrix has shape[1] rows.
     classes, features = weight.shape if options.transpose else (weight.shape[1], weight.shape[0])
@@ -65,25 +65,25 @@ def find(path: Path, options: ReadOptions) -> Finding:
         features=features,
         why=why if options.tensor is None else "chosen by name",
         read=read,
-        labels=None if options.transpose else _labels(contents, name, classes),
-        inputs=inputs_of(contents, name, features) if is_own else None,
+        labels=None if options.transpose else _labels(header, name, classes),
+        inputs=inputs_of(header, name, features) if is_own else None,
         alternatives=tuple(info(each) for each in _likely(tensors) if each.name != name),
         notes=(
             *_quantisation_note(weight),
-            *(_order_notes(contents, name, bias) if options.tensor is None else ()),
+            *(_order_notes(header, name, bias) if options.tensor is None else ()),
         ),
     )
 
 
-def _read_all_parts(path: Path) -> Contents:
-    """The contents of a file, or of all the parts of a model that llama-gguf-split has divided."""
+def _read_all_parts(path: Path) -> GGUFHeader:
+    """The header of a file, or of all the parts of a model that llama-gguf-split has divided."""
     wanted = (*ARRAYS, _SUPPRESSED)
-    contents = read_contents(path, wanted)
-    count = contents.metadata.get("split.count", 1)
+    header = read_header(path, wanted)
+    count = header.metadata.get("split.count", 1)
     if not isinstance(count, int) or count < 2:
-        return contents
+        return header
     paths = _paths_of_parts(path, count)
-    parts = [read_contents(each, wanted) for each in paths]
+    parts = [read_header(each, wanted) for each in paths]
     for number, part in enumerate(parts):
         if (part.metadata.get("split.no"), part.metadata.get("split.count")) != (number, count):
             raise LoadError(
@@ -91,7 +91,9 @@ def _read_all_parts(path: Path) -> Contents:
                 f"number {number + 1} of them. Fetch all parts again."
             )
     # Only the first part has all the metadata.
-    whole = Contents(parts[0].metadata, {name: each for part in parts for name, each in part.tensors.items()})
+    whole = GGUFHeader(
+        parts[0].metadata, {name: each for part in parts for name, each in part.tensors.items()}
+    )
     expected = whole.metadata.get("split.tensors.count")
     if not len(whole.tensors) == sum(len(part.tensors) for part in parts) == expected:
         raise LoadError(
@@ -164,11 +166,11 @@ def _candidates(tensors: Mapping[str, StoredTensor]) -> str:
 # ---------------------------------------------------------------------- labels, notes
 
 
-def _labels(contents: Contents, name: str, classes: int) -> Labels | None:
+def _labels(header: GGUFHeader, name: str, classes: int) -> Labels | None:
     if name == CLASSIFIER:
-        return class_labels(contents)
-    if name == EMBEDDING or (name == HEAD and DRAFT_TOKENS not in contents.tensors):
-        return token_labels(contents, classes)
+        return class_labels(header)
+    if name == EMBEDDING or (name == HEAD and DRAFT_TOKENS not in header.tensors):
+        return token_labels(header, classes)
     return None
 
 
@@ -178,35 +180,35 @@ def _quantisation_note(weight: StoredTensor) -> tuple[str, ...]:
     return (f"the weights are stored as {type_name(weight)} and dequantised to float32",)
 
 
-def _order_notes(contents: Contents, name: str, bias: StoredTensor | None) -> list[str]:
+def _order_notes(header: GGUFHeader, name: str, bias: StoredTensor | None) -> list[str]:
     """What happens to the logits before they are compared; raises LoadError if it changes their order."""
     if name == CLASSIFIER:
         return []
     notes = []
     for key, action in (("logit_scale", "scaled"), ("final_logit_softcapping", "capped softly")):
-        factor = contents.metadata.get(f"{contents.architecture}.{key}")
+        factor = header.metadata.get(f"{header.architecture}.{key}")
         if not isinstance(factor, int | float) or factor == 0:  # 0 means not used
             continue
         if not factor > 0:
             raise LoadError(
-                f"{contents.architecture}.{key} is {factor}, which does not keep the order of the logits. To "
+                f"{header.architecture}.{key} is {factor}, which does not keep the order of the logits. To "
                 "read the weights all the same, name them with tensor= (--tensor)."
             )
         notes.append(f"logits are {action} ({key} {factor:g}), which leaves the argmax as it is")
-    if _SCALE in contents.tensors:
-        notes.extend(_scale_note(contents.tensors[_SCALE], bias))
-    return [*notes, *_use_notes(contents, name)]
+    if _SCALE in header.tensors:
+        notes.extend(_scale_note(header.tensors[_SCALE], bias))
+    return [*notes, *_use_notes(header, name)]
 
 
-def _use_notes(contents: Contents, name: str) -> list[str]:
+def _use_notes(header: GGUFHeader, name: str) -> list[str]:
     """How the model is meant to be used, where that is not for the argmax over all rows."""
     notes = []
-    suppressed = contents.metadata.get(_SUPPRESSED)
+    suppressed = header.metadata.get(_SUPPRESSED)
     if isinstance(suppressed, tuple) and suppressed:
         notes.append(f"{len(suppressed)} classes are never sampled ({_SUPPRESSED}), but are classes here")
-    if makes_embeddings(contents):
+    if makes_embeddings(header):
         notes.append("the model is meant for embeddings of texts, not for tokens")
-    if name == HEAD and DRAFT_TOKENS in contents.tensors:
+    if name == HEAD and DRAFT_TOKENS in header.tensors:
         notes.append(f"no labels: {DRAFT_TOKENS} says which tokens of another model the rows stand for")
     return notes
 

@@ -19,7 +19,7 @@ from argmaxable.core.stored_rows import StoredRows
 from argmaxable.models.finding import TensorInfo
 from argmaxable.models.gguf.header import StoredTensor
 
-# GGML's types that are no quantisation, by number.
+# GGML's types that are not quantisations, by number.
 _FLOATS = {0: "float32", 1: "float16", 28: "float64", 30: "bfloat16"}
 # Values dequantised at a time: 4 MB of float32, and as much again inside the gguf package.
 _BLOCK_VALUES = 2**20
@@ -75,7 +75,7 @@ def require_readable(tensor: StoredTensor) -> None:
     """Refuse a type without a formula, and data that end outside the file."""
     values, size = _block(tensor)
     if tensor.shape[0] % values:
-        raise LoadError(f"tensor {info(tensor)} has rows that are no multiple of its blocks of {values}.")
+        raise LoadError(f"tensor {info(tensor)} has rows that are not a multiple of its blocks of {values}.")
     end, present = tensor.start + tensor.elements // values * size, tensor.path.stat().st_size
     if end > present:
         raise LoadError(

@@ -34,7 +34,7 @@ _RECURRENT = {"LSTM": "Sigmoid,Tanh,Tanh", "GRU": "Sigmoid,Tanh", "RNN": "Tanh"}
 
 
 def activation_range(graph: Graph, node: Node, output: str) -> tuple[str, float, float] | None:
-    """An activation function's name and the range of its output; None where the node is no such function."""
+    """An activation function's name and the range of its output; None for other nodes."""
     if node.op in _RANGE_OF:
         return node.op, *_RANGE_OF[node.op]
     if node.op.removeprefix("DynamicQuantize") in _RECURRENT:

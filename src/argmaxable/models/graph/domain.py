@@ -22,11 +22,11 @@ from argmaxable.core.balls import LayerNorm, RMSNorm
 from argmaxable.core.boxes import Box, Everywhere
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import DomainError, LoadError
-from argmaxable.models.finding import Inputs
+from argmaxable.models.finding import HeadInputs
 from argmaxable.models.graph.activations import activation_range
 from argmaxable.models.graph.layout import Axis, adds_zeros, axis_before, keeps_entries, takes_extremes
 from argmaxable.models.graph.nodes import Graph, Node
-from argmaxable.models.graph.norms import Norm, norm_behind
+from argmaxable.models.graph.norms import GraphNorm, norm_behind
 from argmaxable.models.graph.products import Features, Stored, linear_product
 
 Reader = Callable[[Stored], NDArray[Any]]
@@ -79,7 +79,7 @@ class _Values:
         return replace(self, through=(*self.through, operation)) if self.is_bounded else self
 
 
-def inputs_of(graph: Graph, features: Features | None, size: int, read: Reader) -> Inputs | None:
+def inputs_of(graph: Graph, features: Features | None, size: int, read: Reader) -> HeadInputs | None:
     """What feeds a head of `size` features, in words, and the tightest domain that follows.
 
     None where no operation is known to use the head. `read` gives the values of stored constants.
@@ -90,17 +90,17 @@ def inputs_of(graph: Graph, features: Features | None, size: int, read: Reader) 
         with np.errstate(all="ignore"):  # constants of damaged files may be infinite or no numbers
             return _inputs(_Search(graph, size, read), features)
     except (LoadError, DomainError) as error:
-        return Inputs(f"unknown, because a constant in front of the head is damaged: {error}")
+        return HeadInputs(f"unknown, because a constant in front of the head is damaged: {error}")
 
 
-def _inputs(search: _Search, features: Features) -> Inputs:
+def _inputs(search: _Search, features: Features) -> HeadInputs:
     if features.scale:
         values = search.grid(features.scale, features.zero_point, in_steps=features.in_steps)
     else:
         values = search.values(features.tensor, Axis(features.axis, features.rank))
         values = _dynamically_quantised(values) if features.rounded else values
     box = Box(values.lo, values.hi) if values.is_bounded else Everywhere()
-    return Inputs(values.words, values.solid or box)
+    return HeadInputs(values.words, values.solid or box)
 
 
 class _Search:
@@ -160,7 +160,7 @@ class _Search:
 
     # ------------------------------------------------------------------ norms
 
-    def _norm(self, norm: Norm, name: str, axis: Axis | None) -> _Values:
+    def _norm(self, norm: GraphNorm, name: str, axis: Axis | None) -> _Values:
         shift = np.zeros(1) if norm.shift is None else self._numbers(norm.shift)
         gain = math.prod((self._numbers(each) for each in norm.gains), start=np.ones(1))
         sizes = {each.size for each in (shift, gain)} - {1}

@@ -29,7 +29,7 @@ class _Gate:
 
 
 def gated_minimum(graph: Graph, node: Node) -> tuple[str, float] | None:
-    """For a product x · g(x): the function's name and its minimum; None if it is no such product."""
+    """For a product x · g(x): the function's name and its minimum; None if it is not such a product."""
     for place in (0, 1):
         x, factor = _multiple(graph, node.input(place))
         gate_tensor, gate_factor = _multiple(graph, node.input(1 - place))

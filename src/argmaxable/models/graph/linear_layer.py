@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from argmaxable.core.errors import LoadError
 from argmaxable.models.graph.nodes import Graph, Node
 from argmaxable.models.graph.products import Stored
-from argmaxable.models.graph.trace_layer import Layer, different, layers_behind, linear_layers
+from argmaxable.models.graph.trace_layer import LinearLayer, different, linear_layers, trace_layers
 
 _QUANTISED = frozenset({"MatMulInteger", "QLinearMatMul", "QGemm", "DequantizeLinear", "MatMulNBits"})
 # How people call the output that holds the answer, surest first.
@@ -22,26 +22,24 @@ _CANDIDATES_SHOWN = 6
 
 
 @dataclass(frozen=True)
-class _Behind:
-    """What the ways back from an output lead to: different layers, and the ends of ways without one."""
+class _Traced:
+    """What the traces from an output lead to: different layers, and the last nodes of traces without one."""
 
-    layers: tuple[Layer, ...]
+    layers: tuple[LinearLayer, ...]
     dead_ends: tuple[Node, ...]
 
 
-def last_layer(graph: Graph) -> Layer:
+def last_layer(graph: Graph) -> LinearLayer:
     """The linear layer the outputs come from; raises LoadError when there is not exactly one.
 
     Outputs that come from none, such as states handed to the next call, are left out; where several come
     from different layers, a name such as "logits" decides.
     """
     behind = {
-        output: _Behind(*layers_behind(graph, output))
-        for output in graph.outputs
-        if output in graph.producers
+        output: _Traced(*trace_layers(graph, output)) for output in graph.outputs if output in graph.producers
     }
     if not behind:
-        raise LoadError("the graph computes no output; the file is no complete model. Export it again.")
+        raise LoadError("the graph computes no output; the file is not a complete model. Export it again.")
     layers = different(layer for each in behind.values() for layer in each.layers)
     if len(layers) > 1:
         answer = _answer(behind)
@@ -53,7 +51,7 @@ def last_layer(graph: Graph) -> Layer:
     return replace(layer, notes=(*layer.notes, *_notes(behind, layer)))
 
 
-def layer_using(graph: Graph, weight: str) -> Layer:
+def layer_using(graph: Graph, weight: str) -> LinearLayer:
     """The linear layer with this weight; a constant that no layer uses is taken as classes × features.
 
     Raises LoadError when there is no such constant, or its users disagree on orientation or bias.
@@ -69,7 +67,7 @@ def layer_using(graph: Graph, weight: str) -> Layer:
             f"tensor {weight!r} is used by {len(users)} layers that differ in orientation or bias, so it "
             "is not clear which one is the head. Save the wanted weight and bias as .npz instead."
         )
-    return users[0] if users else Layer(Stored(weight))
+    return users[0] if users else LinearLayer(Stored(weight))
 
 
 def other_weights(graph: Graph, weight: str) -> list[str]:
@@ -78,7 +76,7 @@ def other_weights(graph: Graph, weight: str) -> list[str]:
     return [name for name in names if name != weight]
 
 
-def require_classes_kept(layer: Layer, classes: int) -> None:
+def require_one_argmax(layer: LinearLayer, classes: int) -> None:
     """Refuse, with a LoadError, a product that is cut into several groups, each with an argmax of its own."""
     for target in layer.targets:
         if classes not in target and target[-1:] not in ((0,), (-1,)):  # 0 keeps, -1 takes up all the rest
@@ -89,7 +87,7 @@ def require_classes_kept(layer: Layer, classes: int) -> None:
             )
 
 
-def chosen_bias(graph: Graph, layer: Layer, wanted: str | None) -> Stored | None:
+def chosen_bias(graph: Graph, layer: LinearLayer, wanted: str | None) -> Stored | None:
     """The bias that is added to a layer, or the constant with the wanted name; raises LoadError."""
     added = ", ".join(bias.name for bias in layer.biases)
     if wanted is None and len(layer.biases) > 1:
@@ -108,7 +106,7 @@ def chosen_bias(graph: Graph, layer: Layer, wanted: str | None) -> Stored | None
     return next((bias for bias in layer.biases if bias.name == wanted), Stored(wanted))
 
 
-def _require_answer(graph: Graph, behind: Mapping[str, _Behind], layer: Layer) -> None:
+def _require_answer(graph: Graph, behind: Mapping[str, _Traced], layer: LinearLayer) -> None:
     """Refuse the layer of some other output where one is called an answer but comes from no layer."""
     answers = [output for output in behind if _plain(output) in _ANSWERS]
     if answers and not any(layer in behind[output].layers for output in answers):
@@ -116,7 +114,7 @@ def _require_answer(graph: Graph, behind: Mapping[str, _Behind], layer: Layer) -
         raise LoadError(f"{_why_none(alone)} {_candidates(graph)}")
 
 
-def _answer(behind: Mapping[str, _Behind]) -> str | None:
+def _answer(behind: Mapping[str, _Traced]) -> str | None:
     """The one output whose name says that it is the answer and that comes from one layer."""
     for wanted in _ANSWERS:
         called = [output for output in behind if _plain(output) == wanted]
@@ -130,17 +128,17 @@ def _plain(output: str) -> str:
     return output.lower().removesuffix(":0").replace(".", "/").rpartition("/")[2]
 
 
-def _notes(behind: Mapping[str, _Behind], layer: Layer) -> Iterator[str]:
+def _notes(behind: Mapping[str, _Traced], layer: LinearLayer) -> Iterator[str]:
     left_out = [output for output, each in behind.items() if layer not in each.layers]
     if left_out:
         more = f" and {len(left_out) - _CANDIDATES_SHOWN} more" if len(left_out) > _CANDIDATES_SHOWN else ""
         yield f"outputs that don't come from this layer: {', '.join(left_out[:_CANDIDATES_SHOWN])}{more}"
     for output, each in behind.items():
         if layer in each.layers and each.dead_ends:
-            yield f"the way back from {output!r} branches at an If; only one branch leads to a linear layer"
+            yield f"the trace back from {output!r} branches at an If; only one branch leads to a linear layer"
 
 
-def _why_none(behind: Mapping[str, _Behind]) -> str:
+def _why_none(behind: Mapping[str, _Traced]) -> str:
     outputs = f"{len(behind)} outputs ({_shown(behind)})" if len(behind) > 1 else f"output {_shown(behind)!r}"
     if any(each.layers for each in behind.values()):
         if len(behind) == 1:
@@ -150,10 +148,10 @@ def _why_none(behind: Mapping[str, _Behind]) -> str:
             f"{_ANSWERS[0]!r} or the like."
         )
     ends = ", ".join({node.op: None for each in behind.values() for node in each.dead_ends})
-    return f"no linear layer leads straight to the {outputs}: the way back ends at {ends}."
+    return f"no linear layer leads straight to the {outputs}: the trace ends at {ends}."
 
 
-def _shown(behind: Mapping[str, _Behind]) -> str:
+def _shown(behind: Mapping[str, _Traced]) -> str:
     return ", ".join(list(behind)[:_CANDIDATES_SHOWN])
 
 

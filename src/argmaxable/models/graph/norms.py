@@ -17,7 +17,7 @@ _BROADCAST = _SAME | {"Reshape", "Expand", "Squeeze", "Unsqueeze"}
 
 
 @dataclass(frozen=True)
-class Norm:
+class GraphNorm:
     """Gains, to be multiplied with each other, and a shift, as stored.
 
     `axes` are those of the means, in the tensor `normalised`. Means that are sums times a constant hold for
@@ -55,7 +55,7 @@ _FUSED = {
 }
 
 
-def norm_behind(graph: Graph, name: str) -> Norm | None:
+def norm_behind(graph: Graph, name: str) -> GraphNorm | None:
     """The norm that gives this tensor, or None."""
     name = graph.origin(name, _SAME)
     node = graph.producers.get(name)
@@ -73,7 +73,7 @@ def norm_behind(graph: Graph, name: str) -> Norm | None:
     return _written_out(graph, name, shift)
 
 
-def _fused(graph: Graph, node: Node, form: _Fused, name: str) -> Norm | None:
+def _fused(graph: Graph, node: Node, form: _Fused, name: str) -> GraphNorm | None:
     """Only the first output is the norm's; others are means, or the sum that went in."""
     stored = [
         _row(graph, node.input(place)) for place in (form.gain, form.shift) if place and node.input(place)
@@ -82,10 +82,10 @@ def _fused(graph: Graph, node: Node, form: _Fused, name: str) -> Norm | None:
     if len(gains) != len(stored) or not gains or node.outputs[:1] != (name,):
         return None
     axis = (int(node.number("axis", -1)),)
-    return Norm(form.centred, (gains[0],), gains[1] if len(gains) > 1 else None, axis, node.input(0))
+    return GraphNorm(form.centred, (gains[0],), gains[1] if len(gains) > 1 else None, axis, node.input(0))
 
 
-def _written_out(graph: Graph, name: str, shift: Stored | None) -> Norm | None:
+def _written_out(graph: Graph, name: str, shift: Stored | None) -> GraphNorm | None:
     """A norm from its parts: factors of which one is u, one is 1/√(mean(u²) + ε), and the others gains."""
     factors = list(_factors(graph, name))
     gains = tuple(stored for factor in factors if (stored := _row(graph, factor)) is not None)
@@ -107,7 +107,7 @@ def _written_out(graph: Graph, name: str, shift: Stored | None) -> Norm | None:
         means = _mean_square(graph, deviation, u)
         if means:
             counts = tuple(mean.count for mean in means if mean.count is not None)
-            return Norm(len(means) > 1, gains, shift, means[0].axes, u, counts)
+            return GraphNorm(len(means) > 1, gains, shift, means[0].axes, u, counts)
     return None
 
 
@@ -171,7 +171,7 @@ def _centre(graph: Graph, u: str) -> tuple[str, _Mean] | None:
 
 
 def _variance(graph: Graph, name: str, x: str, centre: _Mean) -> list[_Mean]:
-    """The means in mean(x²) − mean(x)², perhaps kept from falling below 0; none if it is no such thing."""
+    """The means in mean(x²) − mean(x)², perhaps kept from falling below 0; none if it is not such a thing."""
     node = graph.producers.get(name)
     if node is not None and node.op == "Max":
         variables = [each for each in node.inputs if graph.scalars.get(each) != 0]

@@ -1,7 +1,7 @@
-"""The way back through a graph, from a tensor to the linear layer it comes from.
+"""Traces a tensor of a graph back to the linear layer it comes from.
 
-The classes a model can answer are decided by argmax(W x + b) only if nothing but order-keeping steps
-stand between that layer and the output. So the walk back from the output passes a softmax (also one
+The classes a model can answer are decided by argmax(W x + b) only if nothing but order-preserving
+steps stand between that layer and the output. So the trace from the output passes a softmax (also one
 written out as exp / sum), changes of layout, positive factors and the addition of constants, follows both
 branches of an If, and stops at anything else.
 """
@@ -25,7 +25,7 @@ _LAYOUT = frozenset(
     {"Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Cast", "Dropout"}
 )
 _IDENTITY = frozenset({"Identity"})
-_ORDER_KEEPING = frozenset({"Softmax", "LogSoftmax", "QLinearSoftmax", "Exp", "Log", "ArgMax"})
+_ORDER_PRESERVING = frozenset({"Softmax", "LogSoftmax", "QLinearSoftmax", "Exp", "Log", "ArgMax"})
 _ADDITIONS = frozenset({"Add", "QLinearAdd"})
 # Rounding to 8 bits never turns the order of two logits round, but may make them equal.
 _ROUNDING = frozenset(
@@ -41,7 +41,7 @@ _MOST_PATHS = 16
 
 
 @dataclass(frozen=True)
-class Layer:
+class LinearLayer:
     """A linear layer: its constants and how to read them.
 
     `stored_by_class` says the weight is classes × features (otherwise features × classes). What comes after
@@ -57,32 +57,32 @@ class Layer:
     notes: tuple[str, ...] = field(default=(), compare=False)
 
 
-def layers_behind(
+def trace_layers(
     graph: Graph, name: str, *, softmax: bool = True
-) -> tuple[tuple[Layer, ...], tuple[Node, ...]]:
-    """The different layers that the ways back from a tensor lead to, and the ends of ways without one."""
-    found = [(path, _layer(graph, path)) for path in _paths_back(graph, name, softmax=softmax)]
+) -> tuple[tuple[LinearLayer, ...], tuple[Node, ...]]:
+    """The different layers that a tensor's traces lead to, and the last nodes of traces without one."""
+    found = [(path, _layer(graph, path)) for path in _traces(graph, name, softmax=softmax)]
     layers = different(layer for _, layer in found if layer is not None)
     return layers, tuple(path[-1] for path, layer in found if layer is None)
 
 
-def linear_layers(graph: Graph) -> tuple[Layer, ...]:
+def linear_layers(graph: Graph) -> tuple[LinearLayer, ...]:
     """Every different linear layer, with all the constants that are added to it, in graph order."""
     # A layer is complete where something other than layout or a constant takes it over; asking for its
-    # shape is no use of it.
+    # shape does not use it.
     ends = [
         name
         for node in graph.nodes
         if node.op not in ("Shape", "If") and not _passed_input(graph, node, softmax=False)
         for name in node.inputs
     ]
-    paths = (path for name in [*ends, *graph.outputs] for path in _paths_back(graph, name, softmax=False))
+    paths = (path for name in [*ends, *graph.outputs] for path in _traces(graph, name, softmax=False))
     return different(layer for path in paths if (layer := _layer(graph, path)) is not None)
 
 
-def different(layers: Iterable[Layer]) -> tuple[Layer, ...]:
+def different(layers: Iterable[LinearLayer]) -> tuple[LinearLayer, ...]:
     """Each different layer once. One that is used in several places has no single tensor of features."""
-    found: dict[Layer, Layer] = {}
+    found: dict[LinearLayer, LinearLayer] = {}
     for layer in layers:
         known = found.setdefault(layer, layer)
         if known.features != layer.features:
@@ -90,8 +90,8 @@ def different(layers: Iterable[Layer]) -> tuple[Layer, ...]:
     return tuple(found.values())
 
 
-def _paths_back(graph: Graph, name: str, *, softmax: bool) -> list[list[Node]]:
-    """The ways from a tensor back to the first node that can't be passed, which comes last in each.
+def _traces(graph: Graph, name: str, *, softmax: bool) -> list[list[Node]]:
+    """Traces from a tensor back to the first node that can't be passed, which comes last in each.
 
     There is one, unless an If makes several. An empty list means that nothing computes the tensor.
     """
@@ -115,7 +115,7 @@ def _paths_back(graph: Graph, name: str, *, softmax: bool) -> list[list[Node]]:
 
 
 def _passed_input(graph: Graph, node: Node, *, softmax: bool) -> str:
-    """The input that the node hands on with the order of classes kept, or an empty name."""
+    """The input that the node hands on with the order of classes preserved, or an empty name."""
     if node.op in _ADDITIONS:
         return _split_addition(graph, node)[0]
     if node.op == "Mul" and (found := integer_product(graph, node)) is not None:
@@ -167,7 +167,7 @@ def _split_addition(graph: Graph, node: Node) -> tuple[str, Stored | None]:
 
 def _is_softmax_step(graph: Graph, node: Node) -> bool:
     if node.op not in ("Sub", "Div"):
-        return node.op in _ORDER_KEEPING
+        return node.op in _ORDER_PRESERVING
     shared = _reduction(graph, node.input(1))
     if shared is None or node.op == "Sub":  # z - max(z), z - log(sum(exp(z))): one number for all classes
         return shared is not None and shared.op in _SHIFTS
@@ -193,7 +193,7 @@ def _reduction(graph: Graph, name: str) -> Node | None:
     return None
 
 
-def _layer(graph: Graph, path: list[Node]) -> Layer | None:
+def _layer(graph: Graph, path: list[Node]) -> LinearLayer | None:
     """The linear layer at the end of a path, with the constants added and the shapes taken on the way."""
     if not path:
         return None
@@ -204,7 +204,7 @@ def _layer(graph: Graph, path: list[Node]) -> Layer | None:
     addends = [_split_addition(graph, node)[1] for node in path if node.op in _ADDITIONS]
     shapes = [graph.integers.get(node.input(1)) for node in path if node.op == "Reshape"]
     rounded = any(node.op in _ROUNDING for node in path)
-    return Layer(
+    return LinearLayer(
         product.weight,
         product.stored_by_class,
         biases=tuple(bias for bias in (*addends, product.bias) if bias is not None),

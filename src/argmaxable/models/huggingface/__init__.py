@@ -1,0 +1,1 @@
+"""Folders as Hugging Face lays them out, and single safetensors files: tensors, config.json, tokenizer."""

@@ -14,9 +14,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from argmaxable.core.errors import LoadError
-from argmaxable.models.checkpoint.families import Task
+from argmaxable.models.checkpoint.families import HeadTask
 from argmaxable.models.checkpoint.head import choice_in, finding_of
-from argmaxable.models.checkpoint.locate import Architecture, Choice
+from argmaxable.models.checkpoint.locate import Architecture, HeadTensors
 from argmaxable.models.finding import Finding, Labels
 from argmaxable.models.labels.vocabulary import class_labels, search_beside
 from argmaxable.models.registry import ReadOptions
@@ -59,7 +59,7 @@ def find_in(
     *,
     format_name: str,
     is_part: bool = False,
-    guess: Callable[[TensorSource], Choice | None] = lambda _: None,
+    guess: Callable[[TensorSource], HeadTensors | None] = lambda _: None,
 ) -> Finding:
     """The head among tensors, as the configuration and labels in the folder describe it. Raises LoadError.
 
@@ -91,7 +91,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise LoadError(f"{path.name} is no valid JSON: {error}. Fetch it again.") from error
+        raise LoadError(f"{path.name} is not valid JSON: {error}. Fetch it again.") from error
     if not isinstance(value, dict):
         raise LoadError(f"{path.name} holds a JSON {type(value).__name__}, expected an object.")
     return value
@@ -146,10 +146,10 @@ def _open_pytorch(path: Path) -> TensorSource:
 
 
 def _labels(
-    choice: Choice, config: Mapping[str, Any], folder: Path, classes: int
+    choice: HeadTensors, config: Mapping[str, Any], folder: Path, classes: int
 ) -> tuple[Labels | None, list[str]]:
     """The labels, and what is odd about them. A classifier's are in its configuration."""
-    if choice.task in (None, Task.LANGUAGE):
+    if choice.task in (None, HeadTask.LANGUAGE):
         return search_beside(folder, classes)
     notes = []
     if config.get("problem_type") == "multi_label_classification":

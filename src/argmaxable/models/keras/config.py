@@ -18,13 +18,13 @@ from argmaxable.models.activations import ANYTHING, RANGES, Range
 LINEAR = frozenset({"Dense", "Conv1D", "Conv2D"})
 # Layers between the head and the output that keep the order of the classes, and functions that do. Flatten is
 # none of them: after it the classes are those of all positions together.
-_ORDER_KEEPING = frozenset({"Dropout", "Reshape", "ActivityRegularization", "Identity"})
+_ORDER_PRESERVING = frozenset({"Dropout", "Reshape", "ActivityRegularization", "Identity"})
 _INCREASING = frozenset(
     {"linear", "softmax", "log_softmax", "sigmoid", "tanh"}
     | {"softplus", "softsign", "exponential", "elu", "selu"}
 )
 # Layers whose results stay between the smallest and the largest value they take in.
-_RANGE_KEEPING = _ORDER_KEEPING | {
+_RANGE_PRESERVING = _ORDER_PRESERVING | {
     *("Flatten", "Permute", "RepeatVector", "Cropping1D", "Cropping2D"),
     *("SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D", "GaussianNoise", "GaussianDropout"),
     "AlphaDropout",
@@ -45,7 +45,7 @@ _WRAPPERS = frozenset({"TimeDistributed", "Bidirectional"})
 
 
 @dataclass(frozen=True)
-class Layer:
+class KerasLayer:
     """A layer: its class, settings, the names of the layers it takes its input from, and for a wrapper the
     layer that it applies."""
 
@@ -53,7 +53,7 @@ class Layer:
     kind: str
     config: Mapping[str, Any]
     inputs: tuple[str, ...]
-    wrapped: Layer | None = None
+    wrapped: KerasLayer | None = None
 
     @property
     def activation(self) -> str:
@@ -63,7 +63,7 @@ class Layer:
         return _function(self.config.get("activation"))
 
     @property
-    def inner(self) -> Layer:
+    def inner(self) -> KerasLayer:
         """The layer that a wrapper (TimeDistributed, Bidirectional) applies, with the wrapper's inputs."""
         return self if self.wrapped is None else self.wrapped
 
@@ -72,11 +72,11 @@ class Layer:
 class Network:
     """Layers by name, in the order of the configuration, and the names of those that give the outputs."""
 
-    layers: Mapping[str, Layer]
+    layers: Mapping[str, KerasLayer]
     outputs: tuple[str, ...]
     ranges: dict[str, Range] = field(default_factory=dict, compare=False)
 
-    def source(self, layer: Layer) -> Layer | None:
+    def source(self, layer: KerasLayer) -> KerasLayer | None:
         """The layer in front, if there is exactly one."""
         return self.layers.get(layer.inputs[0]) if len(layer.inputs) == 1 else None
 
@@ -92,58 +92,58 @@ def parse(text: str | bytes) -> Network | None:
         ) from error
 
 
-def head_of(network: Network) -> tuple[Layer, list[str]]:
+def head_of(network: Network) -> tuple[KerasLayer, list[str]]:
     """The linear layer that leads to the only output, and the activations after it, last first.
 
     Raises LoadError when there is more than one output, or something in between could change the order.
     """
     if len(network.outputs) != 1:
         raise LoadError(f"the model has {len(network.outputs)} outputs ({', '.join(network.outputs[:9])})")
-    way = list(_way_back(network, network.outputs[0]))
-    if not way or way[-1].inner.kind not in LINEAR:
-        end = f"{way[-1].name!r} ({way[-1].kind})" if way else "nothing"
-        raise LoadError(f"the output comes from {end}, which is no linear layer")
-    _require_order_kept(way)
-    return way[-1], [layer.inner.activation for layer in way if layer.kind not in _ORDER_KEEPING]
+    trace = list(_trace_back(network, network.outputs[0]))
+    if not trace or trace[-1].inner.kind not in LINEAR:
+        end = f"{trace[-1].name!r} ({trace[-1].kind})" if trace else "nothing"
+        raise LoadError(f"the output comes from {end}, which is not a linear layer")
+    _require_same_order(trace)
+    return trace[-1], [layer.inner.activation for layer in trace if layer.kind not in _ORDER_PRESERVING]
 
 
-def _way_back(network: Network, name: str) -> Iterator[Layer]:
+def _trace_back(network: Network, name: str) -> Iterator[KerasLayer]:
     """Layers from the named one back to the first linear one, or the first that may change the order."""
     layer = network.layers.get(name)
     for _ in network.layers:  # a damaged configuration may run in circles
         if layer is None:
             return
         yield layer
-        if layer.kind not in _ORDER_KEEPING | {"Activation", "Softmax"}:
+        if layer.kind not in _ORDER_PRESERVING | {"Activation", "Softmax"}:
             return
         layer = network.source(layer)
 
 
-def _require_order_kept(way: list[Layer]) -> None:
-    head = way[-1].inner
+def _require_same_order(trace: list[KerasLayer]) -> None:
+    head = trace[-1].inner
     classes = head.config.get("units", head.config.get("filters"))
-    for layer in way:
+    for layer in trace:
         shape = layer.config.get("target_shape") if layer.kind == "Reshape" else None
         if isinstance(shape, list) and shape[-1:] not in ([classes], [-1]):
             raise LoadError(
                 f"the {classes} columns of {head.name!r} are reshaped to {shape}, so they are not the "
                 "classes of one argmax"
             )
-        if layer.kind not in _ORDER_KEEPING and layer.inner.activation not in _INCREASING:
+        if layer.kind not in _ORDER_PRESERVING and layer.inner.activation not in _INCREASING:
             raise LoadError(f"{layer.inner.activation} of {layer.name!r} may change the order of the logits")
 
 
-def feeding_layers(network: Network, head: Layer) -> list[Layer]:
+def feeding_layers(network: Network, head: KerasLayer) -> list[KerasLayer]:
     """The layer in front of the head and, while they only pool or rearrange, those before it."""
-    layers: dict[str, Layer] = {}
+    layers: dict[str, KerasLayer] = {}
     layer = network.source(head)
     while layer is not None and layer.name not in layers:
         layers[layer.name] = layer
-        layer = network.source(layer) if layer.kind in _RANGE_KEEPING else None
+        layer = network.source(layer) if layer.kind in _RANGE_PRESERVING else None
     return list(layers.values())
 
 
-def stored_name(network: Network, layer: Layer) -> str:
+def stored_name(network: Network, layer: KerasLayer) -> str:
     """What Keras 3 calls a layer in its files: the class in snake case, numbered in the network's order."""
     alike = [each.name for each in network.layers.values() if each.kind == layer.kind]
     words = re.sub("([a-z])([A-Z])", r"\1_\2", re.sub("(.)([A-Z][a-z]+)", r"\1_\2", layer.kind)).lower()
@@ -167,13 +167,13 @@ def _known_range(network: Network, name: str) -> Range:
     return network.ranges[name]
 
 
-def _range(network: Network, layer: Layer) -> Range:
+def _range(network: Network, layer: KerasLayer) -> Range:
     if layer.kind in ("TimeDistributed", "Bidirectional"):
         return _wrapped_range(network, layer)
     if layer.kind in _MODELS:
         inside = _network({"class_name": layer.kind, "config": layer.config})
         return _known_range(inside, inside.outputs[0]) if inside and len(inside.outputs) == 1 else ANYTHING
-    if layer.kind in _RANGE_KEEPING or layer.kind == "Concatenate":
+    if layer.kind in _RANGE_PRESERVING or layer.kind == "Concatenate":
         ranges = [_known_range(network, each) for each in layer.inputs] or [ANYTHING]
         return min(low for low, _ in ranges), max(high for _, high in ranges)
     if layer.kind in _RECURRENT:
@@ -185,14 +185,14 @@ def _range(network: Network, layer: Layer) -> Range:
     return ANYTHING
 
 
-def _wrapped_range(network: Network, layer: Layer) -> Range:
+def _wrapped_range(network: Network, layer: KerasLayer) -> Range:
     merged = layer.config.get("merge_mode", "concat")
     return (
         _range(network, layer.inner) if layer.inner is not layer and merged in ("concat", "ave") else ANYTHING
     )
 
 
-def _recurrent_range(layer: Layer) -> Range:
+def _recurrent_range(layer: KerasLayer) -> Range:
     """A state is a mean of activations, weighted by gates between 0 and 1, or one such times a gate."""
     is_default = layer.kind.startswith("CuDNN")
     gate = _function(layer.config.get("recurrent_activation", "sigmoid"))
@@ -201,7 +201,7 @@ def _recurrent_range(layer: Layer) -> Range:
     return RANGES["tanh"] if bounded and len(layer.inputs) == 1 else ANYTHING
 
 
-def _relu_range(layer: Layer) -> Range:
+def _relu_range(layer: KerasLayer) -> Range:
     slope = layer.config.get("negative_slope") or 0.0
     threshold, highest = layer.config.get("threshold") or 0.0, layer.config.get("max_value")
     if slope != 0 or threshold != 0:
@@ -226,20 +226,20 @@ def _network(model: Any) -> Network | None:
     return _by_name(layers, (layers[-1].name,))
 
 
-def _by_name(layers: list[Layer], outputs: tuple[str, ...]) -> Network:
+def _by_name(layers: list[KerasLayer], outputs: tuple[str, ...]) -> Network:
     network = Network({layer.name: layer for layer in layers}, outputs)
     if len(network.layers) < len(layers):
         raise ValueError("two layers have the same name")
     return network
 
 
-def _layer(record: dict[str, Any], inputs: tuple[str, ...]) -> Layer:
+def _layer(record: dict[str, Any], inputs: tuple[str, ...]) -> KerasLayer:
     config = record["config"]
     if isinstance(config, list):  # a Sequential inside, as the first versions wrote it
         config = {"layers": config}
     kind, inner = str(record["class_name"]), config.get("layer")
     wrapped = _layer(inner, inputs) if kind in _WRAPPERS and isinstance(inner, dict) else None
-    return Layer(str(config.get("name", record.get("name"))), kind, config, inputs, wrapped)
+    return KerasLayer(str(config.get("name", record.get("name"))), kind, config, inputs, wrapped)
 
 
 def _function(value: Any) -> str:

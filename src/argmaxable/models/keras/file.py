@@ -41,7 +41,7 @@ _BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, Unico
 
 
 @dataclass(frozen=True)
-class Group:
+class LayerArrays:
     """The arrays of a layer, by their role: kernel, bias, gamma, …, or 0, 1, … in files of Keras 3.
 
     `layer` is the layer's name, empty where the file does not store it.
@@ -89,7 +89,7 @@ class KerasFile:
         return bool(self._names(self._root, "layer_names"))
 
     @cached_property
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[LayerArrays]:
         """The layers that have weights, in the file's order or else by name."""
         if self.is_ordered:
             names = self._names(self._root, "layer_names")
@@ -111,7 +111,7 @@ class KerasFile:
     def _names(self, group: str, key: str) -> list[str]:
         return self.outline.groups.get(group, {}).get(key, [])
 
-    def _listed(self, place: str, layer: str) -> Iterator[Group]:
+    def _listed(self, place: str, layer: str) -> Iterator[LayerArrays]:
         """The arrays that a layer's weight_names list: path/kernel:0, or in Keras 1 just layer_W."""
         found: dict[str, dict[str, TensorInfo]] = {}
         for name in self._names(place, "weight_names"):
@@ -120,9 +120,9 @@ class KerasFile:
             if not path:
                 role = {f"{layer}_W": "kernel", f"{layer}_b": "bias"}.get(role, role)
             found.setdefault(path[-1] if path else layer, {})[role] = self.info(_joined(place, name))
-        yield from (Group(owner, arrays) for owner, arrays in found.items())
+        yield from (LayerArrays(owner, arrays) for owner, arrays in found.items())
 
-    def _numbered(self) -> Iterator[Group]:
+    def _numbered(self) -> Iterator[LayerArrays]:
         """Every group called vars: …/layer/vars/0, 1, …"""
         inside: dict[str, dict[str, TensorInfo]] = {}
         for path in sorted([*self.outline.datasets, *self.outline.links]):
@@ -130,7 +130,7 @@ class KerasFile:
             if group.rpartition("/")[2] == _VARIABLES:
                 inside.setdefault(group, {})[key] = self.info(path)
         for path, arrays in inside.items():
-            yield Group("".join(self._names(path, "name")), arrays)
+            yield LayerArrays("".join(self._names(path, "name")), arrays)
 
 
 @contextmanager
@@ -179,7 +179,7 @@ def _translated() -> Iterator[None]:
         yield
     except _BROKEN_ARCHIVE as error:
         raise LoadError(
-            f"is no readable .keras archive: {error}. It may be cut short or damaged; fetch it again."
+            f"is not a readable .keras archive: {error}. It may be cut short or damaged; fetch it again."
         ) from error
 
 

@@ -36,7 +36,7 @@ _MOST_SECONDS = 60
 # Where the system can't limit computing time, and for disks that don't answer: the same on a busy machine.
 _PATIENCE = 10
 # Trained weights hardly compress, but gzip can reach 1032:1, and a dataset that was never written takes no
-# space at all. What is large and expands this much is no weight but a bomb.
+# space at all. What is large and expands this much is not a weight but a bomb.
 _SUSPICIOUS_EXPANSION = 200
 _HARMLESS_BYTES = 64 * 2**20
 _DAMAGED = "It may be cut short or damaged, or a Git LFS pointer; fetch it again."
@@ -80,7 +80,7 @@ class Outline:
         if path in self.datasets:
             return self.datasets[path]
         if path in self.groups:
-            raise LoadError(f"{path!r} is no dataset in the file")
+            raise LoadError(f"{path!r} is not a dataset in the file")
         parts = path.split("/")
         link = next((self.links[way] for way in _ways(parts) if way in self.links), None)
         found = "nothing" if link is None else f"a link ({link})"
@@ -137,7 +137,7 @@ def _dataset(path: str, record: Mapping[str, Any]) -> Dataset:
 def _require_stored(dataset: Dataset) -> None:
     info, stored = dataset.info, dataset.stored
     if dataset.is_elsewhere:
-        raise LoadError(f"dataset {info} is kept in another file, which is not read. Save the model again.")
+        raise LoadError(f"dataset {info} is stored in another file, which is not read. Save the model again.")
     if not stored or dataset.nbytes > max(_HARMLESS_BYTES, _SUSPICIOUS_EXPANSION * stored):
         raise LoadError(
             f"dataset {info} would expand from {stored} to {dataset.nbytes} bytes, which no trained weights "

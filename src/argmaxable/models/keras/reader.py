@@ -16,9 +16,9 @@ from argmaxable.core.balls import LayerNorm
 from argmaxable.core.boxes import Box
 from argmaxable.core.errors import LoadError
 from argmaxable.models.activations import ANYTHING
-from argmaxable.models.finding import Arrays, Finding, Inputs, TensorInfo
+from argmaxable.models.finding import Arrays, Finding, HeadInputs, TensorInfo
 from argmaxable.models.keras.config import (
-    Layer,
+    KerasLayer,
     Network,
     feeding_layers,
     head_of,
@@ -26,7 +26,7 @@ from argmaxable.models.keras.config import (
     parse,
     stored_name,
 )
-from argmaxable.models.keras.file import Group, KerasFile, opened
+from argmaxable.models.keras.file import KerasFile, LayerArrays, opened
 from argmaxable.models.labels.vocabulary import labels_beside
 from argmaxable.models.registry import ReadOptions
 
@@ -40,7 +40,7 @@ class _Choice:
     kernel: TensorInfo
     bias: TensorInfo | None
     why: str
-    layer: Layer | None = None
+    layer: KerasLayer | None = None
     activations: tuple[str, ...] = ()
 
 
@@ -101,7 +101,7 @@ def _chosen(file: KerasFile, network: Network | None) -> _Choice:
     return _Choice(group.kernel, group.bias, why, layer, tuple(activations))
 
 
-def _group_of(file: KerasFile, network: Network, layer: Layer) -> Group:
+def _group_of(file: KerasFile, network: Network, layer: KerasLayer) -> LayerArrays:
     """The arrays of a linear layer of the network."""
     linear = [group for group in file.groups if group.kernel is not None]
     fitting = [group for group in linear if group.layer in (layer.name, layer.inner.name)]
@@ -128,7 +128,7 @@ def _last(file: KerasFile) -> _Choice:
         raise LoadError(f"the file does not tell the order of its layers. {_candidates(file)}")
     if file.is_ordered and file.groups[-1] is not last:
         raise LoadError(
-            f"the last layer with weights is {file.groups[-1].layer!r}, which is no linear one. "
+            f"the last layer with weights is {file.groups[-1].layer!r}, which is not linear. "
             f"{_candidates(file)}"
         )
     if len(linear) > 1 and _are_two_heads(linear[-2][1], kernel):
@@ -146,13 +146,15 @@ def _are_two_heads(first: TensorInfo, second: TensorInfo) -> bool:
 
 
 def _named(file: KerasFile, network: Network | None, name: str) -> _Choice:
-    group = next((each for each in file.groups if each.kernel and each.kernel.name == name), Group("", {}))
+    group = next(
+        (each for each in file.groups if each.kernel and each.kernel.name == name), LayerArrays("", {})
+    )
     try:
         kernel = file.info(name)
     except LoadError as error:
         raise LoadError(f"{error}. {_candidates(file)}") from error
     if len(kernel.shape) < 2 or set(kernel.shape[:-2]) - {1}:
-        raise LoadError(f"dataset {kernel} is no matrix. {_candidates(file)}")
+        raise LoadError(f"dataset {kernel} is not a matrix. {_candidates(file)}")
     layers = [] if network is None or not group.layer else list(network.layers.values())
     layer = next((each for each in layers if group.layer in (each.name, each.inner.name)), None)
     return _Choice(kernel, group.bias, "chosen by name", layer)
@@ -173,26 +175,28 @@ def _candidates(file: KerasFile) -> str:
 # ---------------------------------------------------------------------- what feeds it, and what follows
 
 
-def _inputs(file: KerasFile, network: Network, choice: _Choice) -> Inputs | None:
+def _inputs(file: KerasFile, network: Network, choice: _Choice) -> HeadInputs | None:
     if choice.layer is None:
         return None
     layers = feeding_layers(network, choice.layer)
     if not layers:
-        return Inputs(f"unknown: the configuration does not name one layer in front of {choice.layer.name!r}")
+        return HeadInputs(
+            f"unknown: the configuration does not name one layer in front of {choice.layer.name!r}"
+        )
     description = " of ".join(_words(layer) for layer in layers[:_LAYERS_SHOWN])
     normalised = next((layer for layer in layers if layer.kind != "Dropout"), layers[0])
     if normalised.kind == "LayerNormalization":
-        return Inputs(description, _layer_norm(file, normalised, choice.kernel.shape[-2]))
+        return HeadInputs(description, _layer_norm(file, normalised, choice.kernel.shape[-2]))
     low, high = output_range(network, layers[0].name)
-    return Inputs(description, None if (low, high) == ANYTHING else Box(low, high))
+    return HeadInputs(description, None if (low, high) == ANYTHING else Box(low, high))
 
 
-def _words(layer: Layer) -> str:
+def _words(layer: KerasLayer) -> str:
     name = f"{layer.kind} {layer.name!r}"
     return name if layer.inner.activation == "linear" else f"{name} ({layer.inner.activation})"
 
 
-def _layer_norm(file: KerasFile, layer: Layer, features: int) -> LayerNorm | None:
+def _layer_norm(file: KerasFile, layer: KerasLayer, features: int) -> LayerNorm | None:
     """The domain of a normalisation over the last axis, from the gain and shift in the file."""
     # With rms_scaling Keras divides by the deviation but leaves the mean in, which may be anything.
     if layer.config.get("axis", -1) not in (-1, [-1]) or layer.config.get("rms_scaling"):

@@ -1,0 +1,1 @@
+"""Names of classes: vocabularies and tokenizers in their many files, and how tokens read as text."""

@@ -75,7 +75,7 @@ def _unescaped(escape: re.Match[str], line: int) -> str:
     code = int(digits, 16) if digits else 0
     char = chr(code) if digits and code <= 0x10FFFF else _NAMED_ESCAPES.get(escape[4] or "", "")
     if not char:
-        raise LoadError(f"line {line}: {escape[0]!r} is no escape of YAML.")
+        raise LoadError(f"line {line}: {escape[0]!r} is not a YAML escape.")
     return char
 
 

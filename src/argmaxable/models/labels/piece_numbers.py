@@ -27,7 +27,7 @@ class Numbering:
         return [*self.first, *pieces[self.dropped :], *self.last]
 
     def special(self, pieces: Sequence[str]) -> frozenset[int]:
-        """The numbers of the tokens that are no pieces."""
+        """The numbers of the tokens that are not pieces."""
         behind = len(self.first) + len(pieces) - self.dropped
         return frozenset([*range(len(self.first)), *range(behind, behind + len(self.last))])
 

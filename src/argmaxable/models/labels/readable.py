@@ -31,7 +31,7 @@ _UNDECODED = re.compile("[\udc80-\udcff]")
 def readable_token(token: str, kind: str) -> str:
     """The text a token stands for; `kind` is one of KINDS, the tokenizer's way of writing spaces.
 
-    Bytes that are no text by themselves, being part of a character, are shown as <0xE2>. Tokens that
+    Bytes that are not text by themselves, being part of a character, are shown as <0xE2>. Tokens that
     the tokenizer did not make (special ones) may not follow its rules and then stay as they are.
     """
     if kind not in KINDS:

@@ -167,7 +167,7 @@ def _unnamed(labels: Labels, classes: int) -> int:
 def _read(path: Path, classes: int, settings: TokenizerSettings) -> Labels:
     """The labels in a file of any of the known formats, told by its suffix; at most `classes` of them."""
     if path.is_dir() or not path.exists():
-        raise LoadError("is no file. Expected labels, e.g. a text file with one per line.")
+        raise LoadError("is not a file. Expected labels, e.g. a text file with one per line.")
     if path.stat().st_size > _LARGEST_FILE:
         raise LoadError(f"has {path.stat().st_size:,} bytes, too many for a list of labels.")
     data = path.read_bytes()
@@ -219,7 +219,7 @@ def _from_json(text: str, name: str, classes: int) -> Labels:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise LoadError(f"is no readable JSON: {error}. It may be cut short or damaged.") from error
+        raise LoadError(f"is not readable JSON: {error}. It may be cut short or damaged.") from error
     if not isinstance(value, dict):
         return Labels(class_labels(value, classes), name)
     if isinstance(value.get("model"), dict):
@@ -243,7 +243,7 @@ def _from_tokenizer(tokenizer: Mapping[str, Any], classes: int) -> Labels:
         raise LoadError("has no model.vocab; expected a tokenizer.json of Hugging Face.")
     added = tokenizer.get("added_tokens") or []
     if not isinstance(added, list) or not all(isinstance(token, dict) for token in added):
-        raise LoadError("has added_tokens that are no list of objects.")
+        raise LoadError("has added_tokens that are not a list of objects.")
     tokens = _by_number([*pairs, *((token.get("id"), token.get("content")) for token in added)], classes)
     byte_level = any(_is_byte_level(tokenizer.get(part)) for part in ("pre_tokenizer", "decoder"))
     names = list(readable_tokens(tokens, BYTE_LEVEL if byte_level else guess_kind(tokens)))

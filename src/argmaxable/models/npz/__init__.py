@@ -1,0 +1,1 @@
+"""NumPy's files (.npz, .npy): our own layout, Marian's and Nematus's; the head is read and written."""

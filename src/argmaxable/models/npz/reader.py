@@ -30,7 +30,7 @@ from argmaxable.models.npz.layouts import Layout, layout_of
 from argmaxable.models.registry import ReadOptions
 
 # Trained weights hardly compress (1.1:1, fp16 values in fp32 1.8:1) and labels, padded to the longest,
-# about 15:1; deflate can reach 1032:1. A large array that expands this much is no head but a zip bomb.
+# about 15:1; deflate can reach 1032:1. A large array that expands this much is not a head but a zip bomb.
 _SUSPICIOUS_EXPANSION = 200
 _HARMLESS_BYTES = 64 * 2**20
 # What zipfile and zlib raise for archives that are cut short, damaged (in names and offsets: ValueError or
@@ -38,7 +38,7 @@ _HARMLESS_BYTES = 64 * 2**20
 _BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError, OSError)
 # numpy writes only these; other decompressors raise errors of their own and are not needed.
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# What numpy's header parser, a reader of Python literals, raises for text that is no header.
+# What numpy's header parser, a reader of Python literals, raises for text that is not a header.
 _BROKEN_HEADER = (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError)
 
 
@@ -92,7 +92,7 @@ def _opened(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
             yield archive
     except _BROKEN_ARCHIVE as error:
         raise LoadError(
-            f"is no readable .npz archive: {error}. It may be cut short or damaged; save it again."
+            f"is not a readable .npz archive: {error}. It may be cut short or damaged; save it again."
         ) from error
 
 

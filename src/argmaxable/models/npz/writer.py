@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from argmaxable.models.npz.reader import array_start
@@ -11,11 +11,12 @@ from argmaxable.models.write.archive import member_patches, rewrite
 from argmaxable.models.write.edit import Edit, Patch, copy_with
 
 
-def write(source: Path, edits: Sequence[Edit], target: Path) -> None:
+def write(source: Path, edits: Sequence[Edit], draft: Path, _: Path) -> Iterator[list[Path]]:
     if not zipfile.is_zipfile(source):
         with source.open("rb") as file:
             start, order = array_start(file)
-        copy_with(source, target, [Patch(start, edits[0].bytes_after(order))])
+        copy_with(source, draft, [Patch(start, edits[0].bytes_after(order))])
+        yield []
         return
     patches: list[Patch] = []
     contents: dict[str, bytes] = {}
@@ -29,6 +30,7 @@ def write(source: Path, edits: Sequence[Edit], target: Path) -> None:
             if info.compress_type == zipfile.ZIP_STORED:
                 patches += member_patches(source, info.filename, [Patch(start, data)])
     if len(patches) == 3 * len(edits):  # each with the two places of its checksum
-        copy_with(source, target, patches)
+        copy_with(source, draft, patches)
     else:
-        rewrite(source, target, contents)
+        rewrite(source, draft, contents)
+    yield []

@@ -39,5 +39,5 @@ def _names(text: str, classes: int) -> tuple[str, ...]:
     try:
         value = ast.literal_eval(text) if len(text) < _LONGEST_NAMES else None
     except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
-        raise LoadError(f"is no list of names: {error}") from error
+        raise LoadError(f"is not a list of names: {error}") from error
     return class_labels(value, classes)

@@ -33,7 +33,7 @@ from argmaxable.models.graph.linear_layer import (
     last_layer,
     layer_using,
     other_weights,
-    require_classes_kept,
+    require_one_argmax,
 )
 from argmaxable.models.graph.nodes import Attribute, Graph, Node
 from argmaxable.models.graph.products import Stored
@@ -42,7 +42,7 @@ from argmaxable.models.onnx.outline import PLACE, outline
 from argmaxable.models.protobuf import Data
 from argmaxable.models.registry import ReadOptions
 
-# numpy's names for the types whose values can be read; strings and complex numbers are no weights.
+# numpy's names for the types whose values can be read; strings and complex numbers are not weights.
 _TYPES = {
     number: helper.tensor_dtype_to_np_dtype(number).name
     for name, number in TensorProto.DataType.items()
@@ -82,7 +82,7 @@ def find(path: Path, options: ReadOptions) -> Finding:
     flipped = layer.stored_by_class == options.transpose
     classes, features = _shape(tensors[layer.weight.name], flipped)
     if options.tensor is None:
-        require_classes_kept(layer, classes)
+        require_one_argmax(layer, classes)
     bias = chosen_bias(graph, layer, options.bias_tensor)
     values = _Reader(tensors, path)
 
@@ -126,7 +126,7 @@ def _parse(path: Path) -> ModelProto:
             return onnx.load_model_from_string(outline(data))
     except (LoadError, DecodeError) as error:
         raise LoadError(
-            f"is no readable ONNX model: {error}. It may be cut short or damaged, or a Git LFS pointer; "
+            f"is not a readable ONNX model: {error}. It may be cut short or damaged, or a Git LFS pointer; "
             "fetch it again."
         ) from error
 
@@ -303,7 +303,7 @@ class _Reader:
         try:
             if tensor.data_type not in _TYPES or any(length < 0 for length in tensor.dims):
                 raise ValueError(
-                    f"type {tensor.data_type} of shape {tuple(tensor.dims)} is no array of numbers"
+                    f"type {tensor.data_type} of shape {tuple(tensor.dims)} is not an array of numbers"
                 )
             if _is_placed(tensor):
                 return _array_in(tensor, self.path)

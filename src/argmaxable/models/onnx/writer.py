@@ -1,13 +1,12 @@
 """A copy of an ONNX model with other values in some of its constants.
 
 The file is walked as protobuf's wire format, so that nothing but the constants' bytes changes: no library
-writes the model again. Data kept in files beside the model is copied along.
+writes the model again. Data in files beside the model is copied along.
 """
 
 from __future__ import annotations
 
 import mmap
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -37,9 +36,8 @@ class _Tensor:
     external: dict[str, str]
 
 
-def write(source: Path, edits: Sequence[Edit], target: Path, *, beside: Path) -> list[Path]:
-    """Write the copy to `target`; files that the model needs go beside `beside`, its final place, and are
-    returned."""
+def write(source: Path, edits: Sequence[Edit], draft: Path, target: Path) -> Iterator[list[Path]]:
+    """Files with external data go beside the target at once."""
     with source.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         tensors = list(_tensors(data))
     inside: list[Patch] = []
@@ -53,26 +51,23 @@ def write(source: Path, edits: Sequence[Edit], target: Path, *, beside: Path) ->
         else:
             inside.append(_patch(tensor, edit))
     locations = {_location(tensor.external) for tensor in tensors if tensor.external}
-    _require_free(source, beside, locations)
+    _require_free(source, target, locations)
     for location in sorted(locations):
-        place = beside.parent / location
+        place = target.parent / location
         place.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(place, overwrite=False) as draft:
-            if location in outside:
-                copy_with(source.parent / location, draft, outside[location])
-            else:
-                shutil.copyfile(source.parent / location, draft)
-    copy_with(source, target, inside)
-    return [beside.parent / location for location in sorted(locations)]
+        with replacing(place, overwrite=False) as unfinished:
+            copy_with(source.parent / location, unfinished, outside.get(location, []))
+    copy_with(source, draft, inside)
+    yield [target.parent / location for location in sorted(locations)]
 
 
-def _require_free(source: Path, beside: Path, locations: set[str]) -> None:
+def _require_free(source: Path, target: Path, locations: set[str]) -> None:
     for location in sorted(locations):
         if not (source.parent / location).is_file():
             raise InputError(f"the model's data file {location} is not beside it. Fetch it too.")
-        if (beside.parent / location).exists():
+        if (target.parent / location).exists():
             raise InputError(
-                f"{beside.parent / location} exists already, and the model keeps its weights in a file of "
+                f"{target.parent / location} exists already, and the model keeps its weights in a file of "
                 "that name. Write the repaired model into another folder."
             )
 

@@ -35,7 +35,7 @@ def end_in(data: bytes, *, pickles: int, instructions: int) -> bool:
 def _instructions(data: bytes, pickles: int) -> Iterator[tuple[str, Any]]:
     # From memory, where no string can be declared longer than all there is.
     stream = io.BytesIO(data)
-    with warnings.catch_warnings(), suppress(ValueError):  # where it is no pickle, or no longer one
+    with warnings.catch_warnings(), suppress(ValueError):  # where it is not a pickle, or no longer one
         warnings.simplefilter("ignore")  # about escapes in strings
         for opcode, argument, _ in chain.from_iterable(pickletools.genops(stream) for _ in range(pickles)):
             yield opcode.name, argument

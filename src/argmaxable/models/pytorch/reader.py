@@ -13,7 +13,7 @@ from pathlib import Path
 
 from argmaxable.core.errors import LoadError
 from argmaxable.models.checkpoint.families import Obstacle
-from argmaxable.models.checkpoint.locate import Choice
+from argmaxable.models.checkpoint.locate import HeadTensors
 from argmaxable.models.finding import Finding, TensorInfo
 from argmaxable.models.huggingface.reader import find_in, is_part
 from argmaxable.models.pytorch.tensors import tensors_of
@@ -53,12 +53,12 @@ def _require_whole_tensors(path: Path) -> None:
         )
 
 
-def _last_layer(source: TensorSource) -> Choice | None:
+def _last_layer(source: TensorSource) -> HeadTensors | None:
     """The last layer with weights, if it is a linear one with a bias that stands alone.
 
-    One without a bias may be anything, a convolution behind it means that it is no output, one of as many
-    outputs as inputs mostly goes on to another, and the last of many equal blocks is no more the output layer
-    than the others: then the user has to choose.
+    One without a bias may be anything, a convolution behind it means that it is not the output, one of as
+    many outputs as inputs mostly goes on to another, and the last of many equal blocks is no more the output
+    layer than the others: then the user has to choose.
     """
     layers = [info for info in source.tensors.values() if len(info.shape) > 1 and info.dtype in FLOATS]
     if not layers:
@@ -70,7 +70,7 @@ def _last_layer(source: TensorSource) -> Choice | None:
     if len(weight.shape) != 2 or bias.shape != weight.shape[:1] or weight.shape[0] == weight.shape[1]:
         return None
     unknown = Obstacle("the head was found by its place in the file, and what feeds it is not known")
-    return Choice(weight.name, bias.name, unknown, "the last layer in the file, linear and with a bias")
+    return HeadTensors(weight.name, bias.name, unknown, "the last layer in the file, linear and with a bias")
 
 
 def _is_alone(weight: TensorInfo, source: TensorSource) -> bool:

@@ -145,7 +145,7 @@ def _load(torch: Any, path: Path) -> object:
 
 
 def _require_checkpoint(path: Path) -> None:
-    """Refuse what is no checkpoint, and archives made to expand: PyTorch itself never compresses."""
+    """Refuse what is not a checkpoint, and archives made to expand: PyTorch itself never compresses."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = {info.filename.partition("/")[2]: info for info in archive.infolist()}
@@ -200,7 +200,7 @@ def _refusal(path: Path, is_zip: bool, complaint: str) -> str:
 
 
 def _unreadable(reason: object) -> str:
-    return f"is no readable PyTorch file: {reason}. It may be cut short or damaged; fetch it again."
+    return f"is not a readable PyTorch file: {reason}. It may be cut short or damaged; fetch it again."
 
 
 def _imports(path: Path, is_zip: bool) -> list[str]:

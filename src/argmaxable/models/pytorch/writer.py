@@ -18,7 +18,7 @@ from argmaxable.models.write.edit import Edit, Patch, copy_with, find_bytes
 _MOST_PLACES = 16
 
 
-def writings(source: Path, edits: Sequence[Edit], target: Path) -> Iterator[None]:
+def write(source: Path, edits: Sequence[Edit], draft: Path, _: Path) -> Iterator[list[Path]]:
     """Writes the copy, once for each way in which the tensors can be found in the file."""
     if not zipfile.is_zipfile(source):
         raise InputError(
@@ -32,8 +32,8 @@ def writings(source: Path, edits: Sequence[Edit], target: Path) -> Iterator[None
             by_member.setdefault(member, []).append(Patch(start, edit.bytes_after()))
         for member, inside in by_member.items():
             patches += member_patches(source, member, inside)
-        copy_with(source, target, patches)
-        yield
+        copy_with(source, draft, patches)
+        yield []
 
 
 def _places(source: Path, edit: Edit) -> list[tuple[str, int]]:

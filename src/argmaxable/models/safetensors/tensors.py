@@ -130,7 +130,7 @@ def _parsed(header: bytes) -> dict[str, Any]:
         value = json.loads(header.decode(), object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:  # JSON's and UTF-8's errors are ValueErrors
         raise LoadError(
-            f"has a header that is no valid JSON: {error}. The file is damaged; fetch it again."
+            f"has a header that is not valid JSON: {error}. The file is damaged; fetch it again."
         ) from error
     if not isinstance(value, dict):
         raise LoadError(

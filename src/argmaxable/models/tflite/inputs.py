@@ -13,12 +13,12 @@ import numpy as np
 
 from argmaxable.core.boxes import Box, Everywhere
 from argmaxable.models.activations import ANYTHING, RANGES, Range, intersection
-from argmaxable.models.finding import Inputs
+from argmaxable.models.finding import HeadInputs
 from argmaxable.models.tflite.model import Model, Operator, Tensor
 
 # Steps whose results stay between the smallest and the largest value they take in. QUANTIZE is none of them:
 # it rounds, perhaps upwards.
-_RANGE_KEEPING = frozenset(
+_RANGE_PRESERVING = frozenset(
     {"AVERAGE_POOL_2D", "MAX_POOL_2D", "MEAN", "REDUCE_MAX"}
     | {"RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE", "DEQUANTIZE"}
 )
@@ -27,7 +27,7 @@ _ACTIVATION_OF = {name.upper(): name for name in RANGES} | {"LOGISTIC": "sigmoid
 _CLAMPS = frozenset({"relu", "relu_n1_to_1", "relu6"})
 
 
-def describe_inputs(model: Model, index: int) -> Inputs:
+def describe_inputs(model: Model, index: int) -> HeadInputs:
     """What gives the tensor of that index, in words, with the tightest box that follows."""
     tensor, words, ranges = model.tensor(index), [], [ANYTHING]
     for _ in model.operators:  # a damaged graph may run in circles
@@ -47,12 +47,14 @@ def describe_inputs(model: Model, index: int) -> Inputs:
         tensor = source
     low, high = reduce(intersection, ranges)
     description = f"{' of '.join(words)} ({model.tensor(index).type})"
-    return Inputs(description, Box(low, high) if (low, high) != ANYTHING and low <= high else Everywhere())
+    return HeadInputs(
+        description, Box(low, high) if (low, high) != ANYTHING and low <= high else Everywhere()
+    )
 
 
 def _looked_through(model: Model, operator: Operator, tensor: Tensor) -> Tensor | None:
     """The tensor whose range the operator hands on, if it does."""
-    if operator.kind not in _RANGE_KEEPING or operator.activation:
+    if operator.kind not in _RANGE_PRESERVING or operator.activation:
         return None
     source = model.tensor(operator.input(0))
     # Other integers for the same numbers mean rounding.

@@ -37,7 +37,7 @@ _BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, Value
 class _Layer:
     """A linear layer with constant weights (C × d, or C × 1 × 1 × d of a convolution) and what applies it.
 
-    `adds_later` says that the bias is no input of the operator but added to its result.
+    `adds_later` says that the bias is not an input of the operator but added to its result.
     """
 
     weight: Tensor
@@ -59,7 +59,8 @@ def find(path: Path, options: ReadOptions) -> Finding:
         return _find(path, options)
     except Damaged as error:
         raise LoadError(
-            f"is no readable TensorFlow Lite model: {error}. It may be cut short or damaged; fetch it again."
+            f"is not a readable TensorFlow Lite model: {error}. It may be cut short or damaged; "
+            "fetch it again."
         ) from error
 
 
@@ -116,41 +117,41 @@ def _last_layer(model: Model, layers: list[_Layer]) -> _Layer:
             f"the model has {len(model.outputs)} outputs, so it is not clear which one to take. "
             f"{_candidates(layers)}"
         )
-    way = _way_back(model)
-    layer = next((each for each in layers if way and each.operator is way[-1][0]), None)
+    trace = _trace_back(model)
+    layer = next((each for each in layers if trace and each.operator is trace[-1][0]), None)
     if layer is None:
-        end = way[-1][0].kind if way else "nothing"
+        end = trace[-1][0].kind if trace else "nothing"
         raise LoadError(
-            f"no linear layer leads straight to the output: the way back ends at {end}. {_candidates(layers)}"
+            f"no linear layer leads straight to the output: the trace ends at {end}. {_candidates(layers)}"
         )
-    _require_order_kept(model, layer)
+    _require_same_order(model, layer)
     return layer
 
 
-def _way_back(model: Model) -> list[tuple[Operator, Tensor]]:
+def _trace_back(model: Model) -> list[tuple[Operator, Tensor]]:
     """Operators from the output back to the first that may change the order, each with what it puts out."""
-    way: list[tuple[Operator, Tensor]] = []
+    trace: list[tuple[Operator, Tensor]] = []
     index, passed = model.outputs[0], _LAYOUT | _INCREASING | {"ADD"}
-    while (operator := model.producers.get(index)) and len(way) < len(model.operators):  # no circles
-        way.append((operator, model.tensor(index)))
+    while (operator := model.producers.get(index)) and len(trace) < len(model.operators):  # no circles
+        trace.append((operator, model.tensor(index)))
         if operator.kind not in passed:
             break
         if operator.kind == "ADD":
             passed = _LAYOUT
         index = _variable_input(model, operator)
-    return way
+    return trace
 
 
 def _variable_input(model: Model, operator: Operator) -> int:
-    """The first input, or of an addition the one that is no constant."""
+    """The first input, or of an addition the one that is not constant."""
     first = operator.input(0)
     is_swapped = operator.kind == "ADD" and model.constant(first) is not None
     return operator.input(1) if is_swapped else first
 
 
-def _require_order_kept(model: Model, layer: _Layer) -> None:
+def _require_same_order(model: Model, layer: _Layer) -> None:
     override = f"To take it all the same, pass tensor={layer.weight.name!r} (--tensor)."
-    for operator, tensor in _way_back(model):
+    for operator, tensor in _trace_back(model):
         if tensor.shape[-1:] != layer.weight.shape[:1]:
             raise LoadError(
                 f"the product with {layer.weight.name!r} has {layer.shape[0]} columns but becomes a tensor "
@@ -217,7 +218,7 @@ def _named(model: Model, layers: list[_Layer], name: str) -> _Layer:
     if tensor is None:
         raise LoadError(f"tensor {name!r} not found. {_candidates(layers)}")
     if model.constant(tensor.index) is None or len(tensor.shape) != 2:
-        raise LoadError(f"tensor {_info(tensor)} is no constant matrix. {_candidates(layers)}")
+        raise LoadError(f"tensor {_info(tensor)} is not a constant matrix. {_candidates(layers)}")
     return _Layer(tensor)
 
 
@@ -292,6 +293,6 @@ def _notes(model: Model, layer: _Layer, options: ReadOptions) -> tuple[str, ...]
         notes.append(
             "the logits are rounded to integers before they are compared, so close ones may be equal"
         )
-    if options.tensor is None and "LOGISTIC" in [operator.kind for operator, _ in _way_back(model)]:
+    if options.tensor is None and "LOGISTIC" in [operator.kind for operator, _ in _trace_back(model)]:
         notes.append("a sigmoid answers each class by itself; the argmax is the one answered most surely")
     return tuple(notes)

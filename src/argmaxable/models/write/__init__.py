@@ -6,7 +6,8 @@ The copy is read again before it takes its place: it must hold the head that was
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import pkgutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,16 @@ from argmaxable.models.write.edit import Edit, replacing, stored_edit
 
 __all__ = ["require_writable", "write_head"]
 
-FORMATS = ("safetensors", "npz", "npy", "onnx", "pytorch")
+# A writer gets the model's file, the edits, the draft to write and the target that the draft will become. It
+# writes the draft, several times where a format leaves open which bytes are meant, and each time yields the
+# files it has put beside the target.
+_WRITERS = {
+    "safetensors": "argmaxable.models.safetensors.writer:write",
+    "npz": "argmaxable.models.npz.writer:write",
+    "npy": "argmaxable.models.npz.writer:write",
+    "onnx": "argmaxable.models.onnx.writer:write",
+    "pytorch": "argmaxable.models.pytorch.writer:write",
+}
 # Formats of named tensors, in which a name alone finds the head again.
 _BY_NAME = ("safetensors", "pytorch")
 
@@ -36,15 +46,15 @@ def require_writable(model: str, finding: Finding, target: Path, *, overwrite: b
             f"{model} is {kind}: a repair is written as a copy of one file. Pass the file that holds "
             f"{finding.weight.name}."
         )
-    if finding.format not in FORMATS:
+    if finding.format not in _WRITERS:
         raise InputError(
-            f"{finding.format} files can't be written back; expected one of {', '.join(FORMATS)}. Convert "
+            f"{finding.format} files can't be written back; expected one of {', '.join(_WRITERS)}. Convert "
             "the model first."
         )
     if target.exists() and os.path.samefile(source, target):
         raise InputError(f"{target} is the model itself, which is never overwritten. Choose another name.")
     if not target.parent.is_dir():
-        raise InputError(f"{target.parent} is no folder. Create it first.")
+        raise InputError(f"{target.parent} is not a folder. Create it first.")
     if target.exists() and not overwrite:
         raise InputError(f"{target} exists already. Pass --overwrite to replace it, or choose another name.")
     folder_is_open = os.access(target.parent, os.W_OK)
@@ -81,14 +91,14 @@ def write_head(
         named = draft.with_name(f"{draft.name}{source.suffix}")  # a suffix tells some formats
         companions: list[Path] = []
         try:
-            for written in _writings(finding.format, source, edits, named, target):
+            for written in pkgutil.resolve_name(_WRITERS[finding.format])(source, edits, named, target):
                 companions = written
                 again = find_head(named, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose)
                 if again.weight == finding.weight and _is_same(read_head(again, named), after):
                     os.replace(named, draft)
                     return
             raise InputError(
-                f"the copy of {source.name} does not read as the repaired head, so it was not kept. Is a "
+                f"the copy of {source.name} does not read as the repaired head, so it was deleted. Is a "
                 "tensor of the head used in a way not known here? Save the head as .npz and repair that."
             )
         except BaseException:
@@ -106,33 +116,6 @@ def _edits(finding: Finding, before: Head, after: Head) -> Iterator[Edit]:
         if finding.bias is None:
             raise InputError("the model stores no bias to change.")
         yield stored_edit(finding.bias, before.bias, after.bias)
-
-
-def _writings(
-    format_name: str, source: Path, edits: Sequence[Edit], draft: Path, target: Path
-) -> Iterator[list[Path]]:
-    """Writes the draft, more than once where a format leaves open which bytes are meant; the files that came
-    to lie beside the target."""
-    # Each format's module is imported by those who write it.
-    if format_name == "safetensors":
-        from argmaxable.models.safetensors import writer as safetensors
-
-        safetensors.write(source, edits, draft)
-        yield []
-    elif format_name in ("npz", "npy"):
-        from argmaxable.models.npz import writer as npz
-
-        npz.write(source, edits, draft)
-        yield []
-    elif format_name == "onnx":
-        from argmaxable.models.onnx import writer as onnx
-
-        yield onnx.write(source, edits, draft, beside=target)
-    else:
-        from argmaxable.models.pytorch import writer as pytorch
-
-        for _ in pytorch.writings(source, edits, draft):
-            yield []
 
 
 def _is_same(left: Head, right: Head) -> bool:

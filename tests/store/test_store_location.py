@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from kept_runs import CENTRE, plan
+from stored_runs import CENTRE, plan
 
 import argmaxable as am
 from argmaxable.store import open_store
-from argmaxable.store.location import FilePlace, ServerPlace, find_place
+from argmaxable.store.location import FileLocation, ServerLocation, find_location
 
 SECRET = "hunter2"
 
@@ -62,7 +62,7 @@ def test_a_store_stays_where_it_is_when_the_process_goes_elsewhere(
 
 
 def test_a_sqlite_url_names_a_file(tmp_path: Path) -> None:
-    assert find_place(f"sqlite:///{tmp_path}/runs.db") == FilePlace(tmp_path / "runs.db")
+    assert find_location(f"sqlite:///{tmp_path}/runs.db") == FileLocation(tmp_path / "runs.db")
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_a_sqlite_url_names_a_file(tmp_path: Path) -> None:
     ],
 )
 def test_a_postgresql_url_is_spoken_of_without_password_and_parameters(url: str, name: str) -> None:
-    place = find_place(url)
-    assert isinstance(place, ServerPlace)
+    place = find_location(url)
+    assert isinstance(place, ServerLocation)
     assert place.name == name
     assert SECRET not in repr(place)
     assert place.secrets == ([SECRET] if SECRET in url else [])
@@ -89,9 +89,9 @@ def test_a_postgresql_url_is_spoken_of_without_password_and_parameters(url: str,
 @pytest.mark.parametrize(
     ("where", "said"),
     [
-        ("", "no name of a database"),
-        ("  ", "no name of a database"),
-        ("a\0b", "no name of a database"),
+        ("", "not the name of a database"),
+        ("  ", "not the name of a database"),
+        ("a\0b", "not the name of a database"),
         ("://", "can't be read"),
         (f"postgresql:/me:{SECRET}@db/runs", "can't be read"),
         (f"postgresql+psycopg:me:{SECRET}@db/runs", "can't be read"),
