@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import argmaxable as am
-from argmaxable.check.checker import centre_of
+from argmaxable.compute.prepared import centre_of
 from argmaxable.core.result import Facts
 from argmaxable.questions.argmax import run_plan
 from argmaxable.run.plan import ONE_PROCESS, make_plan

@@ -252,6 +252,11 @@ def placed(domain: am.Domain, z: Rationals) -> Rationals | None:
         return z if all(a <= b <= c for a, b, c in zip(lo, z, hi, strict=True)) else None
     if isinstance(domain, am.Ball):
         return z if dot(z, z) <= Fraction(domain.radius) ** 2 else None
+    if isinstance(domain, am.Hull):
+        if min(z) < 0 or not any(z):
+            return None
+        columns = [rationals(column) for column in domain.points.T]
+        return [dot(z, column) / sum(z) for column in columns]
     if isinstance(domain, am.RMSNorm | am.LayerNorm):
         if isinstance(domain, am.LayerNorm):
             z = [entry - sum(z) / size for entry in z]
@@ -275,6 +280,8 @@ def support_is_at_most(domain: am.Domain, u: Rationals, limit: Fraction) -> bool
         )
     if isinstance(domain, am.Ball):
         return limit >= 0 and Fraction(domain.radius) ** 2 * dot(u, u) <= limit**2
+    if isinstance(domain, am.Hull):
+        return all(dot(u, rationals(point)) <= limit for point in domain.points)
     assert isinstance(domain, am.RMSNorm | am.LayerNorm)
     limit -= dot(rationals(domain.shifts(size)), u)
     v = [g * entry for g, entry in zip(rationals(domain.gains(size)), u, strict=True)]

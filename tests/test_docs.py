@@ -6,19 +6,17 @@ import re
 from pathlib import Path
 
 import pytest
-import typer
 
-from argmaxable.cli.app import app
+from argmaxable.cli.app import COMMANDS, command
 
 ROOT = Path(__file__).parent.parent
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a click group
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_of_a_command_is_documented(name: str) -> None:
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     section = page.partition(f"## argmaxable {name}\n")[2].partition("\n## ")[0]
-    options = [option for parameter in COMMANDS[name].params for option in parameter.opts if "--" in option]
+    options = [option for parameter in command(name).params for option in parameter.opts if "--" in option]
     assert [option for option in options if option not in section] == []
 
 

@@ -1,14 +1,12 @@
-"""The architecture, enforced: who may import whom, who knows which library, and what is public."""
+"""The architecture, enforced: who may import whom, and who knows which library."""
 
 from __future__ import annotations
 
 import ast
 import functools
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -49,6 +47,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "ml_dtypes": {"core/head.py"} | under("models"),
     "mpl_toolkits": {"report/figures/style.py"},
     "onnx": {"models/onnx/reader.py"},
+    "pandas": {"core/notebook.py"},
     "pickle": {"run/engines/processes.py", "run/engines/worker.py"},
     "platformdirs": {"models/fetch/pypi.py", "store/location.py"},
     "psycopg": {"store/postgresql.py"},
@@ -126,57 +125,6 @@ def test_a_library_is_known_to_its_modules_only(library: str) -> None:
 def test_a_module_knows_no_library_without_a_row(module: str) -> None:
     libraries = {name.split(".")[0] for name in imports_of(module)}
     assert libraries <= ANYONE_MAY_KNOW | MAY_KNOW.keys() | {"argmaxable"}
-
-
-def test_the_base_import_loads_no_optional_library() -> None:
-    program = "import sys, argmaxable; print(*sorted({name.split('.')[0] for name in sys.modules}))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.split())
-    assert "argmaxable" in loaded
-    assert not loaded & {
-        "torch",
-        "onnx",
-        "google",
-        "gguf",
-        "huggingface_hub",
-        "matplotlib",
-        "ray",
-        "sqlalchemy",
-        "starlette",
-        "typer",
-        "uvicorn",
-        "rich",
-    }
-
-
-# ---------------------------------------------------------------------- what is public
-
-
-def test_all_lists_exactly_the_public_names() -> None:
-    public = {
-        name
-        for name, value in vars(argmaxable).items()
-        if not name.startswith("_") and not isinstance(value, ModuleType)
-    }
-    assert set(argmaxable.__all__) == public | {"__version__"}
-
-
-def test_all_is_sorted_and_names_nothing_twice() -> None:
-    assert list(argmaxable.__all__) == sorted(set(argmaxable.__all__))
-
-
-def test_the_whole_tree_of_errors_is_public() -> None:
-    errors = {
-        name
-        for name, value in vars(argmaxable.core.errors).items()
-        if isinstance(value, type) and issubclass(value, Exception)
-    }
-    assert errors <= set(argmaxable.__all__)
-
-
-@pytest.mark.parametrize("name", [name for name in argmaxable.__all__ if name != "__version__"])
-def test_every_public_name_has_a_docstring(name: str) -> None:
-    assert getattr(argmaxable, name).__doc__
 
 
 # ---------------------------------------------------------------------- modules

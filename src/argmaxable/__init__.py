@@ -1,52 +1,81 @@
-"""Prove for every class of a classifier's output layer that it can be the argmax, or never can."""
+"""Prove for every class of a classifier's output layer that it can be the argmax, or never can.
 
-from argmaxable.check.checker import Checker
-from argmaxable.core.best_rank import BestRank, RankProof, TopK
-from argmaxable.core.ceiling import Ceiling, Ceilings, Mixture
-from argmaxable.core.domain import Ball, Box, Domain, Everywhere, LayerNorm, RMSNorm, parse_domain
-from argmaxable.core.errors import (
-    ArgmaxableError,
-    BundleError,
-    DomainError,
-    EvidenceError,
-    HeadError,
-    InputError,
-    LoadError,
-    NotFoundError,
-    StoreError,
-)
-from argmaxable.core.head import Head
-from argmaxable.core.progress import Progress
-from argmaxable.core.result import Cost, Result
-from argmaxable.core.select import Selection
-from argmaxable.core.verdict import (
-    Algorithm,
-    Certificate,
-    Method,
-    OwnDirection,
-    Point,
-    Status,
-    Strength,
-    Verdict,
-)
+Every public name loads when it is first used, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from argmaxable.core.version import VERSION as __version__
-from argmaxable.models import ModelRef, find_head, load_head
-from argmaxable.proofs.bundle import Bundle, read_bundle, write_bundle
-from argmaxable.proofs.recheck import Recheck, recheck
-from argmaxable.questions.best_rank.top_k import best_ranks
-from argmaxable.questions.ceiling.compute import ceilings
-from argmaxable.questions.ceiling.nucleus import Entry, Membership, Nucleus, nucleus
-from argmaxable.questions.explain.explain import explain
-from argmaxable.questions.explain.explanation import Explanation
-from argmaxable.run.plan import Engine
-from argmaxable.workflow.verify_head import verify
-from argmaxable.workflow.verify_model import ModelVerdicts, verify_model
+
+if TYPE_CHECKING:
+    from argmaxable.check.checker import Bound, Checker
+    from argmaxable.check.witnesses import Gaps
+    from argmaxable.compute.budget import Compute
+    from argmaxable.compute.compare import Best
+    from argmaxable.compute.prepared import PreparedHead
+    from argmaxable.compute.rows import StreamedRows
+    from argmaxable.core.balls import Ball, LayerNorm, NormSolid, RMSNorm
+    from argmaxable.core.best_rank import BestRank, RankProof, TopK
+    from argmaxable.core.boxes import Box, Everywhere
+    from argmaxable.core.ceiling import Ceiling, Ceilings, Mixture
+    from argmaxable.core.domain import Domain
+    from argmaxable.core.domains import parse_domain
+    from argmaxable.core.errors import (
+        ArgmaxableError,
+        BundleError,
+        DomainError,
+        EvidenceError,
+        HeadError,
+        InputError,
+        LoadError,
+        NotFoundError,
+        StoreError,
+    )
+    from argmaxable.core.head import Head
+    from argmaxable.core.hull import Hull
+    from argmaxable.core.progress import Progress
+    from argmaxable.core.result import Cost, Facts, Record, Result
+    from argmaxable.core.select import Selection
+    from argmaxable.core.stored_rows import StoredRows
+    from argmaxable.core.verdict import (
+        Algorithm,
+        Certificate,
+        Method,
+        OwnDirection,
+        Point,
+        Status,
+        Strength,
+        Verdict,
+    )
+    from argmaxable.edit.prune import Pruned, prune
+    from argmaxable.edit.repair.plan import Repair, repair
+    from argmaxable.models import ModelRef, find_head, load_head
+    from argmaxable.models.finding import Finding, Inputs, Labels, TensorInfo
+    from argmaxable.proofs.bundle import Bundle, Claim, read_bundle, write_bundle
+    from argmaxable.proofs.recheck import Failure, Recheck, recheck
+    from argmaxable.questions.best_rank.top_k import best_ranks
+    from argmaxable.questions.ceiling.compute import ceilings
+    from argmaxable.questions.ceiling.nucleus import Entry, Membership, Nucleus, nucleus
+    from argmaxable.questions.explain.explain import explain
+    from argmaxable.questions.explain.explanation import Competitor, Explanation, Share, Width
+    from argmaxable.questions.explain.growth import Growth
+    from argmaxable.questions.explain.margin import Margin
+    from argmaxable.run.journal import Journal
+    from argmaxable.run.plan import Engine
+    from argmaxable.store import Store, open_store
+    from argmaxable.workflow.verify_head import verify
+    from argmaxable.workflow.verify_model import ModelVerdicts, verify_model
 
 __all__ = [
     "Algorithm",
     "ArgmaxableError",
     "Ball",
+    "Best",
     "BestRank",
+    "Bound",
     "Box",
     "Bundle",
     "BundleError",
@@ -54,6 +83,9 @@ __all__ = [
     "Ceilings",
     "Certificate",
     "Checker",
+    "Claim",
+    "Competitor",
+    "Compute",
     "Cost",
     "Domain",
     "DomainError",
@@ -62,31 +94,52 @@ __all__ = [
     "Everywhere",
     "EvidenceError",
     "Explanation",
+    "Facts",
+    "Failure",
+    "Finding",
+    "Gaps",
+    "Growth",
     "Head",
     "HeadError",
+    "Hull",
     "InputError",
+    "Inputs",
+    "Journal",
+    "Labels",
     "LayerNorm",
     "LoadError",
+    "Margin",
     "Membership",
     "Method",
     "Mixture",
     "ModelRef",
     "ModelVerdicts",
+    "NormSolid",
     "NotFoundError",
     "Nucleus",
     "OwnDirection",
     "Point",
+    "PreparedHead",
     "Progress",
+    "Pruned",
     "RMSNorm",
     "RankProof",
     "Recheck",
+    "Record",
+    "Repair",
     "Result",
     "Selection",
+    "Share",
     "Status",
+    "Store",
     "StoreError",
+    "StoredRows",
+    "StreamedRows",
     "Strength",
+    "TensorInfo",
     "TopK",
     "Verdict",
+    "Width",
     "__version__",
     "best_ranks",
     "ceilings",
@@ -94,10 +147,151 @@ __all__ = [
     "find_head",
     "load_head",
     "nucleus",
+    "open_store",
     "parse_domain",
+    "prune",
     "read_bundle",
     "recheck",
+    "repair",
     "verify",
     "verify_model",
     "write_bundle",
 ]
+
+# Which module defines which names: the imports above, for those who run them.
+_NAMES = {
+    "check.checker": (
+        "Bound",
+        "Checker",
+    ),
+    "check.witnesses": ("Gaps",),
+    "compute.budget": ("Compute",),
+    "compute.compare": ("Best",),
+    "compute.prepared": ("PreparedHead",),
+    "compute.rows": ("StreamedRows",),
+    "core.balls": (
+        "Ball",
+        "LayerNorm",
+        "NormSolid",
+        "RMSNorm",
+    ),
+    "core.best_rank": (
+        "BestRank",
+        "RankProof",
+        "TopK",
+    ),
+    "core.boxes": (
+        "Box",
+        "Everywhere",
+    ),
+    "core.ceiling": (
+        "Ceiling",
+        "Ceilings",
+        "Mixture",
+    ),
+    "core.domain": ("Domain",),
+    "core.domains": ("parse_domain",),
+    "core.errors": (
+        "ArgmaxableError",
+        "BundleError",
+        "DomainError",
+        "EvidenceError",
+        "HeadError",
+        "InputError",
+        "LoadError",
+        "NotFoundError",
+        "StoreError",
+    ),
+    "core.head": ("Head",),
+    "core.hull": ("Hull",),
+    "core.progress": ("Progress",),
+    "core.result": (
+        "Cost",
+        "Facts",
+        "Record",
+        "Result",
+    ),
+    "core.select": ("Selection",),
+    "core.stored_rows": ("StoredRows",),
+    "core.verdict": (
+        "Algorithm",
+        "Certificate",
+        "Method",
+        "OwnDirection",
+        "Point",
+        "Status",
+        "Strength",
+        "Verdict",
+    ),
+    "edit.prune": (
+        "Pruned",
+        "prune",
+    ),
+    "edit.repair.plan": (
+        "Repair",
+        "repair",
+    ),
+    "models": (
+        "ModelRef",
+        "find_head",
+        "load_head",
+    ),
+    "models.finding": (
+        "Finding",
+        "Inputs",
+        "Labels",
+        "TensorInfo",
+    ),
+    "proofs.bundle": (
+        "Bundle",
+        "Claim",
+        "read_bundle",
+        "write_bundle",
+    ),
+    "proofs.recheck": (
+        "Failure",
+        "Recheck",
+        "recheck",
+    ),
+    "questions.best_rank.top_k": ("best_ranks",),
+    "questions.ceiling.compute": ("ceilings",),
+    "questions.ceiling.nucleus": (
+        "Entry",
+        "Membership",
+        "Nucleus",
+        "nucleus",
+    ),
+    "questions.explain.explain": ("explain",),
+    "questions.explain.explanation": (
+        "Competitor",
+        "Explanation",
+        "Share",
+        "Width",
+    ),
+    "questions.explain.growth": ("Growth",),
+    "questions.explain.margin": ("Margin",),
+    "run.journal": ("Journal",),
+    "run.plan": ("Engine",),
+    "store": (
+        "Store",
+        "open_store",
+    ),
+    "workflow.verify_head": ("verify",),
+    "workflow.verify_model": (
+        "ModelVerdicts",
+        "verify_model",
+    ),
+}
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
+
+if not TYPE_CHECKING:  # a type checker that saw this would believe in every name
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOME:
+            raise AttributeError(f"module 'argmaxable' has no attribute {name!r}")
+        value = getattr(import_module(f"argmaxable.{_HOME[name]}"), name)
+        globals()[name] = value  # from now on it is found without asking
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -425,7 +425,11 @@ def test_no_certificate_proves_more_than_rationals_confirm(
         assert 0 < total < INF
         assert certificate_proves(head, domain, 0, evidence, Fraction(float(value)))
     if total < INF:
-        assert checker.proves(0, evidence, 0.0) == certificate_proves(head, domain, 0, evidence, Fraction(0))
+        proven = checker.proves(0, evidence, 0.0)
+        confirmed = certificate_proves(head, domain, 0, evidence, Fraction(0))
+        # A basis larger than the equations has many solutions: the oracle takes any of them, the checker only
+        # one near the stored weights.
+        assert proven == confirmed or (not proven and evidence.basis > head.features + 1)
 
 
 @every_domain

@@ -563,12 +563,13 @@ def test_ctrl_c_keeps_what_is_proven_and_leaves_no_process_behind(
 
 
 def test_ctrl_c_at_a_terminal_reaches_no_worker_and_shows_no_traceback(start: Start, hard: Path) -> None:
-    # A terminal signals the whole foreground group, here while the worker is still importing.
+    # A terminal signals the whole foreground group. The worker is deaf to that while it imports already.
     started = start("verify", hard, "--workers", "2", "--json")
     (child,) = started.wait_for_child()
     while not is_importing(child):
         time.sleep(0.001)
     assert is_deaf_to_ctrl_c(child, started.process.pid)
+    started.wait_for("argmaxable")  # the head is prepared, and the run has begun
     os.killpg(started.process.pid, signal.SIGINT)
     ran = started.finish()
     assert ran.code == 3

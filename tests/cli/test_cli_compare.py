@@ -13,7 +13,7 @@ from keeping import BOX, CORNERS, LABELS, keep, keep_some, lossy, plan_of
 from running import Command, is_one_clear_line
 
 import argmaxable as am
-from argmaxable.check.checker import centre_of
+from argmaxable.compute.prepared import centre_of
 from argmaxable.core.result import Cost
 from argmaxable.report.published import UNNUMBERED
 from argmaxable.store import PublishedVerdict, open_store

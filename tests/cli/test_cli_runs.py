@@ -15,7 +15,7 @@ from keeping import BOX, CORNERS, keep, keep_some, lossy, plan_of
 from running import PROGRAM, Command, is_one_clear_line
 
 import argmaxable as am
-from argmaxable.check.checker import centre_of
+from argmaxable.compute.prepared import centre_of
 from argmaxable.report.text import as_record, summary
 from argmaxable.store import open_store
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 import argmaxable as am
 from argmaxable.check.checker import Checker
 from argmaxable.compute.budget import PROCESS_BYTES, SOLVE_BYTES, Compute, parse_bytes
+from argmaxable.compute.prepared import PreparedHead
 from argmaxable.compute.rows import StreamedRows
 from argmaxable.core.errors import InputError
 from argmaxable.core.verdict import Status
@@ -54,10 +55,10 @@ def test_streamed_rows_give_the_verdicts_of_held_ones(domain: am.Domain) -> None
 
 def test_rows_are_streamed_where_they_do_not_fit() -> None:
     head = planted_head(bias=False)
-    checker = Checker(head, am.Box(-1, 1), compute=Compute(memory=head.weight.nbytes - 1))
-    assert isinstance(checker.scores.rows32, StreamedRows)
-    checker = Checker(head, am.Box(-1, 1), compute=Compute(memory=head.weight.nbytes))
-    assert isinstance(checker.scores.rows32, np.ndarray)
+    prepared = PreparedHead(head, compute=Compute(memory=head.weight.nbytes - 1))
+    assert isinstance(prepared.rows32, StreamedRows)
+    prepared = PreparedHead(head, compute=Compute(memory=head.weight.nbytes))
+    assert isinstance(prepared.rows32, np.ndarray)
 
 
 def test_too_little_memory_is_refused_before_anything_is_done() -> None:

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from running import Command
 
 import argmaxable as am
-from argmaxable.edit.prune import Pruned, prune_head
+from argmaxable import Pruned
 from argmaxable.models import load_head
 
 
 def pruned(head: am.Head, domain: am.Domain = BOX) -> Pruned:
-    return prune_head(am.verify(head, domain, engine=am.Engine(workers=1)))
+    return am.prune(am.verify(head, domain, engine=am.Engine(workers=1)))
 
 
 def dominated(seed: int = 0, *, classes: int = 60) -> am.Head:
@@ -44,7 +44,7 @@ def test_the_argmax_is_the_same_everywhere(seed: int) -> None:
 def test_only_strictly_dominated_classes_go() -> None:
     head = dominated()
     result = am.verify(head, BOX, engine=am.Engine(workers=1))
-    done = prune_head(result)
+    done = am.prune(result)
     gone = {verdict.class_id for verdict in result.verdicts if verdict.upper < 0}
     assert set(done.kept.tolist()) == set(range(head.classes)) - gone
 

@@ -23,7 +23,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from argmaxable.core.domain import Box, Domain, LayerNorm, RMSNorm
+from argmaxable.core.balls import LayerNorm, RMSNorm
+from argmaxable.core.boxes import Box
+from argmaxable.core.domain import Domain
 from argmaxable.core.errors import LoadError
 from argmaxable.models import load_head
 from argmaxable.models.finding import Finding

@@ -21,7 +21,9 @@ import torch
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
-from argmaxable.core.domain import Box, Domain, LayerNorm, RMSNorm
+from argmaxable.core.balls import LayerNorm, RMSNorm
+from argmaxable.core.boxes import Box
+from argmaxable.core.domain import Domain
 from argmaxable.core.errors import LoadError
 from argmaxable.models import load_head
 from argmaxable.models.checkpoint.families import FAMILIES

@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 from keras_writer import Arrays, archive, dense, functional, layer, listed, numbered, sequential, write
 from numpy.typing import NDArray
 
-from argmaxable.core.domain import Box, Domain, LayerNorm
+from argmaxable.core.balls import LayerNorm
+from argmaxable.core.boxes import Box
+from argmaxable.core.domain import Domain
 from argmaxable.core.errors import LoadError
 from argmaxable.models import load_head
 from argmaxable.models.finding import Finding

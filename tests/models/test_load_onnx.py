@@ -28,7 +28,7 @@ from onnxruntime.quantization import (
     quantize_static,
 )
 
-from argmaxable.core.domain import Box
+from argmaxable.core.boxes import Box
 from argmaxable.core.errors import HeadError, LoadError
 from argmaxable.models import load_head
 from argmaxable.models.onnx.outline import PLACE, outline

@@ -20,7 +20,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from argmaxable.core.domain import Box, Domain, Everywhere, LayerNorm, RMSNorm
+from argmaxable.core.balls import LayerNorm, RMSNorm
+from argmaxable.core.boxes import Box, Everywhere
+from argmaxable.core.domain import Domain
 from argmaxable.models.finding import Inputs
 from argmaxable.models.onnx.reader import find
 from argmaxable.models.registry import ReadOptions

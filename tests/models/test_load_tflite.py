@@ -56,7 +56,7 @@ from tflite_writer import (
     write,
 )
 
-from argmaxable.core.domain import Box, Everywhere
+from argmaxable.core.boxes import Box, Everywhere
 from argmaxable.core.errors import LoadError
 from argmaxable.models import load_head
 from argmaxable.models.finding import Finding

@@ -18,7 +18,7 @@ from keeping import BOX, CORNERS, LABELS, keep, keep_some, lossy, plan_of
 from starlette.testclient import TestClient
 
 import argmaxable as am
-from argmaxable.check.checker import centre_of
+from argmaxable.compute.prepared import centre_of
 from argmaxable.report.changes import describe
 from argmaxable.report.comparison import compare
 from argmaxable.serve.app import _STATIC

@@ -12,7 +12,7 @@ import pytest
 from keeping import LABELS, keep, lossy, plan_of
 
 import argmaxable as am
-from argmaxable.check.checker import centre_of
+from argmaxable.compute.prepared import centre_of
 from argmaxable.questions.argmax import run_plan
 from argmaxable.run.plan import ONE_PROCESS, make_plan
 from argmaxable.store import Choice, Order, State, Store, open_store

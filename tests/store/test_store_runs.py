@@ -14,7 +14,7 @@ from kept_runs import CENTRE, CLASSES, COST, as_plain, plan, verdict, verdicts
 from sqlalchemy import delete, select
 
 import argmaxable as am
-from argmaxable.check.checker import centre_of
+from argmaxable.compute.prepared import centre_of
 from argmaxable.core.result import Cost, Facts
 from argmaxable.questions.argmax import run_plan
 from argmaxable.run.plan import ONE_PROCESS, make_plan

@@ -8,17 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from argmaxable.core.domain import (
-    Ball,
-    Box,
-    Domain,
-    Everywhere,
-    LayerNorm,
-    RMSNorm,
-    parse_domain,
-    read_domain,
-    write_domain,
-)
+from argmaxable.core.balls import Ball, LayerNorm, RMSNorm
+from argmaxable.core.boxes import Box, Everywhere
+from argmaxable.core.domain import Domain
+from argmaxable.core.domains import parse_domain, read_domain, write_domain
 from argmaxable.core.errors import DomainError, InputError
 from argmaxable.theory.ranges import measure_ranges
 

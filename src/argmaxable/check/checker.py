@@ -14,13 +14,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from argmaxable.check.geometry import box_support, contains, support_bound, support_is_at_most
 from argmaxable.check.solutions import Equations, exact_weights, with_independent_basis
 from argmaxable.check.witnesses import Gaps, Scores
 from argmaxable.compute.blocks import row_blocks
-from argmaxable.compute.budget import Compute
+from argmaxable.compute.prepared import PreparedHead
 from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
-from argmaxable.core.domain import Box, Domain, LayerNorm, RMSNorm
+from argmaxable.core.domain import Domain
 from argmaxable.core.errors import EvidenceError
 from argmaxable.core.head import Head
 from argmaxable.core.verdict import Certificate, OwnDirection, Strength, Witness
@@ -44,24 +43,18 @@ _EQUATIONS_KEPT = 16
 class Checker:
     """Checks evidence about the classes of one head over one domain."""
 
-    def __init__(
-        self, head: Head, domain: Domain, *, centre: Vector | None = None, compute: Compute | None = None
-    ) -> None:
-        domain.require_features(head.features)
-        self.head, self.domain = head, domain
-        self.centre = centre_of(head) if centre is None else centre
-        self.compute = Compute() if compute is None else compute
-        self.scores = Scores(head, domain, self.centre, self.compute)
+    def __init__(self, head: Head | PreparedHead, domain: Domain, *, centre: Vector | None = None) -> None:
+        """`centre` is the one that own-direction witnesses refer to, where the head is not prepared yet."""
+        self.prepared = head if isinstance(head, PreparedHead) else PreparedHead(head, centre=centre)
+        self.head, self.domain, self.centre = self.prepared.head, domain, self.prepared.centre
+        domain.require_features(self.head.features)
+        self.scores = Scores(self.prepared, domain)
         self._known_equations: dict[tuple[int, bytes], Equations] = {}
 
     def rebuild(self, classes: Ids, exponents: Ids) -> Matrix:
         """Own-direction witnesses z = 2^exponent · gain ∘ (w_c − centre), clipped to a box."""
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            z = self.head.rows(classes) - self.centre
-            if isinstance(self.domain, RMSNorm | LayerNorm):
-                z = self.domain.gains(self.head.features) * z
-            z = np.ldexp(z, exponents[:, None])
-        return np.asarray(np.clip(z, self.domain.lo, self.domain.hi) if isinstance(self.domain, Box) else z)
+            return self.domain.own_points(self.head.rows(classes) - self.centre, exponents)
 
     def point(self, class_id: int, witness: Witness) -> Vector:
         """The vector z a witness stands for."""
@@ -91,12 +84,12 @@ class Checker:
     def _is_plain(self, classes: Ids, exponents: Ids) -> Mask:
         """Whether the witnesses are multiples of rows, neither clipped nor seen through a norm's gain."""
         plain = np.zeros(len(classes), bool)
-        if isinstance(self.domain, RMSNorm | LayerNorm):
+        if not self.domain.is_identity:
             return plain
         for block in row_blocks(len(classes), self.head.features):
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                 rows = self.head.rows(classes[block]) - self.centre
-                plain[block] = contains(self.domain, np.ldexp(rows, exponents[block, None]))
+                plain[block] = self.domain.contains(np.ldexp(rows, exponents[block, None]))
         return plain
 
     def _gaps_in_blocks(
@@ -135,6 +128,8 @@ class Checker:
 
     def _float_bounds(self, classes: Ids, certificate: Certificate) -> Vector:
         weights = certificate.weights
+        # Of n terms: a total and a dot product round n times each at most, a row's centring, a product and a
+        # difference once each. What underflows is at most TINY a term.
         relative = gamma(len(weights) + 8)
         total = float(weights.sum())
         lost = len(weights) * TINY
@@ -146,7 +141,7 @@ class Checker:
             mine, theirs = self.scores.biases[classes], self.scores.biases[certificate.classes]
             offset = total * mine - weights @ theirs
             slack = relative * (total * np.abs(mine) + float(weights @ np.abs(theirs))) + lost
-            value = support_bound(self.domain, u, error)
+            value = self.domain.support_bound(u, error)
             upper = (value + offset + slack) / total
             upper += relative * (np.abs(value) + np.abs(offset) + slack) / total  # the total is rounded too
         sound = np.isfinite(upper) & np.isfinite(u).all(axis=1) & np.isfinite(error).all(axis=1)
@@ -158,8 +153,9 @@ class Checker:
         for block in row_blocks(len(classes), self.head.features):
             mine, theirs = self.scores.biases[classes[block]], self.scores.biases[rivals[block]]
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-                u = self.head.rows(classes[block]) - self.head.rows(rivals[block])
-                value = support_bound(self.domain, u, gamma(2) * np.abs(u) + TINY)
+                u = self.head.rows(classes[block]) - self.head.rows(rivals[block])  # one rounding: γ_2
+                value = self.domain.support_bound(u, gamma(2) * np.abs(u) + TINY)
+                # Biases are centred (one rounding each), then two sums and the slack's own.
                 slack = gamma(8) * (np.abs(mine) + np.abs(theirs) + np.abs(value))
                 bound = value + (mine - theirs) + slack
             sound = np.isfinite(bound) & np.isfinite(u).all(axis=1)
@@ -188,7 +184,7 @@ class Checker:
         if weights is None:
             return False
         u, offset = self._direction(class_id, certificate.classes, weights)
-        return support_is_at_most(self.domain, u, Dyadic.of(claim) * weights.sum() - offset)
+        return self.domain.support_is_at_most(u, Dyadic.of(claim) * weights.sum() - offset)
 
     def _direction(self, class_id: int, classes: Ids, weights: Dyadic) -> tuple[Dyadic, Dyadic]:
         """u = Σ λ_i (w_c − w_i) and Σ λ_i (b_c − b_i), exactly."""
@@ -202,11 +198,10 @@ class Checker:
         """Decide h_X(u) + Σ λ_i (b_c − b_i) ≤ 0 in integers; `upper` is known already."""
         u, offset = self._direction(class_id, classes, weights)
         total = weights.sum().fraction()
-        if isinstance(self.domain, Box):
-            support = box_support(self.domain, u)
-            if support is not None:
-                upper = min(upper, round_up((support + offset).fraction() / total))
-        elif support_is_at_most(self.domain, u, offset * -1):
+        support = self.domain.support_exactly(u)
+        if support is not None:
+            upper = min(upper, round_up((support + offset).fraction() / total))
+        elif self.domain.support_is_at_most(u, offset * -1):
             upper = min(upper, 0.0 if u.sign().any() else round_up(offset.fraction() / total))
         return Bound(upper, Strength.EXACT)
 
@@ -258,6 +253,9 @@ class Checker:
         drop = values[-1] - values[:-1]
         size = np.abs(values[-1]) + np.abs(values[:-1])
         weights, head = certificate.weights, slice(0, certificate.basis)
+        # Exact weights are within `shift` of the basis part: Σ shift·|drop| more at most. The product of n
+        # terms rounds n times, each difference of biases and the slack's sums a few times: γ_{n+8}. Biases
+        # off by `errors` move each drop by two of them at most, times all the weight there can be.
         total = float(weights.sum())
         slack = shift * float(np.abs(drop[head]).sum())
         reach = total + certificate.basis * shift
@@ -267,27 +265,14 @@ class Checker:
 
     def _shifted_biases(self, ids: Ids) -> tuple[Vector, Vector] | None:
         """b_i + w_i·shift with error bounds; None when all are zero (no bias, no shift)."""
-        domain = self.domain
-        shift = domain.shifts(self.head.features) if isinstance(domain, RMSNorm | LayerNorm) else None
-        if shift is None or not shift.any():
-            return (
-                (self.scores.biases[ids], np.abs(self.scores.biases[ids]) * 2 * UNIT)
-                if self.scores.has_bias
-                else None
-            )
+        shift = self.domain.shifts(self.head.features)
+        biases = self.scores.biases[ids]
+        if not shift.any():
+            return (biases, np.abs(biases) * 2 * UNIT) if self.prepared.has_bias else None
+        # d products and sums, the row's centring, the bias's, and the last sum.
         rows = self.head.rows(ids) - self.centre
-        size = np.abs(rows) @ np.abs(shift) + np.abs(self.scores.biases[ids])
-        return rows @ shift + self.scores.biases[ids], gamma(self.head.features + 6) * size
-
-
-def centre_of(head: Head) -> Vector:
-    """The mean row, rounded to float32 so that it can be stored cheaply; zero where it overflows."""
-    total = np.zeros(head.features)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for block in row_blocks(head.classes, head.features):
-            total += head.rows(block).sum(axis=0)
-        mean = (total / head.classes).astype(np.float32).astype(np.float64)
-    return np.where(np.isfinite(mean), mean, 0.0)
+        size = np.abs(rows) @ np.abs(shift) + np.abs(biases)
+        return rows @ shift + biases, gamma(self.head.features + 6) * size
 
 
 def rival_certificate(rival: int) -> Certificate:

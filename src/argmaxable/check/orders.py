@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from argmaxable.check.geometry import contains, place, place_exactly, support_is_at_most
 from argmaxable.compute.blocks import row_blocks
 from argmaxable.core.arrays import Ids, Vector
 from argmaxable.core.domain import Domain
@@ -39,7 +38,7 @@ def proven_gap(head: Head, domain: Domain, order: Order, point: Vector) -> float
     Positive only when the point ranks the classes as the order asks; −∞ outside the domain. Floats
     with a bound on their rounding decide what they can, integers the rest.
     """
-    if not contains(domain, point[None])[0]:
+    if not domain.contains(point[None])[0]:
         return -math.inf
     if not len(order.pairs):
         return math.inf
@@ -61,12 +60,13 @@ def proven_gap(head: Head, domain: Domain, order: Order, point: Vector) -> float
 def _scores(head: Head, domain: Domain, ids: Ids, point: Vector) -> tuple[Vector, Vector]:
     """Scores of these classes in float64, and bounds on their errors (any order of summation)."""
     features = head.features
-    (x,), (misplaced,) = place(domain, point[None])
+    (x,), (misplaced,) = domain.place(point[None])
     scores, errors = np.empty(len(ids)), np.empty(len(ids))
     for block in row_blocks(len(ids), features):
         rows, biases = head.rows(ids[block]), head.biases(ids[block])
         sizes = np.abs(rows)
         scores[block] = rows @ x + biases
+        # d products and sums, the bias, and a few for the point and the difference of two scores.
         rounding = gamma(features + 10) * (sizes @ np.abs(x) + np.abs(biases))
         underflow = features * TINY * (1 + np.abs(x).max()) * (1 + sizes.max(axis=1))
         # Twice, because the bound itself is rounded.
@@ -76,7 +76,7 @@ def _scores(head: Head, domain: Domain, ids: Ids, point: Vector) -> tuple[Vector
 
 def _exact_gaps(head: Head, domain: Domain, pairs: Pairs, point: Vector) -> Vector:
     """The gaps of these pairs, rounded down from their exact values."""
-    x, denominator = place_exactly(domain, point)
+    x, denominator = domain.place_exactly(point)
     gaps = np.empty(len(pairs))
     for k, pair in enumerate(pairs):
         rows, biases = Dyadic.of(head.rows(pair)), Dyadic.of(head.biases(pair))
@@ -99,7 +99,7 @@ def proves_infeasible(head: Head, domain: Domain, order: Order, certificate: Ord
     for block in row_blocks(len(ids), head.features):
         u = u + factors[block] @ Dyadic.of(head.rows(ids[block]))
     offset = factors @ Dyadic.of(head.biases(ids))
-    return support_is_at_most(domain, u, offset * -1)
+    return domain.support_is_at_most(u, offset * -1)
 
 
 def _is_well_formed(order: Order, certificate: OrderCertificate) -> bool:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from argmaxable.check.checker import Checker
-from argmaxable.check.geometry import contains, place, support_bound
 from argmaxable.compute.blocks import blocks, row_blocks
 from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.exact.exponential import exp_bounds
@@ -48,7 +47,7 @@ class CeilingChecker:
         for block in blocks(len(classes), self.head.classes, _BLOCK):
             with np.errstate(all="ignore"):
                 lower[block] = _reached(self._odds(classes[block], points[block]))
-        return np.where(contains(self.domain, points), lower, 0.0)
+        return np.where(self.domain.contains(points), lower, 0.0)
 
     def allowed(self, classes: Ids, points: Matrix) -> Vector:
         """Upper bounds on each class's probability at every x of the domain, by the tangent at its point."""
@@ -65,12 +64,12 @@ class CeilingChecker:
         for block in blocks(len(classes), self.head.classes, _BLOCK):
             with np.errstate(all="ignore"):
                 mass[block] = _mass_above(self._odds(classes[block], points[block]))
-        return np.where(contains(self.domain, points), mass, 1.0)
+        return np.where(self.domain.contains(points), mass, 1.0)
 
     def _odds(self, classes: Ids, points: Matrix) -> _Odds:
         scores, head = self.checker.scores, self.head
         index = np.arange(len(classes))
-        x, misplaced = place(self.domain, points)
+        x, misplaced = self.domain.place(points)
         values = np.empty((len(classes), head.classes))
         for block in row_blocks(head.classes, head.features):
             values[:, block] = x @ (head.rows(block) - scores.centre).T + scores.biases[block]
@@ -113,7 +112,7 @@ class CeilingChecker:
             1 + gamma(head.features + 8)
         )
         along -= ((np.abs(u) + slack) * odds.misplaced).sum(axis=1) * (1 + gamma(head.features + 8))
-        support = support_bound(self.domain, u, slack)
+        support = self.domain.support_bound(u, slack)
         drop = (along - support) / self.temperature
         drop -= gamma(8) * (np.abs(along) + np.abs(support)) / self.temperature + TINY
         exponent = top[:, 0] + drop - gamma(4) * (np.abs(top[:, 0]) + np.abs(drop))

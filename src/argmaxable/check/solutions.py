@@ -14,12 +14,11 @@ from typing import Any
 import flint
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotrs
 
-from argmaxable.check.geometry import scaled_rows
 from argmaxable.compute.blocks import row_blocks
+from argmaxable.compute.lapack import dpotrf, dpotrs
 from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
-from argmaxable.core.domain import Domain, LayerNorm, RMSNorm
+from argmaxable.core.domain import Domain
 from argmaxable.core.head import Head
 from argmaxable.core.verdict import Certificate
 from argmaxable.exact.dyadic import Dyadic
@@ -71,8 +70,8 @@ def _are_features(coordinates: Ids | None, head: Head) -> bool:
 
 def _equations(domain: Domain, rows: Dyadic, coordinates: Ids | None) -> Dyadic:
     """Rows in the coordinates that a combination has to reproduce."""
-    rows = scaled_rows(domain, rows)
-    if isinstance(domain, LayerNorm):  # only differences between features survive the mean's removal
+    rows = domain.scaled_rows(rows)
+    if domain.removes_mean:  # only differences between features survive the mean's removal
         return rows[:, :-1] - rows[:, -1:]
     return rows if coordinates is None else rows[:, coordinates]
 
@@ -146,14 +145,14 @@ class Equations:
 
     @property
     def count(self) -> int:
-        return int((~self._constant).sum()) + (0 if isinstance(self.domain, LayerNorm) else 1)
+        return int((~self._constant).sum()) + (0 if self.domain.removes_mean else 1)
 
     @cached_property
     def _constant(self) -> Mask:
         """Features in which all the rows are equal: Σ λ_i = 1 implies their equations for a class that is
         equal too, and next to that equation they would make the matrix singular. Only for a basis larger than
         all equations; a smaller one, chosen for its rank, is solved in rationals."""
-        if isinstance(self.domain, LayerNorm) or self.basis <= self.head.features + 1:
+        if self.domain.removes_mean or self.basis <= self.head.features + 1:
             return np.zeros(self.head.features, bool)
         first = self.head.rows(self.classes[:1])
         equal = np.ones(self.head.features, bool)
@@ -179,6 +178,8 @@ class Equations:
 
     def _residuals(self, class_ids: Ids, weights: Matrix) -> Matrix:
         """Bounds on what the stored weights miss in each equation, for each class."""
+        # n products and sums, the block sums among them, and a few roundings of the bound: γ_{n+6}. The rows'
+        # own error is in `doubt`, with room for the rounding of its sums.
         own, doubt = self._points(class_ids)
         missed, spread = own, np.abs(own)
         for block in row_blocks(len(self.classes), self.head.features):
@@ -221,6 +222,7 @@ class Equations:
             squared += _frobenius(points) ** 2
             astray += _frobenius(doubt * scale) ** 2
         length, doubtful = (math.sqrt(value) * (1 + gamma(len(blocks) + 4)) for value in (squared, astray))
+        # AᵀA: sums of as many products as the basis has rows, of entries that are off by `doubt`.
         error = gamma(self.basis + 4) * length**2 + 2 * length * doubtful + doubtful**2
         alpha = _smallest_eigenvalue(gram) / 2
         if not alpha > 0:
@@ -229,6 +231,7 @@ class Equations:
         factor, failed = dpotrf(gram, lower=1, clean=1)
         if failed:
             return None
+        # Cholesky: γ_{k+1} ‖R‖² (Higham, Theorem 10.3); taking α off the diagonal rounds once an entry.
         error += gamma(self.count + 2) * _frobenius(factor) ** 2 + 4 * UNIT * length**2 + self.count * TINY
         square = alpha - error * (1 + gamma(16))
         return (scale, math.sqrt(square) / (1 + gamma(4))) if square > 0 else None
@@ -251,6 +254,7 @@ def _only_solution(points: Matrix, doubt: Matrix, residual: Vector) -> float | N
     except np.linalg.LinAlgError:
         return None
     magnitude = np.abs(inverse)
+    # Products of k terms round by γ_k, the identity's subtraction once; entries of M are off by `doubt`.
     defect = np.abs(np.eye(size) - inverse @ matrix)
     defect += magnitude @ (gamma(size + 4) * np.abs(matrix) + doubt.T) + gamma(4) + size * TINY
     contraction = float(defect.sum(axis=1).max()) * (1 + gamma(size))
@@ -284,10 +288,11 @@ def _float_equations(
     """The rows of `_equations`, centred, in float64, with a bound on the error of each entry."""
     with np.errstate(over="ignore", invalid="ignore"):
         rows = head.rows(ids) - centre
-        if isinstance(domain, RMSNorm | LayerNorm):
+        if not domain.is_identity:
             rows = rows * domain.gains(head.features)
+        # One rounding for the centring and one for the gain; γ_4 leaves room for sums of these bounds.
         slack = gamma(4) * np.abs(rows) + TINY
-        if isinstance(domain, LayerNorm):
+        if domain.removes_mean:
             rows, slack = rows[:, :-1] - rows[:, -1:], slack[:, :-1] + slack[:, -1:]
             slack = slack + gamma(2) * np.abs(rows)
     return rows, slack

@@ -1,5 +1,5 @@
-"""Scores at points, and the gaps they prove: floats with a proven bound on their rounding first,
-integers where those can't tell. Half of the check; the other half, certificates, is in check.py.
+"""Witnesses: scores at points, and the gaps they prove. Floats with a proven bound on their rounding come
+first, integers where those can't tell. Half of the check; the other half is certificates (checker.py).
 """
 
 from __future__ import annotations
@@ -12,15 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.check.geometry import contains, place, place_exactly
-from argmaxable.compute.backend import backend_of
 from argmaxable.compute.blocks import BLOCK_SCORES, row_blocks
-from argmaxable.compute.budget import Compute
 from argmaxable.compute.compare import Best, best_at, best_at_own_rows
-from argmaxable.compute.rows import Rows, StreamedRows
-from argmaxable.core.arrays import Ids, Mask, Matrix, Matrix32, Vector
+from argmaxable.compute.prepared import PreparedHead
+from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
 from argmaxable.core.domain import Domain
-from argmaxable.core.head import Head
 from argmaxable.core.verdict import Strength
 from argmaxable.exact.dyadic import Dyadic, round_down
 from argmaxable.exact.rounding import TINY, UNIT, gamma, length_bounds
@@ -97,36 +93,13 @@ class Gaps:
 
 
 class Scores:
-    """Scores of one head at points of one domain.
+    """Scores of one head at points of one domain."""
 
-    They are formed from rows with a common vector (the centre) taken off, which changes no gap and
-    makes rounding bounds tight for heads whose rows share a large mean.
-    """
-
-    def __init__(self, head: Head, domain: Domain, centre: Vector, compute: Compute) -> None:
-        self.head, self.domain = head, domain
-        self.centre = centre
-        biases = head.biases()
-        self.has_bias = head.has_bias
-        with np.errstate(over="ignore", invalid="ignore"):
-            centred = biases - biases.mean()
-            self.biases = centred if np.isfinite(centred).all() else biases
-            self.biases32 = self.biases.astype(np.float32)
-        self.backend = backend_of(compute.device)
-        streamed = StreamedRows((head.classes, head.features), self._centred)
-        self.rows32: Rows = self.backend.settle_in(compute.kept(streamed))
-        self.norms = np.empty(head.classes)
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            for block in row_blocks(head.classes, head.features):
-                self.norms[block] = length_bounds(head.rows(block) - self.centre)
-
-    def _centred(self, ids: Ids | slice) -> Matrix32:
-        """Rows less the centre, rounded to float32: at once where both are float32 or narrower."""
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            if self.head.weight.dtype.itemsize <= 4 and (self.centre == self.centre.astype(np.float32)).all():
-                rows = np.asarray(self.head.weight[ids], np.float32)
-                return np.asarray(rows - self.centre.astype(np.float32))
-            return np.asarray((self.head.rows(ids) - self.centre).astype(np.float32))
+    def __init__(self, prepared: PreparedHead, domain: Domain) -> None:
+        self.prepared, self.domain = prepared, domain
+        self.head, self.centre, self.backend = prepared.head, prepared.centre, prepared.backend
+        self.biases, self.norms = prepared.biases, prepared.norms
+        self.offsets = prepared.biases32 if prepared.has_bias else None
 
     def gaps(self, classes: Ids, points: Matrix, *, claims: Vector | None = None) -> Gaps:
         """The proven gap of each class at its point (n × features); −∞ outside the domain.
@@ -137,7 +110,7 @@ class Scores:
         for block in row_blocks(len(classes), self.head.features):
             some = None if claims is None else claims[block]
             self._gaps_by_float32(classes[block], points[block], some, found.part(block))
-        outside = ~contains(self.domain, points)
+        outside = ~self.domain.contains(points)
         found.lower[outside] = found.apart[outside] = -math.inf
         return found
 
@@ -149,9 +122,8 @@ class Scores:
 
         Only for points that belong to the domain as they are, and to one without a gain.
         """
-        offsets = self.biases32 if self.has_bias else None
         scale = np.ldexp(np.float32(1), np.clip(exponents, -_LARGEST_EXPONENT, _LARGEST_EXPONENT))
-        for block, best in best_at_own_rows(self.backend, self.rows32, offsets, scale, classes):
+        for block, best in best_at_own_rows(self.backend, self.prepared.rows32, self.offsets, scale, classes):
             ids, powers = classes[block], exponents[block]
             claimed = None if claims is None else claims[block]
             found = Gaps.unknown(len(ids))
@@ -169,9 +141,8 @@ class Scores:
             found.lower[:] = found.apart[:] = math.inf
             return
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            x, misplaced = place(self.domain, points)
-            offsets = self.biases32 if self.has_bias else None
-            best = best_at(self.backend, self.rows32, offsets, x.astype(np.float32), classes)
+            x, misplaced = self.domain.place(points)
+            best = best_at(self.backend, self.prepared.rows32, self.offsets, x.astype(np.float32), classes)
             error = self._score_error(x, misplaced, _SINGLE)
             slack = error(self.norms[classes], np.abs(self.biases[classes]))
             slack += error(self.norms.max(), np.abs(self.biases).max())
@@ -256,7 +227,7 @@ class Scores:
 
     def _exact_gaps(self, class_id: int, point: Vector, rivals: Ids) -> tuple[Vector, Mask]:
         """The gaps to these rivals, rounded down from their exact values, and which are identical."""
-        x, denominator = place_exactly(self.domain, point)
+        x, denominator = self.domain.place_exactly(point)
         biases = self.head.biases(np.append(rivals, class_id))
         rows, own = self.head.rows(rivals), self.head.rows(np.array([class_id]))[0]
         twins = (rows == own).all(axis=1) & (biases[:-1] == biases[-1])

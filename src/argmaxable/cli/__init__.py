@@ -8,19 +8,22 @@ run was interrupted, 4 an error of ours.
 from __future__ import annotations
 
 import sys
-import traceback
 
-from argmaxable.cli.app import app
 from argmaxable.core.errors import ArgmaxableError, EvidenceError
-from argmaxable.core.labels import visible_text
+from argmaxable.core.version import VERSION
 
 BAD_INPUT, INTERRUPTED, OUR_ERROR = 2, 3, 4
 
 
 def main() -> None:
     """Run the command; every error becomes one line on stderr and a documented exit code."""
+    if sys.argv[1:] == ["--version"]:  # without the parser, which takes longer to load than to ask
+        print(f"argmaxable {VERSION}")
+        sys.exit(0)
     _make_streams_lenient()
     try:
+        from argmaxable.cli.app import app
+
         app()
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone: nothing to say, and nobody to say it to
@@ -35,6 +38,8 @@ def main() -> None:
         sys.exit(BAD_INPUT)
     except Exception:
         # Python's own exit code for a crash is 1, which here means "some class is unargmaxable".
+        import traceback
+
         traceback.print_exc()
         print("argmaxable: this is a bug; please report it with the lines above.", file=sys.stderr)
         sys.exit(OUR_ERROR)
@@ -42,6 +47,8 @@ def main() -> None:
 
 def _complain(error: Exception) -> None:
     """One line on stderr; names out of model files in it must not steer the terminal."""
+    from argmaxable.core.labels import visible_text
+
     print(f"argmaxable: {visible_text(str(error))}", file=sys.stderr)
 
 

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from argmaxable.cli import options
-from argmaxable.core.domain import Box, write_domain
+from argmaxable.core.boxes import Box
+from argmaxable.core.domains import write_domain
 from argmaxable.core.errors import InputError
 from argmaxable.layers.language_model import LanguageModel, Text
 from argmaxable.models import model_name

@@ -1,42 +1,75 @@
-"""The command tree."""
+"""The command tree: every command by its name and a line of help; its module loads when it is asked for."""
 
 from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
+from keyword import iskeyword
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-from argmaxable.cli.activations import activations
-from argmaxable.cli.campaign import campaign
-from argmaxable.cli.check import check
-from argmaxable.cli.compare import compare
-from argmaxable.cli.doctor import doctor
-from argmaxable.cli.explain import explain
-from argmaxable.cli.export import export
-from argmaxable.cli.figure import figure
-from argmaxable.cli.import_ import import_
-from argmaxable.cli.inspect import inspect
-from argmaxable.cli.prevent import prevent
-from argmaxable.cli.prune import prune
-from argmaxable.cli.random import random
-from argmaxable.cli.rank import rank
-from argmaxable.cli.ranking import ranking
-from argmaxable.cli.regions import regions
-from argmaxable.cli.repair import repair
-from argmaxable.cli.report import report
-from argmaxable.cli.runs import runs
-from argmaxable.cli.serve import serve
-from argmaxable.cli.show import show
-from argmaxable.cli.table import table
-from argmaxable.cli.verify import verify
 from argmaxable.core.version import VERSION
+
+# The command NAME is the function NAME of the module argmaxable.cli.NAME; its docstring opens with this line.
+COMMANDS = {
+    "verify": "Tell for every class of MODEL's output layer whether any input can make it the argmax.",
+    "check": "Re-check every verdict of a proof bundle, exactly and without a solver.",
+    "inspect": "Show the output layer found in MODEL, what else it could be, and how to choose.",
+    "explain": "Explain classes: what holds them down and by how much, or by how much they can win.",
+    "doctor": "Name rows of MODEL's output layer that stand out: untrained, zero, duplicated, of odd norm or "
+    "bias.",
+    "repair": "Change MODEL's output layer as little as possible so that unargmaxable classes can be the "
+    "argmax.",
+    "prune": "Write MODEL's output layer without the classes that no input of the domain can make the "
+    "argmax.",
+    "random": "Verify a random head; without bias and up to 9 features compare with Qhull.",
+    "prevent": "Show that a random head loses no class once its rows have equal norms, or its bias is "
+    "-|w|^2/2.",
+    "regions": "Print how many rankings of C classes a generic head with d features can put out.",
+    "ranking": "Tell whether some input makes MODEL rank its classes so, strictly, and prove it.",
+    "rank": "Measure the rank of log P, which a linear softmax head with d features keeps at d + 1 (d + 2 "
+    "with a bias).",
+    "activations": "Measure the range of what reaches MODEL's output layer over a text.",
+    "runs": "List kept runs, newest first, or delete some.",
+    "show": "Show what a kept run found, or has found so far.",
+    "compare": "Tell which classes changed their verdict from one kept run to another.",
+    "table": "Write kept runs as a table: what each model is, how many classes it can never predict, the "
+    "effort.",
+    "report": "Write a report of a kept run or of a proof bundle: one file that needs no network and no "
+    "other file.",
+    "serve": "Show kept runs in a browser: what was found, why, how far a run is; and a playground to try "
+    "heads.",
+    "export": "Write the verdicts of a kept run for other programs.",
+    "figure": "Draw a figure, or with NAME all the whole set, as SVG, PNG or PDF.",
+    "import": "Keep verdicts that others published, as claims without evidence, to compare with.",
+    "campaign": "Verify the models listed in FILE one after another, past those that fail.",
+}
+
+
+def command(name: str) -> Any:
+    """The command with all its options; loads what it is made of."""
+    word = f"{name}_" if iskeyword(name) else name
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    alone.command(name)(getattr(import_module(f"argmaxable.cli.{word}"), word))
+    return typer.main.get_command(alone)
 
 
 class _Commands(TyperGroup):
-    """Typer has exit codes of its own for Ctrl-C (130) and a closed pipe (1); here they mean other things."""
+    """Commands that are loaded when invoked; until then their line of help stands for them.
+
+    Typer has exit codes of its own for Ctrl-C (130) and a closed pipe (1); here they mean other things.
+    """
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = {name: TyperCommand(name, help=line) for name, line in COMMANDS.items()}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, found if name is None else command(name), rest
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -72,28 +105,3 @@ def _root(
     ),
 ) -> None:
     """Prove, for every class of a classifier's output layer, that it can be the argmax or never can."""
-
-
-app.command()(verify)
-app.command()(check)
-app.command()(inspect)
-app.command()(explain)
-app.command()(doctor)
-app.command()(repair)
-app.command()(prune)
-app.command()(random)
-app.command()(prevent)
-app.command()(regions)
-app.command()(ranking)
-app.command()(rank)
-app.command()(activations)
-app.command()(runs)
-app.command()(show)
-app.command()(compare)
-app.command()(table)
-app.command()(report)
-app.command()(serve)
-app.command()(export)
-app.command()(figure)
-app.command("import")(import_)
-app.command()(campaign)

@@ -9,7 +9,7 @@ import typer
 
 from argmaxable.cli import options
 from argmaxable.cli.option_groups import takes_groups
-from argmaxable.core.domain import parse_domain
+from argmaxable.core.domains import parse_domain
 from argmaxable.doctor.diagnosis import Checkup
 from argmaxable.doctor.examine import Tests, examine
 from argmaxable.doctor.wording import as_record, describe

@@ -160,7 +160,7 @@ def _decision_regions(request: _Request) -> Figure:
 
 
 def _hull(request: _Request) -> Figure:
-    from argmaxable.core.domain import Everywhere
+    from argmaxable.core.boxes import Everywhere
     from argmaxable.questions.argmax import verify
     from argmaxable.report.figures.gallery import HULL_CLASSES, SEED, random_hull
     from argmaxable.report.figures.hull import hull, require_drawable

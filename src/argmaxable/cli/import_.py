@@ -10,7 +10,7 @@ import typer
 
 from argmaxable.cli import options
 from argmaxable.cli.stored_runs import opened
-from argmaxable.core.domain import parse_domain
+from argmaxable.core.domains import parse_domain
 from argmaxable.core.labels import visible
 from argmaxable.report.published import published_models
 from argmaxable.report.stored_runs import as_record

@@ -13,7 +13,8 @@ from argmaxable.cli import options
 from argmaxable.cli.option_groups import Only, takes_groups
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.errors import InputError
-from argmaxable.edit.prune import prune_head, require_prunable, write_id_map, write_pruned
+from argmaxable.edit.prune import prune as prune_head
+from argmaxable.edit.prune import require_prunable, write_id_map, write_pruned
 from argmaxable.proofs.bundle import write_bundle
 from argmaxable.workflow.find_model import DEFAULT_DOMAIN_TEXT
 from argmaxable.workflow.verify_model import verify_model

@@ -9,7 +9,7 @@ import typer
 
 from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.verify import exit_code
-from argmaxable.core.domain import Box, Domain, parse_domain
+from argmaxable.core.domains import parse_domain
 from argmaxable.core.verdict import Algorithm
 from argmaxable.models.random_heads import Distribution, random_head
 from argmaxable.questions.argmax import verify as verify_head
@@ -55,15 +55,11 @@ def random(
     with progress_bar() as progress:
         result = verify_head(head, feature_domain, method=method, patience=patience, progress=progress)
     typer.echo("\n".join(summary(result)))
-    if not bias and dim <= LARGEST_DIMENSION and _surrounds_origin(feature_domain):
+    # Only then are the argmaxable classes of a head without bias the vertices of its hull.
+    if not bias and dim <= LARGEST_DIMENSION and feature_domain.surrounds_origin:
         agreement = compare_with_qhull(result)
         typer.echo(agreement.describe())
     if plot is not None:
         save(hull(result), plot)
         typer.echo(f"Picture: {plot}")
     raise typer.Exit(exit_code(result))
-
-
-def _surrounds_origin(domain: Domain) -> bool:
-    """Only then are the argmaxable classes of a head without bias the vertices of its hull."""
-    return not isinstance(domain, Box) or bool((domain.lo < 0).all() and (domain.hi > 0).all())

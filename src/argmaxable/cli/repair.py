@@ -16,7 +16,8 @@ from argmaxable.cli.verify import parse_classes
 from argmaxable.core.errors import InputError
 from argmaxable.core.labels import visible
 from argmaxable.core.select import Selection
-from argmaxable.edit.repair.plan import DEFAULT_MARGIN, DEFAULT_SECONDS, repair_head
+from argmaxable.edit.repair.plan import DEFAULT_MARGIN, DEFAULT_SECONDS
+from argmaxable.edit.repair.plan import repair as repair_head
 from argmaxable.models.write import require_writable, write_head
 from argmaxable.workflow.find_model import DEFAULT_DOMAIN_TEXT, FoundModel, find_model
 

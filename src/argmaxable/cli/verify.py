@@ -19,7 +19,7 @@ from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.remarks import Remarks, remarks_on
 from argmaxable.cli.report import write_file
 from argmaxable.cli.top_k import TopK, require_places, top_k_remarks
-from argmaxable.core.domain import Everywhere
+from argmaxable.core.boxes import Everywhere
 from argmaxable.core.errors import InputError
 from argmaxable.core.result import Result
 from argmaxable.core.select import Selection

@@ -6,6 +6,7 @@ backend says that they are not (`keeps_bounds`), and then its word counts as a g
 from __future__ import annotations
 
 import math
+import threading
 from typing import Any, Protocol
 
 import numpy as np
@@ -47,23 +48,30 @@ class Backend(Protocol):
         """The columns with a score above their floor, the line of the largest, and that score."""
 
 
+class _Scratch(threading.local):
+    """Memory for intermediate results, by name; every thread has its own."""
+
+    def __init__(self) -> None:
+        self.room: dict[str, Vector32] = {}
+
+
 class NumPy:
     """The processor, by way of NumPy's BLAS.
 
-    Products and shifted scores are written over the last ones: fresh memory for each block of 16 MB would
-    take longer than the arithmetic on heads of few features.
+    Products and shifted scores are written over the thread's last ones: fresh memory for each block of 16 MB
+    would take longer than the arithmetic on heads of few features.
     """
 
     keeps_bounds = True
 
     def __init__(self) -> None:
-        self._room: dict[str, Vector32] = {}
+        self._scratch = _Scratch()
 
     def _take(self, name: str, shape: tuple[int, ...]) -> Matrix32:
-        size = math.prod(shape)
-        if name not in self._room or self._room[name].size < size:
-            self._room[name] = np.empty(size, np.float32)
-        return self._room[name][:size].reshape(shape)
+        room, size = self._scratch.room, math.prod(shape)
+        if name not in room or room[name].size < size:
+            room[name] = np.empty(size, np.float32)
+        return room[name][:size].reshape(shape)
 
     def settle_in(self, rows: Rows) -> Rows:
         return rows

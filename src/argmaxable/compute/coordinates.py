@@ -1,8 +1,8 @@
 """The head as search and proof see it: rows and biases in the coordinates of the domain's z.
 
-A chart drops features that can't matter (equal in all rows, or fixed by the domain) and says what
-kind of set is left: a box or a ball. Without an effective bias and with 0 in the domain the good
-points of a class form a *cone*: their scale is free, so the set is replaced by a unit box.
+A chart drops features that can't matter (equal in all rows, or fixed by the domain) and says what kind of
+set is left: a box, a ball, or the mixtures of given corners. Without an effective bias and with 0 in the
+domain the good points of a class form a *cone*: their scale is free, so the set is replaced by a unit box.
 Everything here is approximate; the checker alone is exact.
 """
 
@@ -15,12 +15,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.check.checker import Checker
 from argmaxable.compute.backend import Backend
 from argmaxable.compute.blocks import row_blocks
+from argmaxable.compute.prepared import PreparedHead
 from argmaxable.compute.rows import Rows, StreamedRows, lengths
-from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
-from argmaxable.core.domain import Ball, Box, Domain, LayerNorm, RMSNorm
+from argmaxable.core.arrays import Ids, Mask, Matrix, Matrix32, Vector
+from argmaxable.core.domain import Domain
 from argmaxable.core.head import Head
 
 # Half-width of the box that stands in for an unbounded domain, in units of the largest score
@@ -56,6 +56,7 @@ class Chart:
     lo: Vector
     hi: Vector
     radius: float | None
+    corners: Matrix | None
     is_cone: bool
     scale: float
 
@@ -84,11 +85,17 @@ class Chart:
         return not (self.opens_up.any() or self.opens_down.any())
 
     def domain_bounds(self) -> tuple[Vector, Vector]:
-        """The box that bounds the kept features; infinite for other domains."""
-        if isinstance(self.domain, Box):
-            lo, hi = self.domain.bounds(self.head.features)
-            return lo[self.kept], hi[self.kept]
-        return np.full(self.size, -math.inf), np.full(self.size, math.inf)
+        """The box that bounds the kept features; infinite where the domain has none."""
+        if self.corners is not None:
+            return self.lo, self.hi
+        lo, hi = self.domain.bounds(self.head.features)
+        return lo[self.kept], hi[self.kept]
+
+    @property
+    def domain_radius(self) -> float | None:
+        """The radius of the ball that z ranges over, None where there is none."""
+        radius = self.domain.ball_radius(self.head.features)
+        return radius if math.isfinite(radius) else None
 
     def rows(self, ids: Ids) -> Matrix:
         """The chosen rows in float64 (n × kept features), centred."""
@@ -100,42 +107,52 @@ class Chart:
 
     def coordinates(self, rows: Matrix) -> Matrix:
         """Rows of the head (n × features) in coordinates of z (n × kept features)."""
-        return np.asarray(_in_chart(self.domain, rows)[:, self.kept])
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(self.domain.rows_seen(rows)[:, self.kept])
 
     @np.errstate(all="ignore")
     def to_point(self, x: Matrix) -> Matrix:
         """Points z of the domain (n × all features) from chart coordinates."""
-        z = np.zeros((len(x), self.head.features))
-        if isinstance(self.domain, Box):
-            lo, hi = self.domain.bounds(self.head.features)
-            z[:] = np.clip(0.0, lo, hi)
-        z[:, self.kept] = self.scale_inside(x) if self.is_cone else x
-        return self._inside(z)
+        z = self.whole_points(self.scale_inside(x) if self.is_cone else x)
+        lo, hi = self.domain.bounds(self.head.features)
+        z = np.clip(z, lo, hi)
+        if self.domain_radius is None:
+            return z
+        limit = self.domain_radius * _INSIDE
+        length = np.sqrt((z * z).sum(axis=1, keepdims=True))
+        return np.asarray(z * np.where(length > limit, limit / np.maximum(length, 1e-300), 1.0))
+
+    def whole_points(self, x: Matrix) -> Matrix:
+        """Chart coordinates with the features that were dropped, each as near to 0 as the domain allows."""
+        lo, hi = self.domain.bounds(self.head.features)
+        z = np.tile(np.clip(0.0, lo, hi), (len(x), 1))
+        z[:, self.kept] = x
+        return z
+
+    def corner_points(self, numbers: Ids) -> Matrix:
+        """The points z that are corners of a hull: all weight on one."""
+        assert self.corners is not None
+        points = np.zeros((len(numbers), len(self.corners)))
+        points[np.arange(len(numbers)), numbers] = 1.0
+        return points
+
+    def some_point(self) -> Matrix:
+        """Any point z of the domain (1 × its size)."""
+        if self.corners is not None:
+            return self.corner_points(np.zeros(1, np.intp))
+        return self.to_point(np.zeros((1, self.size)))
 
     def scale_inside(self, x: Matrix) -> Matrix:
         """Directions scaled by powers of two to reach far into the domain."""
         if not self.size:
             return x
+        lo, hi = self.domain_bounds()
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            if isinstance(self.domain, Box):
-                lo, hi = (bound[self.kept] for bound in self.domain.bounds(self.head.features))
-                room = np.where(x > 0, hi / x, np.where(x < 0, lo / x, np.inf)).min(axis=1)
+            if self.domain_radius is not None:
+                room = self.domain_radius / np.sqrt((x * x).sum(axis=1))
             else:
-                room = self._radius() / np.sqrt((x * x).sum(axis=1))
+                room = np.where(x > 0, hi / x, np.where(x < 0, lo / x, np.inf)).min(axis=1)
         return np.ldexp(x, power_below(room)[:, None])
-
-    def _radius(self) -> float:
-        if isinstance(self.domain, Ball):
-            return self.domain.radius
-        return math.sqrt(self.head.features) if isinstance(self.domain, RMSNorm | LayerNorm) else math.inf
-
-    def _inside(self, z: Matrix) -> Matrix:
-        if isinstance(self.domain, Box):
-            return np.clip(z, self.domain.lo, self.domain.hi)
-        limit = self._radius() * _INSIDE
-        length = np.sqrt((z * z).sum(axis=1, keepdims=True))
-        shrink = np.where(length > limit, limit / np.maximum(length, 1e-300), 1.0)
-        return np.asarray(z * shrink)
 
 
 def power_below(room: Vector) -> Ids:
@@ -146,115 +163,100 @@ def power_below(room: Vector) -> Ids:
 
 
 @np.errstate(all="ignore")  # extreme heads overflow here and there; the checker has the last word
-def chart_of(checker: Checker, *, ignored: Ids | None = None, reach: float = 1.0) -> Chart:
-    """The chart of a checker's head and domain.
+def chart_of(
+    prepared: PreparedHead, domain: Domain, *, ignored: Ids | None = None, reach: float = 1.0
+) -> Chart:
+    """The chart of a head over a domain.
 
     Ignored classes are no rivals (their float32 bias is −∞, so that no product makes them win);
     `reach` widens the stand-in for an unbounded domain.
     """
-    head, domain = checker.head, checker.domain
-    scale = _scale(checker)
+    head = prepared.head
+    scale = _scale(prepared)
     with np.errstate(over="ignore", under="ignore"):
-        biases = _chart_biases(checker) * scale
-    kept = _kept_features(checker)
-    is_cone = bool((biases == biases[0]).all()) and _has_origin(domain)
-    rows32 = _chart_rows32(checker, kept, scale)
-    lo, hi, radius = _search_set(domain, head.features, rows32, biases, is_cone, reach)
+        biases = _chart_biases(prepared, domain) * scale
+    kept = _kept_features(head, domain)
+    is_cone = bool((biases == biases[0]).all()) and domain.has_origin
+    rows32 = _chart_rows32(prepared, domain, kept, scale)
+    corners = domain.corners_seen()
+    if corners is not None:
+        lo, hi, radius = corners.min(axis=0), corners.max(axis=0), None
+    else:
+        lo, hi, radius = _search_set(domain, head.features, rows32, biases, is_cone, reach)
+        lo, hi = lo[kept], hi[kept]
     biases32 = biases.astype(np.float32)
     ignored = np.empty(0, np.intp) if ignored is None else ignored
     biases32[ignored] = -np.inf
     return Chart(
-        head, domain, checker.centre, rows32, checker.scores.backend, biases, biases32,
-        np.setdiff1d(np.arange(head.classes), ignored), ignored, kept, lo[kept], hi[kept], radius, is_cone,
+        head, domain, prepared.centre, rows32, prepared.backend, biases, biases32,
+        np.setdiff1d(np.arange(head.classes), ignored), ignored, kept, lo, hi, radius, corners, is_cone,
         scale,
     )  # fmt: skip
 
 
-def _in_chart(domain: Domain, rows: Matrix) -> Matrix:
-    if isinstance(domain, RMSNorm | LayerNorm):
-        rows = rows * domain.gains(rows.shape[1])
-    with np.errstate(over="ignore", invalid="ignore"):
-        return rows - rows.mean(axis=1, keepdims=True) if isinstance(domain, LayerNorm) else rows
-
-
-def _chart_biases(checker: Checker) -> Vector:
+def _chart_biases(prepared: PreparedHead, domain: Domain) -> Vector:
     """b_i + w_i · (the part of x that the domain fixes), shifted to mean zero."""
-    head, domain = checker.head, checker.domain
-    fixed = np.zeros(head.features)
-    if isinstance(domain, RMSNorm | LayerNorm):
-        fixed = domain.shifts(head.features)
-    elif isinstance(domain, Box):
-        lo, hi = domain.bounds(head.features)
-        fixed = np.where(lo == hi, lo, 0.0)
-    biases = checker.scores.biases.copy() if head.has_bias else np.zeros(head.classes)
+    head = prepared.head
+    fixed = domain.fixed_part(head.features)
+    biases = prepared.biases.copy() if head.has_bias else np.zeros(head.classes)
     with np.errstate(over="ignore", invalid="ignore"):
         if fixed.any():
             for block in row_blocks(head.classes, head.features):
-                biases[block] += (head.rows(block) - checker.centre) @ fixed
+                biases[block] += (head.rows(block) - prepared.centre) @ fixed
         middle = (biases.max() / 2 + biases.min() / 2) if (biases != biases[0]).any() else biases[0]
         return np.asarray(biases - middle)
 
 
-def _kept_features(checker: Checker) -> Ids:
-    head, domain = checker.head, checker.domain
+def _kept_features(head: Head, domain: Domain) -> Ids:
+    """The entries of z that can make a difference."""
+    free = domain.free_features(head.features)
+    if domain.removes_mean or not domain.has_features:
+        return np.flatnonzero(free)
     varies = np.zeros(head.features, bool)
     for first in range(0, head.classes, _BLOCK_ROWS):
         varies |= (head.weight[first : first + _BLOCK_ROWS] != head.weight[:1]).any(axis=0)
         if varies.all():
             break
-    if isinstance(domain, Box):
-        lo, hi = domain.bounds(head.features)
-        varies &= lo < hi
-    if isinstance(domain, LayerNorm):
-        varies[:] = True
-    return np.flatnonzero(varies)
+    return np.flatnonzero(varies & free)
 
 
-def _chart_rows32(checker: Checker, kept: Ids, scale: float) -> Rows:
-    head, rows32 = checker.head, checker.scores.rows32
-    if scale == 1.0 and not isinstance(checker.domain, RMSNorm | LayerNorm) and len(kept) == head.features:
-        return rows32  # the checker's own copy will do: large heads are not stored twice
+def _chart_rows32(prepared: PreparedHead, domain: Domain, kept: Ids, scale: float) -> Rows:
+    head = prepared.head
+    if scale == 1.0 and domain.is_identity and len(kept) == head.features:
+        return prepared.rows32  # the checker's own copy will do: large heads are not stored twice
 
-    def convert(ids: Ids | slice) -> NDArray[np.float32]:
-        rows = head.rows(ids) - checker.centre
-        with np.errstate(over="ignore", under="ignore"):
-            return np.asarray((_in_chart(checker.domain, rows)[:, kept] * scale).astype(np.float32))
+    def convert(ids: Ids | slice) -> Matrix32:
+        rows = head.rows(ids) - prepared.centre
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return np.asarray((domain.rows_seen(rows)[:, kept] * scale).astype(np.float32))
 
-    return checker.scores.backend.settle_in(
-        checker.compute.kept(StreamedRows((head.classes, len(kept)), convert))
-    )
+    streamed = StreamedRows((head.classes, len(kept)), convert)
+    return prepared.backend.settle_in(prepared.compute.kept(streamed))
 
 
-def _scale(checker: Checker) -> float:
+def _scale(prepared: PreparedHead) -> float:
     """1 for ordinary heads; otherwise the power of two that brings the largest weight near 1."""
-    largest = float(checker.scores.norms.max())
+    largest = float(prepared.norms.max())
     if _SMALL <= largest <= 1 / _SMALL:
         return 1.0
-    head = checker.head
+    head = prepared.head
     largest = 0.0
     for first in range(0, head.classes, _BLOCK_ROWS):
-        rows = head.rows(slice(first, first + _BLOCK_ROWS)) - checker.centre
+        rows = head.rows(slice(first, first + _BLOCK_ROWS)) - prepared.centre
         largest = max(largest, float(np.abs(rows).max()))
     return math.ldexp(1.0, -max(-1000, min(1000, math.frexp(largest)[1]))) if largest > 0 else 1.0
-
-
-def _has_origin(domain: Domain) -> bool:
-    return not isinstance(domain, Box) or bool((domain.lo <= 0).all() and (domain.hi >= 0).all())
 
 
 def _search_set(
     domain: Domain, features: int, rows32: Rows, biases: Vector, is_cone: bool, reach: float
 ) -> tuple[Vector, Vector, float | None]:
     """A finite box, or a ball's radius, for the interior point to work in."""
-    lo, hi = np.full(features, -math.inf), np.full(features, math.inf)
-    if isinstance(domain, Box):
-        lo, hi = (np.array(bound) for bound in domain.bounds(features))
+    lo, hi = domain.bounds(features)
     if is_cone:
         return np.where(lo < 0, -1.0, 0.0), np.where(hi > 0, 1.0, 0.0), None
-    if isinstance(domain, Ball):
-        return lo, hi, domain.radius
-    if isinstance(domain, RMSNorm | LayerNorm):
-        return lo, hi, math.sqrt(features)
+    radius = domain.ball_radius(features)
+    if math.isfinite(radius):
+        return lo, hi, radius
     far = _FIRST_REACH * reach * max(1.0, _typical_offset(rows32, biases))
     return (
         np.where(np.isinf(lo), np.minimum(hi, 0) - far, lo),

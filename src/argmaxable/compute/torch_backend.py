@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 # Of a device's free memory, what the rows may take; the rest is for products.
 _SHARE_FOR_ROWS = 0.6
+# PyTorch has one precision for all threads: who sets it must be alone until it is set back.
+_PRECISION = threading.Lock()
 
 
 class Torch:
@@ -62,12 +65,13 @@ class Torch:
 
     def products(self, points: Tensor, rows: Tensor) -> Tensor:
         torch = self._torch
-        before = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision("highest")  # no TensorFloat-32, whatever the user has set
-        try:
-            return points @ rows.T
-        finally:
-            torch.set_float32_matmul_precision(before)
+        with _PRECISION:
+            before = torch.get_float32_matmul_precision()
+            torch.set_float32_matmul_precision("highest")  # no TensorFloat-32, whatever the user has set
+            try:
+                return points @ rows.T
+            finally:
+                torch.set_float32_matmul_precision(before)
 
     def shift(self, products: Tensor, scale: Vector32 | None, offsets: Vector32 | None) -> Tensor:
         if scale is not None:

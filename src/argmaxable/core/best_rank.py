@@ -9,7 +9,7 @@ what a top-k that breaks ties somehow can never return.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -41,6 +41,9 @@ class RankProof:
     shares: tuple[int, ...] = ()
     whole: int = 1
 
+    def __repr__(self) -> str:
+        return f"RankProof({len(self.certificates)} certificates)"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BestRank:
@@ -55,7 +58,7 @@ class BestRank:
     lower_with_ties: int
     proof: RankProof | None
     proof_with_ties: RankProof | None
-    point: NDArray[np.float64] | None
+    point: NDArray[np.float64] | None = field(repr=False)
     reason: str = ""
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from argmaxable.core.arrays import Vector
 from argmaxable.core.domain import Domain
@@ -31,7 +31,7 @@ class Ceiling:
     label: str
     lower: float
     upper: float
-    point: Vector | None = None
+    point: Vector | None = field(default=None, repr=False)
     mixture: Mixture | None = None
     steps: int = 0
 
@@ -55,6 +55,10 @@ class Ceilings:
     classes: tuple[Ceiling, ...]
     seconds: float
     is_complete: bool = True
+
+    def __repr__(self) -> str:
+        end = "" if self.is_complete else ", incomplete"
+        return f"Ceilings({len(self.classes):,} classes over {self.domain}, {self.seconds:.1f} s{end})"
 
     @property
     def widest(self) -> float:

@@ -1,262 +1,242 @@
-"""Domains: the feature vectors that can reach a head. A verdict is always about one of them.
+"""A domain: the feature vectors that can reach a head. A verdict is always about one of them.
 
-Each domain is the image x = gain ∘ z + shift of a simple set of z: a box, a ball, or all vectors;
-LayerNorm also removes z's mean. Witnesses are stored as z, so that membership stays an exact test.
+Each domain is the image x = gain ∘ Πz + shift of a simple set of points z: a box, a ball, or the mixtures of
+given vectors (Π removes the mean for LayerNorm, and is the identity elsewhere). Witnesses are stored as z, so
+that membership stays an exact test. Whatever depends on the kind of domain is one of its methods: a new kind
+is one class (docs/architecture.md).
+
+Floats here are always on the safe side: membership that is not certain is decided in integers, an error bound
+is never too small, a support function h(u) = sup u·x never below the true one.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, final
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from argmaxable.core.arrays import Vector
+from argmaxable.core.arrays import Mask, Matrix, Vector
 from argmaxable.core.errors import DomainError
-
-_FILE_FORMAT = "argmaxable domain 1"
+from argmaxable.exact.dyadic import Dyadic
+from argmaxable.exact.rounding import TINY, gamma, length_bounds
 
 
 class Domain(ABC):
     """A closed set of feature vectors with a name that the command line can read back."""
 
+    kind: ClassVar[str]
+    # Whether x is z itself: no gain, no shift, no mean removed.
+    is_identity: ClassVar[bool] = True
+    removes_mean: ClassVar[bool] = False
+    # Whether z has an entry for each feature, so that directions of feature space are directions of z.
+    has_features: ClassVar[bool] = True
+
+    # ------------------------------------------------------------------ in words and on disk
+
     @abstractmethod
     def require_features(self, features: int) -> None:
-        """Raise DomainError unless the domain fits a head with so many features."""
+        """Raise DomainError unless the domain fits a head with that many features."""
 
     @abstractmethod
     def describe(self) -> str:
         """One word or phrase for people, e.g. "box ±100"."""
 
     @abstractmethod
+    def in_words(self) -> str:
+        """A sentence for people: which inputs of the head the verdicts are about."""
+
+    def never_predicted(self) -> str:
+        """What an unargmaxable class can't do, in words."""
+        return "can never be predicted"
+
+    @abstractmethod
     def as_record(self) -> dict[str, Any]:
-        """Plain JSON values from which `domain_from_record` rebuilds the domain exactly."""
+        """Plain JSON values from which `from_record` rebuilds the domain exactly."""
+
+    @classmethod
+    @abstractmethod
+    def from_record(cls, record: dict[str, Any]) -> Self:
+        """Inverse of `as_record`; may raise KeyError, TypeError, ValueError or DomainError."""
 
     def __str__(self) -> str:
         return self.describe()
 
+    def require_directions(self, what: str) -> None:
+        """Raise DomainError where z has no entry for each feature, which `what` relies on."""
+        if not self.has_features:
+            raise DomainError(f"{what} is not available over a {self.describe()}. Pass another domain.")
 
-@final
-@dataclass(frozen=True)
-class Everywhere(Domain):
-    """All of feature space: the pure theory of Cover 1967 and Demeter 2020."""
+    # ------------------------------------------------------------------ points z
 
-    def require_features(self, features: int) -> None:
-        return None
+    def point_size(self, features: int) -> int:
+        """How many entries a point z has."""
+        return features
 
-    def describe(self) -> str:
-        return "everywhere"
-
-    def as_record(self) -> dict[str, Any]:
-        return {"kind": "everywhere"}
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Box(Domain):
-    """lo ≤ x ≤ hi, with one bound for all features or one each; bounds may be infinite."""
-
-    lo: Vector
-    hi: Vector
-
-    def __init__(self, lo: ArrayLike, hi: ArrayLike) -> None:
-        low, high = _bound(lo, "lo"), _bound(hi, "hi")
-        if low.ndim and high.ndim and len(low) != len(high):
-            raise DomainError(f"box bounds differ in length: lo has {len(low)}, hi has {len(high)}.")
-        empty = np.atleast_1d((low > high) | (low == math.inf) | (high == -math.inf))
-        if empty.any():
-            first = int(np.argmax(empty))
-            raise DomainError(
-                f"the box is empty: lo = {np.broadcast_to(low, empty.shape)[first]} > "
-                f"hi = {np.broadcast_to(high, empty.shape)[first]} (feature {first}). Swap them?"
-            )
-        object.__setattr__(self, "lo", low)
-        object.__setattr__(self, "hi", high)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Box) and self.as_record() == other.as_record()
-
-    def __hash__(self) -> int:
-        return hash((self.lo.tobytes(), self.hi.tobytes()))
-
-    def require_features(self, features: int) -> None:
-        for name, bound in (("lo", self.lo), ("hi", self.hi)):
-            _require_length(bound, features, f"the box's {name}")
+    @abstractmethod
+    def contains(self, points: Matrix) -> Mask:
+        """Which points z (n × point_size) belong to the domain; exact."""
 
     def bounds(self, features: int) -> tuple[Vector, Vector]:
-        """lo and hi as vectors of that many features."""
-        return np.broadcast_to(self.lo, (features,)), np.broadcast_to(self.hi, (features,))
+        """The box that z can't leave, lo and hi; infinite where there is no such limit."""
+        return np.full(features, -math.inf), np.full(features, math.inf)
 
-    def describe(self) -> str:
-        if self.lo.ndim or self.hi.ndim:
-            return "box with a range for each feature"
-        if self.lo == -self.hi:
-            return f"box ±{float(self.hi):g}"
-        return f"box [{float(self.lo):g}, {float(self.hi):g}]"
+    def ball_radius(self, features: int) -> float:
+        """The radius of the ball that z can't leave; infinite where there is none."""
+        return math.inf
 
-    def as_record(self) -> dict[str, Any]:
-        return {"kind": "box", "lo": _record(self.lo), "hi": _record(self.hi)}
+    @property
+    def is_bounded(self) -> bool:
+        """Whether z has an end in every direction."""
+        return True
 
+    @property
+    def has_origin(self) -> bool:
+        """Whether z = 0 belongs to the domain, so that directions can be scaled at will."""
+        return True
 
-@final
-@dataclass(frozen=True)
-class Ball(Domain):
-    """‖x‖₂ ≤ radius."""
+    @property
+    def surrounds_origin(self) -> bool:
+        """Whether z = 0 is well inside: every direction has room."""
+        return self.has_origin
 
-    radius: float
+    def nearest(self, points: Matrix) -> Matrix:
+        """Points z moved into the domain, in floats."""
+        return points
 
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.radius) and self.radius > 0):
-            raise DomainError(f"a ball needs a finite radius above 0, found {self.radius}.")
-        object.__setattr__(self, "radius", float(self.radius))
+    def own_points(self, rows: Matrix, exponents: NDArray[np.intp]) -> Matrix:
+        """Where rows (n × features) point to: z = 2^exponent · gain ∘ row, moved into a box.
 
-    def require_features(self, features: int) -> None:
-        return None
+        Proofs refer to these by their exponents, so every machine must find the same floats.
+        """
+        if not self.is_identity:
+            rows = self.gains(rows.shape[1]) * rows
+        return self._clip(np.ldexp(rows, exponents[:, None]))
 
-    def describe(self) -> str:
-        return f"ball of radius {self.radius:g}"
+    def _clip(self, points: Matrix) -> Matrix:
+        return points
 
-    def as_record(self) -> dict[str, Any]:
-        return {"kind": "ball", "radius": self.radius.hex()}
-
-
-@dataclass(frozen=True, eq=False)
-class _NormSolid(Domain):
-    """x = gain ∘ z + shift with ‖z‖₂ ≤ √features; ε > 0 inside a norm makes the solid exact."""
-
-    gain: Vector
-    shift: Vector
-
-    kind = ""
-
-    def __init__(self, gain: ArrayLike, shift: ArrayLike = 0.0) -> None:
-        object.__setattr__(self, "gain", _finite(gain, f"{self.kind} gain"))
-        object.__setattr__(self, "shift", _finite(shift, f"{self.kind} shift"))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _NormSolid) and self.as_record() == other.as_record()
-
-    def __hash__(self) -> int:
-        return hash((self.kind, self.gain.tobytes(), self.shift.tobytes()))
-
-    def require_features(self, features: int) -> None:
-        _require_length(self.gain, features, f"the {self.kind} gain")
-        _require_length(self.shift, features, f"the {self.kind} shift")
+    # ------------------------------------------------------------------ x = gain ∘ Πz + shift
 
     def gains(self, features: int) -> Vector:
-        return np.broadcast_to(self.gain, (features,))
+        return np.ones(features)
 
     def shifts(self, features: int) -> Vector:
-        return np.broadcast_to(self.shift, (features,))
+        return np.zeros(features)
 
-    def describe(self) -> str:
-        return f"{self.kind} solid"
+    def fixed_part(self, features: int) -> Vector:
+        """The part of x that is the same at every point: a shift, or features without width."""
+        return self.shifts(features)
 
-    def as_record(self) -> dict[str, Any]:
-        return {"kind": self.kind.lower(), "gain": _record(self.gain), "shift": _record(self.shift)}
+    def free_features(self, features: int) -> Mask:
+        """The entries of z that can vary."""
+        return np.ones(features, bool)
 
+    def rows_seen(self, rows: Matrix) -> Matrix:
+        """Rows (n × features) as z sees them: Π(gain ∘ row), in floats."""
+        if not self.is_identity:
+            rows = rows * self.gains(rows.shape[1])
+        return rows - rows.mean(axis=1, keepdims=True) if self.removes_mean else rows
 
-@final
-class RMSNorm(_NormSolid):
-    """What an RMSNorm with this gain (and shift) can put out: Llama, Gemma, T5."""
+    def corners_seen(self) -> Matrix | None:
+        """Vectors, along `rows_seen`, whose mixtures are the domain; None for a box or a ball."""
+        return None
 
-    kind = "RMSNorm"
+    def scaled_rows(self, rows: Dyadic) -> Dyadic:
+        """gain ∘ row, exactly; the mean is left in."""
+        return rows if self.is_identity else rows * Dyadic.of(self.gains(rows.integers.shape[-1]))
 
+    def place(self, points: Matrix) -> tuple[Matrix, Matrix]:
+        """Feature vectors x of the points z, and a bound on the error of each coordinate.
 
-@final
-class LayerNorm(_NormSolid):
-    """What a LayerNorm with this gain and shift can put out (z has mean 0): GPT-2, BERT, Marian."""
+        A mean rounds n times, by γ_n of the mean size; the subtraction, the gain and the shift once each:
+        γ_{n+8} of |gain| (|z| + mean|z|) + |shift| covers them. What underflows, at most TINY for each term
+        of the mean, is magnified by the gain.
+        """
+        if self.is_identity:
+            return points, np.zeros_like(points)
+        features = points.shape[1]
+        gain, shift = self.gains(features), self.shifts(features)
+        spread = np.abs(points)
+        centred = points
+        if self.removes_mean:
+            centred = points - points.mean(axis=1, keepdims=True)
+            spread = spread + spread.mean(axis=1, keepdims=True)
+        x = gain * centred + shift
+        error = gamma(features + 8) * (np.abs(gain) * spread + np.abs(shift))
+        return x, error + features * TINY * (1 + np.abs(gain))
 
-    kind = "LayerNorm"
+    def place_exactly(self, point: Vector) -> tuple[Dyadic, int]:
+        """(X, q) with x = X / q for one point z, in integers."""
+        z = Dyadic.of(point)
+        if self.is_identity:
+            return z, 1
+        features = len(point)
+        gain, shift = Dyadic.of(self.gains(features)), Dyadic.of(self.shifts(features))
+        if self.removes_mean:
+            return gain * (z * features - z.sum()) + shift * features, features
+        return gain * z + shift, 1
 
+    # ------------------------------------------------------------------ the support function
 
-NormSolid = RMSNorm | LayerNorm
+    @abstractmethod
+    def support_bound(self, u: Matrix, error: Matrix) -> Vector:
+        """Upper bounds on h over every direction within `error` of the rows of u (n × features)."""
 
+    @abstractmethod
+    def support_is_at_most(self, u: Dyadic, limit: Dyadic) -> bool:
+        """Whether h(u) ≤ limit, exactly."""
 
-def parse_domain(text: str) -> Domain:
-    """The domain a user wrote: everywhere, box:100, box:LO:HI, ball:R, or file:PATH for one that a file
-    has."""
-    kind, *numbers = text.strip().split(":")
-    if kind == "file":
-        return read_domain(text.strip().removeprefix("file:"))
-    try:
-        values = [float(number) for number in numbers]
-    except ValueError:
-        values = []
-    if kind == "everywhere" and not numbers:
-        return Everywhere()
-    if kind == "box" and len(values) == 1:
-        if not values[0] > 0:
-            raise DomainError(f"'{text}': a box ±R needs R above 0.")
-        return Box(-values[0], values[0])
-    if kind == "box" and len(values) == 2:
-        return Box(values[0], values[1])
-    if kind == "ball" and len(values) == 1:
-        return Ball(values[0])
-    raise DomainError(
-        f"'{text}' is no domain. Write everywhere, box:100 (±100), box:0:inf (lo:hi), ball:10 or file:PATH."
-    )
-
-
-def write_domain(path: str | Path, domain: Domain, about: Mapping[str, Any] | None = None) -> None:
-    """Write a domain file: JSON with the domain's record, and whatever else is worth knowing about it."""
-    content = {"format": _FILE_FORMAT, "domain": domain.as_record(), "about": dict(about or {})}
-    Path(path).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-
-
-def read_domain(path: str | Path) -> Domain:
-    """The domain of a file that `write_domain` wrote. Raises DomainError on anything else."""
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DomainError(f"domain file {path} can't be read ({error.strerror or error}).") from error
-    except (ValueError, RecursionError) as error:
-        raise DomainError(f"domain file {path} is no JSON ({error}).") from error
-    if not isinstance(content, dict) or content.get("format") != _FILE_FORMAT:
-        raise DomainError(f'{path} is no domain file: its "format" should be "{_FILE_FORMAT}".')
-    return domain_from_record(content.get("domain"))
-
-
-def domain_from_record(record: Any) -> Domain:
-    """Inverse of `Domain.as_record`; raises DomainError on anything else."""
-    try:
-        kind = record["kind"]
-        if kind == "everywhere":
-            return Everywhere()
-        if kind == "box":
-            return Box(_from_record(record["lo"]), _from_record(record["hi"]))
-        if kind == "ball":
-            return Ball(float.fromhex(record["radius"]))
-        if kind == "rmsnorm":
-            return RMSNorm(_from_record(record["gain"]), _from_record(record["shift"]))
-        if kind == "layernorm":
-            return LayerNorm(_from_record(record["gain"]), _from_record(record["shift"]))
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise DomainError(f"unreadable domain record: {error!r}") from error
-    raise DomainError(f"unknown kind of domain: {kind!r}.")
+    def support_exactly(self, u: Dyadic) -> Dyadic | None:
+        """h(u); None where it is infinite or need not be a rational number."""
+        return None
 
 
-def _bound(values: ArrayLike, name: str) -> Vector:
-    array = _vector(values, f"box {name}")
-    if np.isnan(array).any():
-        raise DomainError(f"box {name} holds NaN.")
-    return array
+# ---------------------------------------------------------------------- arithmetic that several kinds share
 
 
-def _finite(values: ArrayLike, name: str) -> Vector:
-    array = _vector(values, name)
+def contained_in_ball(points: Matrix, limit: float, is_inside: Callable[[Vector], bool]) -> Mask:
+    """Which points have ‖z‖² ≤ limit surely in floats, or else as `is_inside` says, exactly.
+
+    A sum of n rounded squares is off by γ_n of itself, its product and the bounds by a few roundings more.
+    """
+    finite = np.isfinite(points).all(axis=1)
+    features = points.shape[1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = (points * points).sum(axis=1)
+    surely = squares * (1 + gamma(features + 4)) + features * TINY <= limit
+    surely &= np.isfinite(squares)
+    for row in np.flatnonzero(finite & ~surely):
+        surely[row] = is_inside(points[row])
+    return np.asarray(finite & surely)
+
+
+def ball_support_bound(radius: float, u: Matrix, error: Matrix) -> Vector:
+    """radius · ‖u‖ from above; the sum and the last product round within the room of `length_bounds`."""
+    return radius * length_bounds(np.abs(u) + error)
+
+
+def root_is_at_most(square: Dyadic, limit: Dyadic) -> bool:
+    """Whether √square ≤ limit, exactly."""
+    return bool(limit.sign() >= 0) and bool((square - limit * limit).sign() <= 0)
+
+
+# ---------------------------------------------------------------------- reading what a domain is made of
+
+
+def finite_vector(values: ArrayLike, name: str) -> Vector:
+    """A number or a vector of finite numbers, read-only; raises DomainError."""
+    array = vector_of(values, name)
     if not np.isfinite(array).all():
         raise DomainError(f"{name} holds NaN or infinite values.")
     return array
 
 
-def _vector(values: ArrayLike, name: str) -> Vector:
+def vector_of(values: ArrayLike, name: str) -> Vector:
+    """A number or a vector of numbers, read-only; raises DomainError."""
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -267,19 +247,21 @@ def _vector(values: ArrayLike, name: str) -> Vector:
     return array
 
 
-def _require_length(array: Vector, features: int, what: str) -> None:
+def require_length(array: Vector, features: int, what: str) -> None:
+    """Raise DomainError unless a vector has an entry for each feature; a single number fits all."""
     if array.ndim and len(array) != features:
         raise DomainError(f"{what} has {len(array)} entries but the head has {features} features.")
 
 
-def _record(array: Vector) -> str | list[str]:
-    # Hexadecimal floats survive JSON bit for bit, infinities included.
+def hex_of(array: Vector) -> str | list[str]:
+    """Hexadecimal floats survive JSON bit for bit, infinities included."""
     return float(array).hex() if array.ndim == 0 else [float(value).hex() for value in array]
 
 
-def _from_record(record: str | list[str]) -> ArrayLike:
+def from_hex(record: Any) -> ArrayLike:
+    """Inverse of `hex_of`."""
     if isinstance(record, str):
         return float.fromhex(record)
     if not isinstance(record, list):
-        raise TypeError(f"{record!r} is no list")
+        raise TypeError(f"{record!r} is not a list")
     return [float.fromhex(value) for value in record]

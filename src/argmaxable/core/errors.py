@@ -1,7 +1,7 @@
 """Every error that argmaxable raises on purpose.
 
 ArgmaxableError
-├── InputError            the user's data or arguments are wrong
+├── InputError            the user's data or arguments are wrong; a ValueError too
 │   ├── HeadError         a weight matrix, bias or label list that is no head
 │   ├── DomainError       a feature domain that is empty or does not fit the head
 │   ├── LoadError         a model file in which no head could be read
@@ -16,7 +16,7 @@ class ArgmaxableError(Exception):
     """Base of all errors raised on purpose."""
 
 
-class InputError(ArgmaxableError):
+class InputError(ArgmaxableError, ValueError):
     """The user's data or arguments are wrong; the message says what to do."""
 
 

@@ -67,6 +67,11 @@ class Head:
         object.__setattr__(self, "labels", _validated_labels(labels, classes))
         object.__setattr__(self, "name", name)
 
+    def __repr__(self) -> str:
+        parts = [f"{self.classes} × {self.features}", self.weight.dtype.name]
+        parts += [name for name in ("bias", "labels") if getattr(self, name) is not None]
+        return f"Head({', '.join(parts)})"
+
     @staticmethod
     def from_module(module: Any, labels: Sequence[object] | None = None, *, name: str | None = None) -> Head:
         """The head in an output layer of PyTorch: `torch.nn.Linear`, any of argmaxable.layers with one

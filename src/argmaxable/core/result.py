@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from argmaxable.core.arrays import Ids, Vector
 from argmaxable.core.domain import Domain
 from argmaxable.core.head import Head
+from argmaxable.core.notebook import as_frame, as_html
 from argmaxable.core.verdict import Status, Verdict
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +69,13 @@ class Facts:
         )
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Record:
     """Verdicts of the wanted classes of a head over a domain: all of a result but the weights.
 
     `centre` rebuilds own-direction witnesses. `is_complete` is False after an interruption or a
-    time limit: what was proven before stands, the rest is undecided.
+    time limit: what was proven before stands, the rest is undecided. `class_ids`, `status`, `lower` and
+    `upper` are the verdicts as arrays, one entry for each.
     """
 
     facts: Facts
@@ -103,9 +111,50 @@ class Record:
         """The unargmaxable classes that nothing dominates but identical ones."""
         return tuple(verdict for verdict in self.unargmaxable if verdict.is_tied)
 
+    @cached_property
+    def class_ids(self) -> Ids:
+        return _fixed([verdict.class_id for verdict in self.verdicts], np.intp)
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+    @cached_property
+    def status(self) -> NDArray[np.str_]:
+        """Each verdict's status as text: `result.status == "unargmaxable"` is a mask."""
+        return _fixed([verdict.status.value for verdict in self.verdicts], np.str_)
+
+    @cached_property
+    def lower(self) -> Vector:
+        """Proven lower bounds on the margins."""
+        return _fixed([verdict.lower for verdict in self.verdicts], np.float64)
+
+    @cached_property
+    def upper(self) -> Vector:
+        """Proven upper bounds on the margins."""
+        return _fixed([verdict.upper for verdict in self.verdicts], np.float64)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """The verdicts as a pandas data frame; raises InputError when pandas is not installed."""
+        return as_frame(self.verdicts)
+
+    def _summary(self) -> str:
+        counts = ", ".join(f"{len(self._having(status)):,} {status}" for status in Status)
+        end = "" if self.is_complete else ", incomplete"
+        classes = "class" if self.verified == 1 else "classes"
+        return f"{self.verified:,} {classes} over {self.domain}: {counts}, {self.cost.seconds:.1f} s{end}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._summary()})"
+
+    def _repr_html_(self) -> str:
+        return as_html(self._summary(), self.verdicts)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Result(Record):
     """A record together with the head it is about: what `verify` returns."""
 
     head: Head
+
+
+def _fixed(values: ArrayLike, dtype: Any) -> NDArray[Any]:
+    array = np.array(values, dtype)
+    array.flags.writeable = False
+    return array

@@ -13,6 +13,8 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from argmaxable.core.labels import visible
+
 
 class Status(StrEnum):
     """What is proven about a class over its domain."""
@@ -37,10 +39,12 @@ class Method(StrEnum):
     ONLY_CLASS = "only class"
     TWIN = "twin"
     OWN_DIRECTION = "own direction"
+    CORNER = "corner"
     REFLECTION = "reflection"
     INTERIOR_POINT = "interior point"
     TRANSFER = "transfer"
     SHARED_ROWS = "shared rows"
+    ONE_RIVAL = "one rival"
     SIMPLEX = "exact simplex"
     CHEBYSHEV = "chebyshev"
     NONE = "none"
@@ -51,6 +55,7 @@ class Algorithm(StrEnum):
 
     AUTO = "auto"
     OWN_DIRECTION = "own-direction"
+    CORNER = "corner"
     REFLECTION = "reflection"
     INTERIOR_POINT = "interior-point"
     CHEBYSHEV = "chebyshev"
@@ -68,6 +73,9 @@ class Point:
     """A witness stored as such: the vector z of the domain (see domain.py), of float64."""
 
     values: NDArray[np.float64]
+
+    def __repr__(self) -> str:
+        return f"Point({self.values.size} features)"
 
 
 Witness = OwnDirection | Point
@@ -93,6 +101,10 @@ class Certificate:
         object.__setattr__(self, "classes", np.asarray(self.classes, np.intp))
         object.__setattr__(self, "weights", np.asarray(self.weights, np.float64))
 
+    def __repr__(self) -> str:
+        solved = f", {self.basis} solved for exactly" if self.basis else ""
+        return f"Certificate(weights on {len(self.classes)} classes{solved})"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
@@ -113,6 +125,11 @@ class Verdict:
     seconds: float = 0.0
     radius: float | None = None
     reason: str = ""
+
+    def __repr__(self) -> str:
+        proof = f"{self.method}, {self.strength}" if self.strength else self.reason or "no evidence"
+        bounds = f"margin from {self.lower:.4g} to {self.upper:.4g}"
+        return f"Verdict({self.class_id} {visible(self.label[:40])}: {self.status}, {bounds}, {proof})"
 
     @property
     def tied_with(self) -> tuple[int, ...]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from argmaxable.core.domain import Box, Domain
+from argmaxable.core.boxes import Box
+from argmaxable.core.domain import Domain
 from argmaxable.core.errors import HeadError, LoadError
 from argmaxable.core.head import Head
 from argmaxable.core.result import Result

@@ -1,4 +1,4 @@
-"""prune_head(head, domain): the head without the rows that can never be the argmax, with the proof.
+"""prune(result): the head without the rows that can never be the argmax, with the proof.
 
 A dominated class has a certificate with a bound below 0: at every x of the domain some class scores
 strictly higher. The classes of the certificate may be dominated themselves; that does no harm. At any x take
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ class Pruned:
 
     before: Head
     head: Head
-    kept: Ids
+    kept: Ids = field(repr=False)
     proof: Result
 
     @property
@@ -49,7 +49,7 @@ class Pruned:
         return numbers
 
 
-def prune_head(result: Result) -> Pruned:
+def prune(result: Result) -> Pruned:
     """Drop the classes that the result proves are never the argmax; raises InputError when there are none."""
     dropped = [verdict for verdict in result.verdicts if may_go(verdict)]
     if not dropped:

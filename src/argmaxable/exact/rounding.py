@@ -24,5 +24,6 @@ def length_bounds(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     A sum of n rounded squares is off by γ_n, its root by half of that and one rounding, the last product and
     sum by two more: γ_{n+8} covers them. Underflow takes at most TINY off each square.
     """
-    squares = (vectors * vectors).sum(axis=1)
+    with np.errstate(over="ignore"):
+        squares = (vectors * vectors).sum(axis=1)
     return np.asarray(np.sqrt(squares) * (1 + gamma(vectors.shape[1] + 8)) + vectors.shape[1] * _TINY_LENGTH)

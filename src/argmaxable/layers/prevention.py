@@ -20,7 +20,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from argmaxable.core.domain import Ball, Box, Domain, Everywhere, LayerNorm, RMSNorm
+from argmaxable.core.balls import Ball, LayerNorm, RMSNorm
+from argmaxable.core.boxes import Everywhere
+from argmaxable.core.domain import Domain
 from argmaxable.core.errors import InputError
 
 # Rows meant to lie inside a ball stay inside it by this, more than rounding can add.
@@ -115,12 +117,12 @@ class EqualNorms(Prevention):
             return False  # a row of zeros lies inside the sphere
         if self.behind is not None:
             return domain == self.norm_domain()
-        if isinstance(domain, Box):
-            return bool((domain.lo < 0).all() and (domain.hi > 0).all())
+        if domain.is_identity:
+            return domain.surrounds_origin
         if isinstance(domain, RMSNorm):
             gain, shift = domain.gains(self.features), domain.shifts(self.features)
             return bool((gain != 0).all() and ((shift / gain) ** 2).sum() < _INSIDE * self.features)
-        return isinstance(domain, Everywhere | Ball)
+        return False
 
 
 @final
@@ -156,12 +158,7 @@ class Voronoi(Prevention):
     def holds_over(self, rows: Tensor, domain: Domain) -> bool:
         if self.behind is not None:
             return domain == self.norm_domain()
-        exact = _array(rows)
-        if isinstance(domain, Box):
-            return bool((exact >= domain.lo).all() and (exact <= domain.hi).all())
-        if isinstance(domain, Ball):
-            return bool((exact**2).sum(1).max() <= _INSIDE * domain.radius**2)
-        return isinstance(domain, Everywhere)
+        return domain.is_identity and bool(domain.contains(_array(rows)).all())
 
 
 # ---------------------------------------------------------------------- layers

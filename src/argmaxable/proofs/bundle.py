@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.core.domain import Domain, domain_from_record
+from argmaxable.core.domain import Domain
+from argmaxable.core.domains import domain_from_record
 from argmaxable.core.errors import BundleError, DomainError
 from argmaxable.core.result import Facts, Record
 from argmaxable.core.verdict import Certificate, OwnDirection, Point, Status, Verdict, Witness
@@ -91,6 +92,9 @@ class Bundle:
     domain: Domain
     centre: NDArray[np.float64]
     claims: tuple[Claim, ...]
+
+    def __repr__(self) -> str:
+        return f"Bundle({len(self.claims):,} claims over {self.domain})"
 
 
 # ---------------------------------------------------------------------- writing

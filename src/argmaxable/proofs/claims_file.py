@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.core.domain import Domain, domain_from_record
-from argmaxable.core.errors import BundleError, DomainError
+from argmaxable.core.domain import Domain
+from argmaxable.core.domains import domain_from_record
+from argmaxable.core.errors import BundleError
 from argmaxable.core.result import Facts
 from argmaxable.core.verdict import Certificate
 from argmaxable.proofs.bundle import (
@@ -98,7 +99,9 @@ class Supplement:
                 about["head"]["sha256"], domain_from_record(about["domain"]), about, arrays, certificates
             )
             return contents, tuple(self._claims(folder, claim, contents))
-        except (OSError, DomainError, *MALFORMED) as error:
+        except BundleError:  # says it better
+            raise
+        except (OSError, *MALFORMED) as error:
             raise BundleError(f"{path} can't be read: {error!r}.") from error
 
     def _claims(

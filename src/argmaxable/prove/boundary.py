@@ -6,10 +6,9 @@ rows, whose exact weights the checker then solves for or shows to exist.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import qr
-from scipy.linalg.lapack import dpotrf, dpotrs
 
 from argmaxable.compute.coordinates import Chart
+from argmaxable.compute.lapack import dpotrf, dpotrs, pivoted_triangle
 from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.verdict import Certificate
 
@@ -44,7 +43,7 @@ def basis_certificate(
     target = np.append(chart.rows(np.array([class_id]))[0, columns], 1.0)
     scale = np.maximum(np.abs(points).max(axis=0), 1e-300)
     points, target = points / scale, target / scale
-    triangle, order = qr((points * weights[:, None]).T, mode="r", pivoting=True, check_finite=False)
+    triangle, order = pivoted_triangle((points * weights[:, None]).T)
     diagonal = np.abs(np.diag(triangle))
     rank = int((diagonal > _RANK * diagonal[0]).sum())
     chosen, others = order[:rank], order[rank:]

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker
 from argmaxable.compute.coordinates import Chart
-from argmaxable.core.domain import Box, Domain
+from argmaxable.core.boxes import Box
+from argmaxable.core.domain import Domain
 from argmaxable.core.errors import DomainError
 from argmaxable.core.verdict import Certificate
 from argmaxable.prove.boundary import basis_certificate
-from argmaxable.prove.highs import Outcome, maximise
 from argmaxable.prove.lazy import without
 
 
@@ -32,9 +32,14 @@ class Centre:
     reason: str = ""
 
 
+def is_finite_box(domain: Domain) -> bool:
+    """Whether the Chebyshev programme is a bounded linear one over this domain."""
+    return isinstance(domain, Box) and domain.is_bounded
+
+
 def require_box(domain: Domain) -> None:
     """Raise DomainError unless the programme is bounded."""
-    if not isinstance(domain, Box) or not (np.isfinite(domain.lo).all() and np.isfinite(domain.hi).all()):
+    if not is_finite_box(domain):
         raise DomainError(
             f"the Chebyshev programme needs a box with finite bounds, found {domain}. "
             "Pass --domain box:100, or another method."
@@ -43,8 +48,11 @@ def require_box(domain: Domain) -> None:
 
 def chebyshev_centre(chart: Chart, checker: Checker, class_id: int, *, tied: bool = False) -> Centre:
     """Radius and checked evidence for one class, by one linear programme over all rivals."""
+    from argmaxable.prove.highs import Outcome, maximise  # loads HiGHS, which few runs need
+
     rivals = without(chart.usable, class_id)
-    lo, hi = (np.array(bound[chart.kept]) for bound in _box(chart).bounds(chart.head.features))
+    require_box(chart.domain)
+    lo, hi = chart.domain_bounds()
     if not len(rivals):
         middle = chart.to_point(((lo + hi) / 2)[None])[0]
         return Centre(math.inf, middle, None)
@@ -68,12 +76,6 @@ def chebyshev_centre(chart: Chart, checker: Checker, class_id: int, *, tied: boo
     certificate = _certificate(chart, checker, class_id, rivals, solution.multipliers)
     reason = "" if certificate else f"HiGHS's radius of {radius:.3g} came without evidence that checks"
     return Centre(radius, None, certificate, reason)
-
-
-def _box(chart: Chart) -> Box:
-    require_box(chart.domain)
-    assert isinstance(chart.domain, Box)
-    return chart.domain
 
 
 def _certificate(

@@ -1,4 +1,4 @@
-"""A small dense primal-dual interior point for: maximise t subject to A x + t ≤ β, x in a box or ball.
+"""A small dense primal-dual interior point for: maximise t subject to A x + t ≤ β, x in a feature set.
 
 Mehrotra's predictor-corrector with one (k+1)² Cholesky factorisation a step. The caller tests the
 two claims it cares about after every step (is the dual bound of λ below zero? does x win?), so no
@@ -8,13 +8,13 @@ optimum is ever needed and nothing here has to be trusted.
 from __future__ import annotations
 
 from dataclasses import InitVar, dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotrs
 
+from argmaxable.compute.lapack import dpotrf, dpotrs
 from argmaxable.core.arrays import Matrix, Vector
+from argmaxable.prove.feature_sets import FeatureSet, Stalled
 
 # Tuned on the OCR heads of benchmarks/: how far λ is floored above zero at the start, how far t
 # starts below the smallest slack (in spreads of the slacks), how close a step goes to the boundary.
@@ -25,142 +25,6 @@ _STEP_FRACTION = 0.99
 _WARM_DEPTH = 0.5
 # At least this share of the slacks' spread, so that no slack starts at zero.
 _LEAST_DEPTH = 0.01
-
-
-class Stalled(Exception):
-    """The normal equations lost definiteness: no further progress in this arithmetic."""
-
-
-class FeatureSet(Protocol):
-    """The set x ranges over, with its own slacks and multipliers."""
-
-    count: int
-
-    def start(self, mu: float) -> None: ...
-    def complementarity(self) -> float: ...
-    def add_hessian(self, normal: Matrix) -> None: ...
-    def gradient(self) -> Vector: ...
-    def predict(self) -> None: ...
-    def correct(self, target: float, dx: Vector) -> None: ...
-    def pull(self) -> Vector: ...
-    def steps(self, dx: Vector) -> tuple[float, float]: ...
-    def complementarity_after(self, dx: Vector, primal: float, dual: float) -> float: ...
-    def move(self, dx: Vector, primal: float, dual: float) -> None: ...
-    def support(self, u: Vector) -> float: ...
-
-
-class BoxSet:
-    """lo ≤ x ≤ hi with multipliers for both sides."""
-
-    def __init__(self, lo: Vector, hi: Vector, x: Vector) -> None:
-        self.lo, self.hi = lo, hi
-        self.below, self.above = x - lo, hi - x
-        self.count = 2 * len(x)
-
-    def start(self, mu: float) -> None:
-        self.y_lo, self.y_hi = mu / self.below, mu / self.above
-
-    def complementarity(self) -> float:
-        return float(self.y_lo @ self.below + self.y_hi @ self.above)
-
-    def add_hessian(self, normal: Matrix) -> None:
-        k = len(self.lo)
-        normal.flat[: k * (k + 2) : k + 2] += self.y_lo / self.below + self.y_hi / self.above
-
-    def gradient(self) -> Vector:
-        return np.asarray(self.y_lo - self.y_hi)
-
-    def predict(self) -> None:
-        self._r_lo, self._r_hi = -self.y_lo * self.below, -self.y_hi * self.above
-
-    def correct(self, target: float, dx: Vector) -> None:
-        d_lo, d_hi = self._multiplier_steps(dx)
-        self._r_lo = target - self.y_lo * self.below - d_lo * dx
-        self._r_hi = target - self.y_hi * self.above + d_hi * dx
-
-    def pull(self) -> Vector:
-        return np.asarray(self._r_hi / self.above - self._r_lo / self.below)
-
-    def _multiplier_steps(self, dx: Vector) -> tuple[Vector, Vector]:
-        return (self._r_lo - self.y_lo * dx) / self.below, (self._r_hi + self.y_hi * dx) / self.above
-
-    def steps(self, dx: Vector) -> tuple[float, float]:
-        d_lo, d_hi = self._multiplier_steps(dx)
-        primal = max(float((-dx / self.below).max()), float((dx / self.above).max()))
-        dual = max(float((-d_lo / self.y_lo).max()), float((-d_hi / self.y_hi).max()))
-        return primal, dual
-
-    def complementarity_after(self, dx: Vector, primal: float, dual: float) -> float:
-        d_lo, d_hi = self._multiplier_steps(dx)
-        lower = (self.y_lo + dual * d_lo) @ (self.below + primal * dx)
-        return float(lower + (self.y_hi + dual * d_hi) @ (self.above - primal * dx))
-
-    def move(self, dx: Vector, primal: float, dual: float) -> None:
-        d_lo, d_hi = self._multiplier_steps(dx)
-        self.y_lo, self.y_hi = self.y_lo + dual * d_lo, self.y_hi + dual * d_hi
-        self.below, self.above = self.below + primal * dx, self.above - primal * dx
-
-    def support(self, u: Vector) -> float:
-        return float(np.maximum(self.lo * u, self.hi * u).sum())
-
-
-class BallSet:
-    """‖x‖ ≤ radius as the smooth constraint g = (radius² − ‖x‖²)/2 ≥ 0 with one multiplier."""
-
-    count = 1
-
-    def __init__(self, radius: float, x: Vector) -> None:
-        self.radius, self.x = radius, x
-        self.room = (radius * radius - float(x @ x)) / 2
-
-    def start(self, mu: float) -> None:
-        if not 0 < self.room < np.inf:  # a radius whose square is no float
-            raise Stalled
-        self.y = mu / self.room
-
-    def complementarity(self) -> float:
-        return self.y * self.room
-
-    def add_hessian(self, normal: Matrix) -> None:
-        k = len(self.x)
-        normal.flat[: k * (k + 2) : k + 2] += self.y
-        normal[:k, :k] += np.outer(self.x * (self.y / self.room), self.x)
-
-    def gradient(self) -> Vector:
-        return -self.y * self.x
-
-    def predict(self) -> None:
-        self._r = -self.y * self.room
-
-    def correct(self, target: float, dx: Vector) -> None:
-        step = self._multiplier_step(dx)
-        # second order: room changes by −x·dx − |dx|²/2 along the step
-        self._r = target - self.y * self.room + step * float(self.x @ dx) + self.y * float(dx @ dx) / 2
-
-    def pull(self) -> Vector:
-        return self.x * (self._r / self.room)
-
-    def _multiplier_step(self, dx: Vector) -> float:
-        return (self._r + self.y * float(self.x @ dx)) / self.room
-
-    def steps(self, dx: Vector) -> tuple[float, float]:
-        # largest α with ‖x + α dx‖ ≤ radius, from the quadratic's positive root
-        a, b = float(dx @ dx), float(self.x @ dx)
-        root = np.sqrt(b * b + 2 * a * self.room)
-        primal = (root + b) / (2 * self.room)
-        return primal, -self._multiplier_step(dx) / self.y
-
-    def complementarity_after(self, dx: Vector, primal: float, dual: float) -> float:
-        room = self.room - primal * float(self.x @ dx) - primal**2 * float(dx @ dx) / 2
-        return (self.y + dual * self._multiplier_step(dx)) * room
-
-    def move(self, dx: Vector, primal: float, dual: float) -> None:
-        self.y += dual * self._multiplier_step(dx)
-        self.x = self.x + primal * dx
-        self.room = (self.radius * self.radius - float(self.x @ self.x)) / 2
-
-    def support(self, u: Vector) -> float:
-        return self.radius * float(np.sqrt(u @ u))
 
 
 @dataclass(eq=False)

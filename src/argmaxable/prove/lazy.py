@@ -1,24 +1,31 @@
-"""Settles one class at a time by an interior point over few rows, adding rows only when the point
-found beats all rows it knows. After each Newton step the two claims themselves are tested: is the
-dual bound of λ below zero (a proof), does x win against every class (a witness)?
+"""Settles one class at a time: the margin loop, stopped at the first proof. After each Newton step the two
+claims themselves are tested: is the dual bound of λ below zero (a certificate), does x win against every
+class (a witness)?
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from argmaxable.check.checker import Checker
+from argmaxable.compute.blocks import row_blocks
 from argmaxable.compute.coordinates import Chart
 from argmaxable.compute.rows import scores_at
 from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.verdict import Certificate
 from argmaxable.prove.boundary import basis_certificate
-from argmaxable.prove.interior_point import BallSet, BoxSet, FeatureSet, InteriorPoint, Stalled
+from argmaxable.prove.feature_sets import FeatureSet, HullSet, Stalled
+from argmaxable.prove.interior_point import InteriorPoint
+from argmaxable.prove.margin_loop import MarginLoop, Next, Problem, ball_space, box_space, points_at
 
 _MAX_STEPS = 150
-_MU_FLOOR = 1e-18
+# Steps whose Gram matrix may be of float32; twice as many where there are many features.
+_SINGLE_STEPS, _MANY_FEATURES = 15, 256
+# Corners of a hull that a solve starts with, in units of the dimension.
+_FIRST_CORNERS = 4
 # A cone has no scale of its own: limits of 0.1 ‖row‖ make x of order one, in a box this wide.
 _CONE_LIMIT, _CONE_REACH = 0.1, 1e4
 # A warm start begins at this share of the way from the centre to the last x.
@@ -80,6 +87,18 @@ class LazySolver:
     blockers: Blockers
     tied: frozenset[int] = frozenset()
 
+    @cached_property
+    def best_at_corners(self) -> Vector:
+        """The highest score at each corner of a hull, in units of the chart."""
+        corners = self.chart.corners
+        assert corners is not None
+        best = np.full(len(corners), -np.inf)
+        for block in row_blocks(len(self.chart.usable), len(corners)):
+            ids = self.chart.usable[block]
+            scores = self.chart.rows(ids) @ corners.T + self.chart.biases[ids, None]
+            best = np.maximum(best, scores.max(axis=0))
+        return best
+
     def first_rows(self, class_id: int) -> Ids:
         """About 4k rows: 3k known blockers and the k that score best in the class's own direction."""
         chart = self.chart
@@ -105,105 +124,115 @@ class LazySolver:
 
 
 class _Attempt:
-    """One class's solve: its rows, its interior point, and what it cost so far."""
+    """The rule of a verdict: stop at the first proof. After each step it tests the two claims themselves."""
 
     def __init__(self, solver: LazySolver, class_id: int, rows: Ids) -> None:
         self.solver, self.chart, self.checker = solver, solver.chart, solver.checker
         self.class_id = class_id
-        self.own = self.chart.rows(np.array([class_id]))[0]
-        self.rows = rows
-        self.steps = self.scans = self.growths = 0
+        chart = self.chart
+        self.corners = self._first_corners()
+        problem = Problem(
+            class_id=class_id, size=chart.size, rows=chart.rows, limits=self._limits, space=self._space,
+            most_steps=_MAX_STEPS, single_steps=_SINGLE_STEPS * (2 if chart.size >= _MANY_FEATURES else 1),
+            # With a bias a fresh start takes fewer steps than a warm one, 10 against 15 on ppocrv5. In a
+            # cone of 512 features it takes more: 28 against 23 just inside the hull, 53 against 19 outside.
+            is_warm=chart.is_cone,
+        )  # fmt: skip
+        self.loop = MarginLoop(problem, rows)
         self.astray_limit = _ASTRAY_START
-        self.single_until = 30 if self.chart.size >= 256 else 15
+        self.found_point: Vector | None = None
+        self.found_proof: Certificate | None = None
 
     def run(self) -> Answer:
-        if not len(self.rows):  # no rival but twins: every point will do
-            return self._answer(
-                point=self._checked_point(self._space()[1]), reason="no point of the domain checks"
-            )
+        if not len(self.loop.ids):  # no rival but twins: every point will do
+            space, x = self._space(None)
+            self.found_point = self._checked_point(InteriorPoint(np.zeros((1, len(x))), np.ones(1), space, x))
+            return self._answer("no point of the domain checks")
         try:
-            point = self._start(self.chart.rows(self.rows) - self.own)
+            self.loop.run(self)
         except Stalled:
-            return self._answer(reason="the domain is too small or too large for float64")
-        while self.steps < _MAX_STEPS and point.mu > _MU_FLOOR:
-            point.single = self.steps < self.single_until
-            before = point.weights
-            try:
-                point.step()
-            except (Stalled, ZeroDivisionError):
-                if not point.single:
-                    break
-                self.single_until = 0
-                continue
-            self.steps += 1
-            if not np.isfinite(point.x).all() or not np.isfinite(point.weights).all():
-                point.weights = before
-                break
-            certificate = self._proof(point)
-            if certificate is not None:
-                return self._answer(certificate=certificate)
-            if self._wins_among_rows(point):
-                z, missing = self._look_at_all_rows(point)
-                if z is not None:
-                    return self._answer(point=z)
-                if len(missing):
-                    point = self._grow(point, missing)
-        certificate = self._last_proof(point)
-        if certificate is not None:
-            return self._answer(certificate=certificate)
-        return self._answer(reason=f"no decision after {self.steps} Newton steps")
+            return self._answer("the domain is too small or too large for float64")
+        if self.found_point is None and self.found_proof is None:
+            self.found_proof = self._last_proof(self.loop.point)
+        return self._answer(f"no decision after {self.loop.steps} Newton steps")
 
-    def _answer(
-        self, *, point: Vector | None = None, certificate: Certificate | None = None, reason: str = ""
-    ) -> Answer:
-        return Answer(self.class_id, point, certificate, self.steps, len(self.rows), self.scans, reason)
+    def _answer(self, reason: str) -> Answer:
+        point, certificate, loop = self.found_point, self.found_proof, self.loop
+        is_settled = point is not None or certificate is not None
+        return Answer(
+            self.class_id,
+            point,
+            certificate,
+            loop.steps,
+            len(loop.ids),
+            loop.scans,
+            "" if is_settled else reason,
+        )
 
-    # ------------------------------------------------------------------ the restricted problem
+    # ------------------------------------------------------------------ the problem
 
-    def _start(self, rows: Matrix, before: InteriorPoint | None = None) -> InteriorPoint:
-        """An interior point over these differences w_i − w_c, one for each of `self.rows`: fresh, or going
-        on from the one before."""
+    def _limits(self, ids: Ids, differences: Matrix) -> Vector:
         if self.chart.is_cone:
-            limits = _CONE_LIMIT * np.sqrt((rows * rows).sum(axis=1))
-        else:
-            limits = self.chart.biases[self.class_id] - self.chart.biases[self.rows]
-        space, x = self._space(None if before is None else before.x)
-        return InteriorPoint(rows, limits, space, x, single=self.chart.size >= 64, before=before)
+            return np.asarray(_CONE_LIMIT * np.sqrt((differences * differences).sum(axis=1)))
+        return np.asarray(self.chart.biases[self.class_id] - self.chart.biases[ids])
 
-    def _space(self, before: Vector | None = None) -> tuple[FeatureSet, Vector]:
+    def _space(self, before: InteriorPoint | None) -> tuple[FeatureSet, Vector]:
         """The set x ranges over and where x starts: at its centre, or between there and the point before."""
         chart = self.chart
+        if chart.corners is not None:
+            hull = HullSet(chart.corners, self.corners)
+            return hull, hull.x
         if chart.radius is not None:
-            x = np.zeros(chart.size)
-            return BallSet(chart.radius, x), x
+            return ball_space(chart.radius, chart.size)
         reach = _CONE_REACH if chart.is_cone else 1.0
-        lo, hi = chart.lo * reach, chart.hi * reach
-        inset = np.minimum(1.0, (hi - lo) / 4)
-        x = np.clip(0.0, lo + inset, hi - inset)
-        if before is not None:
-            x = x + _WARM_SHARE * (before - x)
-        return BoxSet(lo, hi, x), x
+        if before is None:
+            return box_space(chart.lo * reach, chart.hi * reach)
+        return box_space(chart.lo * reach, chart.hi * reach, lambda x: x + _WARM_SHARE * (before.x - x))
 
-    def _grow(self, point: InteriorPoint, missing: Ids) -> InteriorPoint:
-        self.rows = np.concatenate([self.rows, missing])
-        self.solver.blockers.saw(missing, 0.05)
-        rows = np.vstack([point.rows, self.chart.rows(missing) - self.own])
-        # With a bias a fresh start takes fewer steps than a warm one, 10 against 15 on ppocrv5. In a cone of
-        # 512 features it takes more: 28 against 23 just inside the hull, 53 against 19 just outside.
-        return self._start(rows, point if self.chart.is_cone else None)
+    def _first_corners(self) -> Ids:
+        """The corners at which the class does best, and a few others so that they span the space."""
+        corners = self.chart.corners
+        if corners is None or len(corners) <= _FIRST_CORNERS * (self.chart.size + 1):
+            return np.arange(0 if corners is None else len(corners))
+        count = _FIRST_CORNERS * (self.chart.size + 1)
+        own = self.chart.rows(np.array([self.class_id]))[0]
+        gaps = corners @ own - self.solver.best_at_corners
+        best = np.argpartition(-gaps, count // 2)[: count // 2]
+        others = np.random.default_rng(self.class_id).choice(len(corners), count // 2, replace=False)
+        return np.union1d(best, others)
 
     # ------------------------------------------------------------------ the two claims
+
+    def judge(self, loop: MarginLoop) -> Next:
+        point = loop.point
+        self.found_proof = self._proof(point)
+        if self.found_proof is not None:
+            return Next.STOP
+        if isinstance(point.space, HullSet) and self._has_missing_corners(point, point.space):
+            return Next.RESTART
+        return Next.LOOK if self._wins_among_rows(point) else Next.STEP
+
+    def _has_missing_corners(self, point: InteriorPoint, space: HullSet) -> bool:
+        """Whether the weights would prove something but for corners left out, which are then taken in."""
+        weights, bound = point.dual_bound()
+        u = -(weights @ point.rows)
+        if bound < 0 or space.active_support(u) + float(weights @ point.limits) >= 0:
+            return False
+        values = space.corners @ u
+        values[space.active] = -np.inf
+        above = np.flatnonzero(values > space.active_support(u))
+        worst = above[np.argsort(-values[above])[: self.chart.size]]
+        self.corners = np.union1d(self.corners, worst)
+        return True
 
     def _wins_among_rows(self, point: InteriorPoint) -> bool:
         if self.chart.is_cone:
             return float((point.rows @ point.x).max()) < 0
         return float(point.slack.min()) + point.t > 0
 
-    def _look_at_all_rows(self, point: InteriorPoint) -> tuple[Vector | None, Ids]:
-        """The witness if x wins against every class, else the rows that beat it worst."""
-        self.scans += 1
-        chart = self.chart
-        x = point.x
+    def look(self, loop: MarginLoop) -> Ids | None:
+        """Nothing if x wins against every class, which is then found; else the rows that beat it worst."""
+        chart, x = self.chart, loop.point.x
         with np.errstate(over="ignore", invalid="ignore"):
             scores = scores_at(chart.rows32, x.astype(np.float32))
             if not chart.is_cone:
@@ -212,25 +241,25 @@ class _Attempt:
         scores[chart.ignored] = scores[self.class_id] = -np.inf
         behind = own - scores
         if behind.min() > -1e-5 * max(1.0, abs(float(own))):
-            z = self._checked_point(x)
-            if z is not None:
-                return z, np.empty(0, np.intp)
-        behind[self.rows] = np.inf
-        threshold = 0.0 if chart.is_cone else point.t
+            self.found_point = self._checked_point(loop.point)
+            if self.found_point is not None:
+                return None
+        behind[loop.ids] = np.inf
+        threshold = 0.0 if chart.is_cone else loop.point.t
         if not (behind < threshold).any():
-            return None, np.empty(0, np.intp)
+            return np.empty(0, np.intp)
         enough = min(chart.size, int(np.isfinite(behind).sum()))
         worst = np.argpartition(behind, enough - 1)[:enough]
         # Without bias also those that x only just beats: they are in the way of the next x.
-        return None, worst if chart.is_cone else worst[behind[worst] < threshold]
+        missing = worst if chart.is_cone else worst[behind[worst] < threshold]
+        self.solver.blockers.saw(missing, 0.05)
+        return np.asarray(missing)
 
-    def _checked_point(self, x: Vector) -> Vector | None:
+    def _checked_point(self, point: InteriorPoint) -> Vector | None:
         ids = np.array([self.class_id])
-        exact = self.chart.to_point(x[None])
-        rounded = self.chart.to_point(x[None].astype(np.float32).astype(np.float64))
-        for z in (rounded, exact):
-            if self.checker.gaps(ids, z).settle(np.array([self.class_id in self.solver.tied]))[0]:
-                return np.asarray(z[0])
+        for z in points_at(self.chart, point):
+            if self.checker.gaps(ids, z[None]).settle(np.array([self.class_id in self.solver.tied]))[0]:
+                return z
         return None
 
     def _proof(self, point: InteriorPoint) -> Certificate | None:
@@ -242,7 +271,7 @@ class _Attempt:
         if astray == 0.0:
             # Weights of float32 precision make smaller bundles; they nearly always do.
             for chosen in (weights.astype(np.float32).astype(np.float64), weights):
-                literal = Certificate(self.rows, chosen)
+                literal = Certificate(self.loop.ids, chosen)
                 if self._float_bound(literal) <= 0:
                     return literal
             return None
@@ -267,16 +296,16 @@ class _Attempt:
         held = np.abs(u) > _HELD * float(weights @ np.abs(point.rows).sum(axis=1)) / len(u)
         held &= ~(self.chart.opens_up & (u > 0)) & ~(self.chart.opens_down & (u < 0))
         free = np.flatnonzero(~held) if held.any() else None
-        return basis_certificate(self.chart, self.class_id, self.rows, weights, free)
+        return basis_certificate(self.chart, self.class_id, self.loop.ids, weights, free)
 
     def _last_proof(self, point: InteriorPoint) -> Certificate | None:
         """At the end of the road: the margin may be zero, which only exact weights can show."""
         weights, _ = point.dual_bound()
         for certificate in (
-            Certificate(self.rows, weights),
+            Certificate(self.loop.ids, weights),
             self._simple_certificate(weights),
             self._basis_certificate(point, weights),
-            basis_certificate(self.chart, self.class_id, self.rows, weights),
+            basis_certificate(self.chart, self.class_id, self.loop.ids, weights),
         ):
             if self._checked(certificate) is not None:
                 return certificate
@@ -286,7 +315,7 @@ class _Attempt:
         """Weights rounded to small fractions: ties in small heads are met by halves and quarters."""
         simple = np.round(weights * _SIMPLE)
         used = simple > 0
-        return Certificate(self.rows[used], simple[used] / _SIMPLE) if used.any() else None
+        return Certificate(self.loop.ids[used], simple[used] / _SIMPLE) if used.any() else None
 
     def _float_bound(self, certificate: Certificate) -> float:
         return float(self.checker.bounds(np.array([self.class_id]), certificate)[0])

@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker, rival_certificate
-from argmaxable.compute.coordinates import chart_of
+from argmaxable.compute.coordinates import Chart, chart_of
 from argmaxable.core.arrays import Ids
-from argmaxable.core.domain import Box, Everywhere
 from argmaxable.core.verdict import Method
 from argmaxable.prove.lazy import Answer, Blockers, LazySolver, without
-from argmaxable.prove.simplex import settle_exactly
 
 # An unbounded domain is stood in for by a box; a class undecided there is tried in wider ones.
 _REACHES = (1e4, 1e8)
@@ -46,9 +44,12 @@ class Prover:
         seed: int,
     ) -> None:
         self.checker, self.ignored, self.seed = checker, ignored, seed
-        self.chart = chart_of(checker, ignored=ignored)
+        self.chart = self._chart()
         blockers = Blockers.of(self.chart) if score is None else Blockers(score)
         self.solver = LazySolver(self.chart, checker, blockers, tied)
+
+    def _chart(self, *, reach: float = 1.0) -> Chart:
+        return chart_of(self.checker.prepared, self.checker.domain, ignored=self.ignored, reach=reach)
 
     def settle(self, class_id: int) -> Settled:
         """The class's witness or certificate, checked, or an answer with the reason for neither."""
@@ -65,7 +66,7 @@ class Prover:
 
     def _settle_at_the_only_point(self, class_id: int) -> Settled:
         """All gaps are the same at every point of the domain: whoever wins at one is the proof."""
-        point = self.chart.to_point(np.zeros((1, 0)))
+        point = self.chart.some_point()
         gaps = self.checker.gaps(np.array([class_id]), point)
         if gaps.settle(np.array([class_id in self.solver.tied]))[0]:
             answer = Answer(class_id, point[0], None, 0, 0, 1)
@@ -85,13 +86,9 @@ class Prover:
         return answer
 
     def _wider(self) -> list[LazySolver]:
-        domain = self.checker.domain
-        unbounded = isinstance(domain, Everywhere) or (
-            isinstance(domain, Box) and not (np.isfinite(domain.lo).all() and np.isfinite(domain.hi).all())
-        )
-        if self.chart.is_cone or not unbounded:
+        if self.chart.is_cone or self.checker.domain.is_bounded:
             return []
-        charts = [chart_of(self.checker, ignored=self.ignored, reach=reach) for reach in _REACHES]
+        charts = [self._chart(reach=reach) for reach in _REACHES]
         return [LazySolver(chart, self.checker, self.solver.blockers, self.solver.tied) for chart in charts]
 
     def _random_rows(self, class_id: int) -> Ids:
@@ -106,7 +103,7 @@ class Prover:
         for rival in rivals[np.argsort(uppers)[:_RIVALS_TRIED]].tolist():
             certificate = rival_certificate(rival)
             if self.checker.bound(answer.class_id, certificate).upper <= 0:
-                return Settled(replace(answer, certificate=certificate, reason=""), Method.SIMPLEX)
+                return Settled(replace(answer, certificate=certificate, reason=""), Method.ONE_RIVAL)
         return None
 
     def _settle_exactly(self, answer: Answer) -> Settled:
@@ -117,6 +114,8 @@ class Prover:
         if len(usable) > room:
             reason = answer.reason + "; too large for exact simplex"
             return Settled(replace(answer, reason=reason), Method.NONE)
+        from argmaxable.prove.simplex import settle_exactly  # loads rational arithmetic
+
         tied = answer.class_id in self.solver.tied
         point, certificate = settle_exactly(self.chart, self.checker, answer.class_id, usable, tied=tied)
         settled = point is not None or certificate is not None

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 
 from argmaxable.compute.blocks import blocks, row_blocks
 from argmaxable.compute.coordinates import Chart
+from argmaxable.compute.lapack import dpotrf, dpotrs, dtrtrs, strtrs
 from argmaxable.core.arrays import Ids, Matrix, Matrix32, Vector32
 from argmaxable.core.verdict import Certificate
 
@@ -95,16 +95,11 @@ def _draw(chart: Chart, others: Ids, number: int, seed: int) -> _Rows | None:
     rows = np.ascontiguousarray(chart.rows32[ids])
     mean = rows.mean(axis=0, dtype=np.float64)
     rows -= mean.astype(np.float32)
-    try:
-        factor = cholesky((rows.T @ rows).astype(np.float64) / count, lower=True, check_finite=False)
-    except (LinAlgError, ValueError):
+    factor, failed = dpotrf((rows.T @ rows).astype(np.float64) / count, lower=1, clean=1)
+    if failed or not np.isfinite(factor).all():
         return None
-    if not np.isfinite(factor).all():
-        return None
-    whitened = solve_triangular(
-        factor.astype(np.float32), rows.T, lower=True, overwrite_b=True, check_finite=False
-    ).T
-    return _Rows(chart, ids, mean, factor, np.ascontiguousarray(whitened))
+    whitened, singular = strtrs(factor.astype(np.float32), rows.T, lower=1, overwrite_b=1)
+    return None if singular else _Rows(chart, ids, mean, factor, np.ascontiguousarray(whitened.T))
 
 
 def _tilted(rows: _Rows, classes: Ids) -> Matrix:
@@ -113,7 +108,7 @@ def _tilted(rows: _Rows, classes: Ids) -> Matrix:
     Gradients with the two step lengths of Barzilai and Borwein in turn.
     """
     own = (rows.chart.rows(classes) - rows.mean).T
-    target = np.ascontiguousarray(solve_triangular(rows.factor, own, lower=True).T, np.float32)
+    target = np.ascontiguousarray(dtrtrs(rows.factor, own, lower=1)[0].T, np.float32)
     theta, active = target.copy(), np.arange(len(classes))
     steps = np.full(len(classes), _FIRST_STEP, np.float32)
     previous: tuple[Matrix32, Matrix32] | None = None
@@ -155,7 +150,7 @@ def _corrected(rows: _Rows, classes: Ids, weights: Matrix) -> Matrix:
         for portion in portions:
             missing -= weights[:, portion] @ (rows.chart.rows(rows.ids[portion]) - rows.mean)
             total -= weights[:, portion].sum(axis=1)
-        direction = cho_solve((rows.factor, True), missing.T, check_finite=False) / count
+        direction = dpotrs(rows.factor, missing.T, lower=1)[0] / count
         for portion in portions:
             around = rows.chart.rows(rows.ids[portion]) - rows.mean
             weights[:, portion] += (around @ direction).T + total[:, None] / count

@@ -17,11 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker
-from argmaxable.check.geometry import scaled_rows
 from argmaxable.check.witnesses import Gaps
 from argmaxable.compute.coordinates import Chart
 from argmaxable.core.arrays import Ids
-from argmaxable.core.domain import Box, LayerNorm
 from argmaxable.core.verdict import Certificate
 from argmaxable.exact.dyadic import Dyadic
 
@@ -56,12 +54,12 @@ class ExactProblem:
 
 
 def exact_problem(chart: Chart, class_id: int, rivals: Ids) -> ExactProblem | None:
-    """The programme over these rivals, or None where the domain is curved and no cone."""
-    if chart.radius is not None:
+    """The programme over these rivals, or None where the domain is neither a box nor a cone."""
+    if chart.radius is not None or chart.corners is not None:
         return None
     ids = np.append(rivals, class_id)
-    rows = scaled_rows(chart.domain, Dyadic.of(chart.head.rows(ids)))
-    if isinstance(chart.domain, LayerNorm):
+    rows = chart.domain.scaled_rows(Dyadic.of(chart.head.rows(ids)))
+    if chart.domain.removes_mean:
         rows = rows[:, :-1] - rows[:, -1:]
         kept = np.arange(chart.head.features - 1)
     else:
@@ -99,11 +97,9 @@ def _rationals(values: NDArray[np.float64]) -> list[Any]:
 def _exact_offsets(chart: Chart, ids: Ids) -> list[Any]:
     """b_i + w_i · (features that a box fixes), exactly."""
     values = Dyadic.of(chart.head.biases(ids))
-    if isinstance(chart.domain, Box):
-        lo, hi = chart.domain.bounds(chart.head.features)
-        fixed = np.where(lo == hi, lo, 0.0)
-        if fixed.any():
-            values = values + Dyadic.of(chart.head.rows(ids)) @ Dyadic.of(fixed)
+    fixed = chart.domain.fixed_part(chart.head.features)
+    if fixed.any():
+        values = values + Dyadic.of(chart.head.rows(ids)) @ Dyadic.of(fixed)
     unit = flint.fmpq(2) ** values.exponent
     return [flint.fmpq(int(v)) * unit for v in values.integers]
 
@@ -234,7 +230,7 @@ def certificate_of(chart: Chart, problem: ExactProblem, vertex: Vertex) -> Certi
     used = [k for k, weight in enumerate(vertex.weights) if weight > 0]
     ids = np.array([problem.rivals[vertex.rows[k]] for k in used])
     weights = np.array([float(vertex.weights[k]) for k in used])
-    everything = chart.is_cone and not isinstance(chart.domain, Box)
+    everything = chart.is_cone and not np.isfinite(chart.domain_bounds()).any()
     coordinates = None if everything else chart.kept[np.array(sorted(vertex.free), dtype=np.intp)]
     return Certificate(ids, weights, len(ids), coordinates)
 
@@ -283,6 +279,6 @@ def _best_nearby(
 
 def _point(chart: Chart, vertex: Vertex) -> NDArray[np.float64]:
     x = np.array([[float(v) for v in vertex.x]])
-    if isinstance(chart.domain, LayerNorm):
+    if chart.domain.removes_mean:
         x = np.hstack([x, -x.sum(axis=1, keepdims=True)])
     return chart.to_point(x)

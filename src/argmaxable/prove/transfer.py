@@ -36,6 +36,8 @@ def _rough_bounds(
     mixture = weights.astype(np.float32) @ chart.rows32[rows]
     direction = chart.rows32[open_ids] - mixture
     offset = chart.biases[open_ids] - float(weights @ chart.biases[rows])
+    if chart.corners is not None:
+        return np.asarray((direction @ chart.corners.astype(np.float32).T).max(axis=1) + offset)
     if chart.radius is not None:
         return np.asarray(chart.radius * np.sqrt((direction * direction).sum(axis=1)) + offset)
     lo, hi = chart.lo.astype(np.float32), chart.hi.astype(np.float32)

@@ -11,15 +11,16 @@ import time
 from collections.abc import Iterable
 
 from argmaxable.check.checker import Checker
-from argmaxable.compute.identical_rows import find_twins
-from argmaxable.core.domain import Box, Domain
+from argmaxable.compute.prepared import PreparedHead
+from argmaxable.core.boxes import Box
+from argmaxable.core.domain import Domain
 from argmaxable.core.head import Head
 from argmaxable.core.progress import Deadline, ProgressCallback, ignore_progress
-from argmaxable.core.result import Facts, Result
+from argmaxable.core.result import Result
 from argmaxable.core.verdict import Algorithm
 from argmaxable.prove.prover import Prover
 from argmaxable.run.journal import NO_JOURNAL, Journal
-from argmaxable.run.phases import settle_all
+from argmaxable.run.phases import early_processes, settle_all
 from argmaxable.run.plan import DEFAULT_ENGINE, Engine, RunPlan, make_plan
 from argmaxable.run.session import Session
 from argmaxable.run.settled_classes import Ledger
@@ -60,17 +61,21 @@ def run_plan(
     the run."""
     start = time.perf_counter()
     head, settings = plan.head, plan.settings
-    checker = Checker(head, plan.domain, centre=journal.centre, compute=settings.compute)
-    twins = find_twins(head)
-    ledger = Ledger(checker, twins, plan.wanted, journal.known)
-    prover = Prover(
-        checker, ignored=twins.ignored, tied=frozenset(twins.ties), score=None, seed=settings.seed
-    )
-    session = Session(ledger, prover, settings, Deadline(settings.time_limit), progress, journal, start)
-    session.phases["set-up"] = time.perf_counter() - start
-    is_complete = settle_all(session)
+    open_classes = len(plan.wanted) - len(journal.known)
+    with early_processes(settings, open_classes, head.features) as processes:
+        prepared = PreparedHead(head, centre=journal.centre, compute=settings.compute)
+        checker = Checker(prepared, plan.domain)
+        twins = prepared.twins
+        ledger = Ledger(checker, twins, plan.wanted, journal.known)
+        prover = Prover(
+            checker, ignored=twins.ignored, tied=frozenset(twins.ties), score=None, seed=settings.seed
+        )
+        deadline = Deadline(settings.time_limit)
+        session = Session(ledger, prover, settings, deadline, progress, journal, processes, start)
+        session.phases["set-up"] = time.perf_counter() - start
+        is_complete = settle_all(session)
     session.record()
     return Result(
-        head=head, facts=Facts.of(head), domain=plan.domain, centre=checker.centre,
+        head=head, facts=prepared.facts, domain=plan.domain, centre=checker.centre,
         verdicts=ledger.verdicts(), cost=session.cost(), is_complete=is_complete,
     )  # fmt: skip

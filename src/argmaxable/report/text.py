@@ -58,8 +58,8 @@ def _what(record: Findings) -> str:
 def _answer(record: Findings) -> str:
     total, lost = record.verified, len(record.unargmaxable)
     if lost:
-        verb = "class can" if lost == 1 else "classes can"
-        return f"{lost:,} of {total:,} {verb} never be predicted, whatever the input."
+        noun, scope = "class" if lost == 1 else "classes", ", whatever the input" * record.domain.has_features
+        return f"{lost:,} of {total:,} {noun} {record.domain.never_predicted()}{scope}."
     if record.undecided or not record.is_complete:
         return f"No class of {total:,} was proven unargmaxable so far."
     return "The only class is always predicted." if total == 1 else f"All {total:,} classes can be predicted."

@@ -24,8 +24,10 @@ from argmaxable.prove.shared_rows import prove_together
 from argmaxable.run.engines.engine import Job, Report, Workers
 from argmaxable.run.engines.in_process import InProcess
 from argmaxable.run.engines.processes import Processes
+from argmaxable.run.plan import Settings
 from argmaxable.run.session import Session, Stop
 from argmaxable.run.settled_classes import own_directions, points_as_witnesses
+from argmaxable.search.corners import corner_winners
 from argmaxable.search.own_direction import own_exponents
 from argmaxable.search.reflection import reflect
 
@@ -33,8 +35,25 @@ from argmaxable.search.reflection import reflect
 # and whether other processes are worth their start-up. Measured on the OCR heads (d = 64 to 120).
 _SOLVE_SECONDS = 6e-3 / 120**2
 _WORTH_A_PROCESS = 0.4
+# Processes are started before it is known how many classes the first phase leaves open, unless they would be
+# worth it only if it left more than this share.
+_LEFT_OPEN = 0.1
 # Coordinates of points reflected at a time: 64 MB of float32, and a few copies.
 _REFLECTED_ENTRIES = 1 << 24
+
+
+def early_processes(settings: Settings, classes: int, features: int) -> Processes:
+    """Processes to share the work; where they are likely to be needed they start at once, and load while the
+    head is prepared. Use as a context manager."""
+    processes = Processes((settings.workers or 1) - 1)
+    solves = settings.algorithm in (Algorithm.AUTO, Algorithm.INTERIOR_POINT) and settings.ray is None
+    if solves and _solve_seconds(classes, features) * _LEFT_OPEN >= _WORTH_A_PROCESS:
+        processes.spawn()
+    return processes
+
+
+def _solve_seconds(classes: int, features: int) -> float:
+    return classes * _SOLVE_SECONDS * features**2
 
 
 def settle_all(session: Session) -> bool:
@@ -93,6 +112,9 @@ _PHASES: dict[Algorithm, Callable[[Session], None]] = {
 
 def _try_own_directions(session: Session) -> None:
     ids, checker = session.ledger.open_ids, session.checker
+    if not checker.domain.has_features:
+        _try_corners(session)
+        return
     exponents = own_exponents(checker, ids)
     method = Method.OWN_DIRECTION if checker.head.classes > 1 else Method.ONLY_CLASS
     pace, done = Pace(), 0
@@ -103,9 +125,21 @@ def _try_own_directions(session: Session) -> None:
         session.report("own direction", pace.seconds_left(done, len(ids)))
 
 
+def _try_corners(session: Session) -> None:
+    """Over a hull, whoever wins at one of the given vectors; the others have no direction of their own."""
+    classes, corners = corner_winners(session.chart)
+    is_open = session.ledger.open[classes]
+    classes, corners = classes[is_open], corners[is_open]
+    for block in blocks(len(classes), session.checker.domain.point_size(session.checker.head.features)):
+        points = session.chart.corner_points(corners[block])
+        gaps = session.checker.gaps(classes[block], points)
+        session.ledger.enter_gaps(classes[block], gaps, points_as_witnesses(points), Method.CORNER)
+        session.report("corners")
+
+
 def _try_reflections(session: Session, engine: Workers) -> None:
     """Reflect all open classes until a step finds fewer than solving would in the same time."""
-    price = _SOLVE_SECONDS * session.chart.size**2 / (engine.size + 1)
+    price = _solve_seconds(1, session.chart.size) / (engine.size + 1)
     for ids in _portions(session):
         start = session.checker.rebuild(ids, own_exponents(session.checker, ids))[:, session.chart.kept]
         _reflect(session, ids, start, lambda number, found, seconds: number > 2 and found * price < seconds)
@@ -127,7 +161,9 @@ def _portions(session: Session) -> list[Ids]:
 def _reflect(
     session: Session, ids: Ids, start: NDArray[np.float64], is_enough: Callable[[int, int, float], bool]
 ) -> None:
-    if not len(ids) or not session.settings.patience or not session.chart.size:
+    if not (
+        len(ids) and session.settings.patience and session.chart.size and session.checker.domain.has_features
+    ):
         return
     with np.errstate(over="ignore"):
         begin = start.astype(np.float32)
@@ -184,10 +220,11 @@ def _engine(session: Session) -> Workers:
         from argmaxable.run.engines.ray import RayWorkers  # imports what few runs need
 
         return RayWorkers(address, workers)
-    expected = session.ledger.open.sum() * _SOLVE_SECONDS * session.chart.size**2
-    if workers is None or workers == 1 or expected < _WORTH_A_PROCESS:
-        return InProcess()
-    return Processes(workers - 1)
+    expected = _solve_seconds(int(session.ledger.open.sum()), session.chart.size)
+    if session.processes.size and expected >= _WORTH_A_PROCESS:
+        return session.processes
+    session.processes.close()  # started too soon
+    return InProcess()
 
 
 def _job(session: Session) -> Job:

@@ -102,6 +102,8 @@ def make_plan(
     domain.require_features(head.features)
     if algorithm is Algorithm.CHEBYSHEV:
         require_box(domain)
+    if algorithm is Algorithm.REFLECTION:
+        domain.require_directions("reflection")
     return RunPlan(head, domain, None if only is None else _existing(head, only), settings)
 
 

@@ -16,6 +16,7 @@ from argmaxable.core.verdict import Certificate, Method, Strength, Verdict
 from argmaxable.prove.prover import Prover, Settled
 from argmaxable.prove.transfer import transfer
 from argmaxable.run.engines.engine import Report
+from argmaxable.run.engines.processes import Processes
 from argmaxable.run.journal import Journal
 from argmaxable.run.plan import Settings
 from argmaxable.run.settled_classes import Ledger, points_as_witnesses
@@ -38,6 +39,7 @@ class Session:
     deadline: Deadline
     progress: ProgressCallback
     journal: Journal
+    processes: Processes
     started: float
     phases: dict[str, float] = field(default_factory=dict)
     reports: list[Report] = field(default_factory=list)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from argmaxable.core.arrays import Ids, Matrix, Vector
-from argmaxable.core.domain import Ball, Box, Domain, LayerNorm, RMSNorm
+from argmaxable.core.balls import NormSolid
 
 # For some of the points, given by their places in the batch and as they are now: their values, and the
 # directions in which these grow for a step of that length (relative to the point's).
@@ -61,32 +61,17 @@ def _move(point: Matrix, direction: Matrix, length: float) -> Matrix:
     return np.where(np.isfinite(move).all(axis=1, keepdims=True), move, 0.0)
 
 
-def into(domain: Domain) -> Callable[[Matrix], Matrix]:
-    """Moves points z to the domain by the shortest way."""
-    if isinstance(domain, Box):
-        return lambda z: np.clip(z, domain.lo, domain.hi)
-    if isinstance(domain, Ball | RMSNorm | LayerNorm):
-        return lambda z: _scaled(domain, z, grow=False)
-    return lambda z: z
-
-
-def onto_surface(domain: RMSNorm | LayerNorm) -> Callable[[Matrix], Matrix]:
+def onto_surface(domain: NormSolid) -> Callable[[Matrix], Matrix]:
     """Moves points z along their rays to the surface of the solid; from its centre, any way."""
 
     def project(z: Matrix) -> Matrix:
         z = z.copy()
         z[~z.any(axis=1), :2] = (1.0, -1.0)[: z.shape[1]]
-        return _scaled(domain, z, grow=True)
+        if domain.removes_mean:
+            z = z - z.mean(axis=1, keepdims=True)
+        length = np.sqrt((z * z).sum(axis=1, keepdims=True))
+        with np.errstate(divide="ignore"):
+            factor = domain.ball_radius(z.shape[1]) * _INSIDE / length
+        return z * np.where(np.isfinite(factor), factor, 1.0)
 
     return project
-
-
-def _scaled(domain: Ball | RMSNorm | LayerNorm, z: Matrix, *, grow: bool) -> Matrix:
-    if isinstance(domain, LayerNorm):
-        z = z - z.mean(axis=1, keepdims=True)
-    radius = domain.radius if isinstance(domain, Ball) else np.sqrt(z.shape[1])
-    length = np.sqrt((z * z).sum(axis=1, keepdims=True))
-    with np.errstate(divide="ignore"):
-        factor = radius * _INSIDE / length
-    factor = np.where(np.isfinite(factor), factor, 1.0)
-    return z * (factor if grow else np.minimum(factor, 1.0))

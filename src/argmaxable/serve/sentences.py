@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argmaxable.core.domain import Domain, LayerNorm, RMSNorm
+from argmaxable.core.domain import Domain
 from argmaxable.core.verdict import OwnDirection, Status, Verdict
 from argmaxable.report.page.wording import Noun
 from argmaxable.serve.rows import ClassRow
@@ -87,7 +87,7 @@ def witness_in_words(verdict: Verdict, domain: Domain) -> str:
     if not isinstance(verdict.witness, OwnDirection):
         return f"It {does} at the following vector of features."
     power = f"2{str(verdict.witness.exponent).translate(_RAISED)}"
-    gain = "gain · " if isinstance(domain, RMSNorm | LayerNorm) else ""
+    gain = "gain · " if not domain.is_identity else ""
     return (
         f"It {does} in its own direction, z = {power} · {gain}(w − mean of all rows), moved into the domain "
         "where it sticks out. This vector is rebuilt from the weights when it is checked, so none is kept."

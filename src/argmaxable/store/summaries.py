@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from argmaxable.core.domain import domain_from_record
+from argmaxable.core.domains import domain_from_record
 from argmaxable.core.result import Cost, Facts
 from argmaxable.core.verdict import Algorithm
 from argmaxable.core.version import VERSION

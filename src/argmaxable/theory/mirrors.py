@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from argmaxable.core.arrays import Vector
-from argmaxable.core.domain import Box, Domain, LayerNorm, RMSNorm
+from argmaxable.core.domain import Domain
 from argmaxable.core.head import Head
 from argmaxable.core.orders import Order
 
@@ -23,14 +23,10 @@ class Mirrors:
     """The hyperplanes between a head's classes, in coordinates of the domain's z and in floats."""
 
     def __init__(self, head: Head, domain: Domain) -> None:
-        self.box = domain if isinstance(domain, Box) else None
-        rows, biases = head.rows(slice(None)), head.biases()
-        if isinstance(domain, RMSNorm | LayerNorm):
-            biases = biases + rows @ domain.shifts(head.features)
-            rows = rows * domain.gains(head.features)
-        if isinstance(domain, LayerNorm):
-            rows = rows - rows.mean(axis=1, keepdims=True)
-        self.rows, self.biases = rows, biases
+        rows = head.rows(slice(None))
+        self.bounds = domain.bounds(head.features)
+        self.rows = domain.rows_seen(rows)
+        self.biases = head.biases() + rows @ domain.shifts(head.features)
 
     def scores(self, point: Vector) -> Vector:
         """Scores of all classes at a point z."""
@@ -51,7 +47,5 @@ class Mirrors:
             if distances[worst] > 0:
                 return z
             step = max(-2 * distances[worst], _CLEARANCE * np.abs(distances).max())
-            z = z + step * normals[worst]
-            if self.box is not None:
-                z = np.clip(z, self.box.lo, self.box.hi)
+            z = np.clip(z + step * normals[worst], *self.bounds)
         return None

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.core.arrays import Vector
-from argmaxable.core.domain import Box
+from argmaxable.core.boxes import Box
 from argmaxable.core.errors import InputError
 
 # The share of tokens in the paper's table.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from argmaxable.core.domain import Domain, parse_domain
+from argmaxable.core.domain import Domain
+from argmaxable.core.domains import parse_domain
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
 from argmaxable.models.finding import Finding

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from argmaxable.check.checker import centre_of
+from argmaxable.compute.prepared import centre_of
 from argmaxable.core.progress import ProgressCallback, ignore_progress
 from argmaxable.core.result import Facts, Result
 from argmaxable.questions.argmax import run_plan

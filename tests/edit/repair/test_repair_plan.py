@@ -7,7 +7,7 @@ import pytest
 from damaged import BOX, LABELS, damaged, lost, random_damaged
 
 import argmaxable as am
-from argmaxable.edit.repair import Repair, repair_head
+from argmaxable import Repair
 
 DOMAINS: dict[str, am.Domain] = {
     "box": BOX,
@@ -35,19 +35,19 @@ def assert_kept_its_promises(done: Repair) -> None:
 @pytest.mark.parametrize("name", DOMAINS)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_every_lost_class_wins_by_the_margin_and_none_is_lost(name: str, seed: int) -> None:
-    done = repair_head(random_damaged(seed), DOMAINS[name], margin=0.01, engine=am.Engine(workers=1))
+    done = am.repair(random_damaged(seed), DOMAINS[name], margin=0.01, engine=am.Engine(workers=1))
     assert_kept_its_promises(done)
     assert not done.result.unargmaxable
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
 def test_a_repair_survives_rounding_to_the_heads_dtype(dtype: str) -> None:
-    done = repair_head(damaged(dtype), BOX, engine=am.Engine(workers=1))
+    done = am.repair(damaged(dtype), BOX, engine=am.Engine(workers=1))
     assert_kept_its_promises(done)
 
 
 def test_only_raised_biases_differ() -> None:
-    done = repair_head(damaged(), BOX, engine=am.Engine(workers=1))
+    done = am.repair(damaged(), BOX, engine=am.Engine(workers=1))
     raised = done.after.biases() - done.before.biases()
     assert set(np.flatnonzero(raised)) == {4, 5}
     assert (raised >= 0).all()
@@ -56,22 +56,22 @@ def test_only_raised_biases_differ() -> None:
 
 
 def test_an_even_repair_halves_the_largest_change() -> None:
-    raised = repair_head(damaged(), BOX, engine=am.Engine(workers=1))
-    even = repair_head(damaged(), BOX, even=True, engine=am.Engine(workers=1))
+    raised = am.repair(damaged(), BOX, engine=am.Engine(workers=1))
+    even = am.repair(damaged(), BOX, even=True, engine=am.Engine(workers=1))
     assert_kept_its_promises(even)
     assert even.largest == pytest.approx(raised.largest / 2, rel=0.05)
     assert even.reached == pytest.approx(even.largest, rel=1e-4)
 
 
 def test_the_change_reached_lies_above_what_is_proven_to_be_needed() -> None:
-    done = repair_head(random_damaged(5), BOX, engine=am.Engine(workers=1))
+    done = am.repair(random_damaged(5), BOX, engine=am.Engine(workers=1))
     assert done.least is not None
     assert done.reached is not None
     assert done.least <= done.reached <= done.least * 1.03
 
 
 def test_a_single_chosen_class_is_repaired_and_others_are_left() -> None:
-    done = repair_head(damaged(), BOX, only=[5], engine=am.Engine(workers=1))
+    done = am.repair(damaged(), BOX, only=[5], engine=am.Engine(workers=1))
     assert_kept_its_promises(done)
     assert done.chosen.tolist() == [5]
     assert done.after.biases()[4] == done.before.biases()[4]
@@ -85,7 +85,7 @@ def identical(copies: int, *, bias: bool = True) -> am.Head:
 @pytest.mark.parametrize("copies", [2, 7])
 @pytest.mark.parametrize("bias", [True, False])
 def test_identical_rows_are_moved_apart(copies: int, bias: bool) -> None:
-    done = repair_head(identical(copies, bias=bias), BOX, engine=am.Engine(workers=1))
+    done = am.repair(identical(copies, bias=bias), BOX, engine=am.Engine(workers=1))
     assert_kept_its_promises(done)
     assert len(done.moved) >= copies - 1
     assert not done.result.unargmaxable
@@ -93,18 +93,18 @@ def test_identical_rows_are_moved_apart(copies: int, bias: bool) -> None:
 
 def test_a_class_that_equals_an_argmaxable_one_moves_and_the_other_stays() -> None:
     head = am.Head(np.vstack([damaged().weight[:4], damaged().weight[:1]]), np.float32([0, 0, 0, 0, -0.5]))
-    done = repair_head(head, BOX, only=[4], engine=am.Engine(workers=1))
+    done = am.repair(head, BOX, only=[4], engine=am.Engine(workers=1))
     assert_kept_its_promises(done)
     assert done.moved.tolist() == [4]
 
 
 def test_identical_rows_are_beyond_biases() -> None:
     with pytest.raises(am.InputError, match="same weights as class 4"):
-        repair_head(identical(2), BOX, bias_only=True, engine=am.Engine(workers=1))
+        am.repair(identical(2), BOX, bias_only=True, engine=am.Engine(workers=1))
 
 
 def test_a_head_without_bias_is_repaired_by_its_rows() -> None:
-    done = repair_head(damaged(bias=False), BOX, engine=am.Engine(workers=1))
+    done = am.repair(damaged(bias=False), BOX, engine=am.Engine(workers=1))
     assert_kept_its_promises(done)
     assert done.after.bias is None
     assert done.reached is None
@@ -115,7 +115,7 @@ def test_a_random_head_without_bias_loses_no_class_by_its_repair() -> None:
     generator = np.random.default_rng(4)
     head = am.Head(generator.standard_normal((40, 4)).astype(np.float32))
     assert lost(head, BOX)
-    assert_kept_its_promises(repair_head(head, BOX, engine=am.Engine(workers=1)))
+    assert_kept_its_promises(am.repair(head, BOX, engine=am.Engine(workers=1)))
 
 
 @pytest.mark.parametrize("name", DOMAINS)
@@ -123,7 +123,7 @@ def test_no_logit_moves_farther_than_the_bound(name: str) -> None:
     domain = DOMAINS[name]
     rows = np.vstack([random_damaged(2).weight, random_damaged(2).weight[:2]])  # twins: rows move too
     head = am.Head(rows, np.append(random_damaged(2).biases(), [0.0, 0.1]).astype(np.float32))
-    done = repair_head(head, domain, engine=am.Engine(workers=1))
+    done = am.repair(head, domain, engine=am.Engine(workers=1))
     points = np.random.default_rng(0).standard_normal((4000, 3))
     points *= np.sqrt(3) / np.sqrt((points**2).sum(axis=1, keepdims=True))
     if isinstance(domain, am.Box):
@@ -148,55 +148,55 @@ def test_equal_biases_or_none_make_no_difference_to_the_promise(name: str, bias:
     rows = generator.standard_normal((24, 3)).astype(np.float32)
     rows[:2] /= 16  # well inside
     head = am.Head(rows, np.full(24, 0.5, np.float32) if bias else None)
-    assert_kept_its_promises(repair_head(head, DOMAINS[name], engine=am.Engine(workers=1)))
+    assert_kept_its_promises(am.repair(head, DOMAINS[name], engine=am.Engine(workers=1)))
 
 
 @pytest.mark.parametrize("power", [-60, 40])
 def test_heads_of_any_size_are_repaired(power: int) -> None:
     small = damaged("float64")
     head = am.Head(np.ldexp(small.weight, power), np.ldexp(small.bias, power))
-    done = repair_head(head, BOX, margin=float(np.ldexp(0.01, power)), engine=am.Engine(workers=1))
+    done = am.repair(head, BOX, margin=float(np.ldexp(0.01, power)), engine=am.Engine(workers=1))
     assert_kept_its_promises(done)
 
 
 def test_labels_and_shapes_stay() -> None:
-    done = repair_head(damaged(), BOX, engine=am.Engine(workers=1))
+    done = am.repair(damaged(), BOX, engine=am.Engine(workers=1))
     assert done.after.labels == LABELS
     assert done.after.weight.shape == (6, 2)
 
 
 def test_a_class_that_is_argmaxable_already_is_refused() -> None:
     with pytest.raises(am.InputError, match=r"class 1 \('b'\) is argmaxable already"):
-        repair_head(damaged(), BOX, only=[1, 4], engine=am.Engine(workers=1))
+        am.repair(damaged(), BOX, only=[1, 4], engine=am.Engine(workers=1))
 
 
 def test_a_class_that_does_not_exist_is_refused() -> None:
     with pytest.raises(am.InputError, match="class 6 does not exist"):
-        repair_head(damaged(), BOX, only=[6], engine=am.Engine(workers=1))
+        am.repair(damaged(), BOX, only=[6], engine=am.Engine(workers=1))
 
 
 def test_a_head_without_lost_classes_needs_no_repair() -> None:
     with pytest.raises(am.InputError, match="nothing to repair"):
-        repair_head(am.Head(np.eye(3)), BOX, engine=am.Engine(workers=1))
+        am.repair(am.Head(np.eye(3)), BOX, engine=am.Engine(workers=1))
 
 
 def test_bias_only_needs_a_bias() -> None:
     with pytest.raises(am.InputError, match="has no bias"):
-        repair_head(damaged(bias=False), BOX, bias_only=True, engine=am.Engine(workers=1))
+        am.repair(damaged(bias=False), BOX, bias_only=True, engine=am.Engine(workers=1))
 
 
 @pytest.mark.parametrize("domain", [am.Everywhere(), am.Box(0.0, np.inf)])
 def test_an_unbounded_domain_is_refused(domain: am.Domain) -> None:
     with pytest.raises(am.DomainError, match="bounded"):
-        repair_head(damaged(), domain, engine=am.Engine(workers=1))
+        am.repair(damaged(), domain, engine=am.Engine(workers=1))
 
 
 @pytest.mark.parametrize("margin", [0.0, -1.0, np.nan, np.inf])
 def test_a_margin_that_is_none_is_refused(margin: float) -> None:
     with pytest.raises(am.InputError, match="margin must be"):
-        repair_head(damaged(), BOX, margin=margin, engine=am.Engine(workers=1))
+        am.repair(damaged(), BOX, margin=margin, engine=am.Engine(workers=1))
 
 
 def test_a_margin_that_no_bias_can_give_says_so() -> None:
     with pytest.raises(am.InputError, match="no bias gives"):
-        repair_head(damaged(), am.Box(-0.5, 0.5), margin=50.0, bias_only=True, engine=am.Engine(workers=1))
+        am.repair(damaged(), am.Box(-0.5, 0.5), margin=50.0, bias_only=True, engine=am.Engine(workers=1))

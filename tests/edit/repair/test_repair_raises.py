@@ -47,7 +47,7 @@ def least_change_by_linprog(head: am.Head, targets: dict[int, float]) -> float:
 
 def wishes(solver: MarginSolver, result: am.Result) -> tuple[Wanted, Wanted]:
     """The lost classes by the margin, the others by half of what they have."""
-    middle = solver.space()[1]
+    middle = solver.middle
     lost = np.array([verdict.class_id for verdict in result.unargmaxable])
     kept = [verdict for verdict in result.argmaxable]
     points = [solver.checker.point(v.class_id, v.witness) for v in kept if v.witness is not None]

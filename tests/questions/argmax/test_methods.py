@@ -385,7 +385,9 @@ def test_a_proof_transfers_to_what_it_dominates_and_to_nothing_else() -> None:
     head = clustered_head()
     checker = Checker(head, BOX)
     certificate = Certificate(np.arange(60), np.ones(60))
-    moved, uppers = transfer(chart_of(checker), checker, certificate, np.arange(60, 260))
+    moved, uppers = transfer(
+        chart_of(checker.prepared, checker.domain), checker, certificate, np.arange(60, 260)
+    )
     proven = [checker.bound(class_id, certificate).upper <= 0 for class_id in range(60, 260)]
     assert moved.tolist() == (60 + np.flatnonzero(proven)).tolist()
     assert len(moved) == 200
@@ -396,14 +398,16 @@ def test_a_proof_does_not_transfer_to_the_classes_it_is_made_of() -> None:
     head = clustered_head()
     checker = Checker(head, BOX)
     certificate = Certificate(np.arange(80), np.ones(80))
-    moved, _ = transfer(chart_of(checker), checker, certificate, np.arange(260))
+    moved, _ = transfer(chart_of(checker.prepared, checker.domain), checker, certificate, np.arange(260))
     assert not set(moved.tolist()) & set(range(80))
 
 
 def test_a_proof_with_a_basis_does_not_transfer() -> None:
     checker = Checker(clustered_head(), BOX)
     certificate = Certificate(np.arange(60), np.ones(60), basis=7)
-    moved, uppers = transfer(chart_of(checker), checker, certificate, np.arange(60, 260))
+    moved, uppers = transfer(
+        chart_of(checker.prepared, checker.domain), checker, certificate, np.arange(60, 260)
+    )
     assert len(moved) == len(uppers) == 0
 
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from argmaxable import Box, Everywhere, Head, HeadError, LayerNorm, RMSNorm
-from argmaxable.check.geometry import place
 from argmaxable.questions.arithmetic.formats import Float, Rounding, rounded
 from argmaxable.questions.arithmetic.rounding import Machine
 
@@ -159,7 +158,7 @@ def test_points_of_a_norm_are_measured_at_their_features(kind: type[RMSNorm] | t
     z = rng.normal(size=(10, head.features))
     classes = np.arange(10)
     inside = Machine(head, solid, Float.FP32).units(classes, z)
-    assert (inside == Machine(head, Everywhere(), Float.FP32).units(classes, place(solid, z)[0])).all()
+    assert (inside == Machine(head, Everywhere(), Float.FP32).units(classes, solid.place(z)[0])).all()
 
 
 @pytest.mark.parametrize(

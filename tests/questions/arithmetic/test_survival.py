@@ -220,7 +220,7 @@ def test_proofs_about_a_rounded_copy_are_checked_against_it(
 
 
 def test_verify_counts_solid_only_witnesses(command: Command, tmp_path: Path) -> None:
-    from argmaxable.core.domain import write_domain
+    from argmaxable.core.domains import write_domain
 
     head = central(0.9)
     np.savez(tmp_path / "head.npz", W=head.weight, b=head.biases())

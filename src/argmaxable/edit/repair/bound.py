@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from argmaxable.check.geometry import support_bound
 from argmaxable.core.arrays import Ids
 from argmaxable.core.domain import Domain
 from argmaxable.core.head import Head
@@ -28,6 +27,6 @@ def logit_movement(before: Head, after: Head, domain: Domain) -> float:
     moves = after.rows(changed) - before.rows(changed)
     raised = after.biases(changed) - before.biases(changed)
     error = gamma(2) * np.abs(moves)
-    highest = support_bound(domain, moves, error) + raised
-    lowest = -support_bound(domain, -moves, error) + raised
+    highest = domain.support_bound(moves, error) + raised
+    lowest = -domain.support_bound(-moves, error) + raised
     return float(np.maximum(np.abs(highest), np.abs(lowest)).max())

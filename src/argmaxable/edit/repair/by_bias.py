@@ -61,7 +61,7 @@ def _raise_biases(
 
 def _raises(task: Task, solver: MarginSolver, unit: float) -> Raises:
     scale = solver.chart.scale
-    middle = solver.space()[1]
+    middle = solver.middle
     targets = np.full(len(task.chosen), task.margin * (1 + ROOM) + unit) * scale
     wanted = Wanted(task.chosen, targets, np.tile(middle, (len(task.chosen), 1)))
     kept = Wanted(task.kept, task.kept_targets(unit) * scale, solver.from_domain(task.kept_points))

@@ -16,13 +16,11 @@ from numpy.typing import NDArray
 from argmaxable.check.checker import Checker
 from argmaxable.compute.coordinates import Chart, chart_of
 from argmaxable.core.arrays import Ids, Matrix, Vector
-from argmaxable.core.domain import Ball, Box, LayerNorm, RMSNorm
 from argmaxable.core.errors import DomainError
-from argmaxable.prove.interior_point import BallSet, BoxSet, FeatureSet, InteriorPoint, Stalled
 from argmaxable.prove.lazy import without
+from argmaxable.prove.margin_loop import MarginLoop, Next, Problem, domain_space
 
 _MAX_STEPS = 200
-_MU_FLOOR = 1e-18
 # Newton steps whose Gram matrix may be of float32, counted from each start.
 _SINGLE_STEPS = 12
 # Rows known at the start and kept for the next solve of the class, in units of the features.
@@ -53,23 +51,27 @@ class MarginSolver:
     def __init__(self, checker: Checker) -> None:
         require_bounded(checker)
         self.checker = checker
-        self.chart: Chart = chart_of(checker)
+        self.chart: Chart = chart_of(checker.prepared, checker.domain)
         chart = self.chart
         if not chart.size:
             raise DomainError(
                 "all classes have the same weights: no input tells them apart, so none can win."
             )
         self.rows = chart.rows(np.arange(chart.head.classes))
-        self.lo, self.hi = (np.array(bound) for bound in chart.domain_bounds())
-        self.radius = _radius(checker)  # the chart's own is None for a cone, whose scale it leaves open
+        self.bounds = chart.domain_bounds()
         self.biases = chart.biases.copy()
-        self._fixed = _fixed_part(checker)
+        self._fixed = checker.domain.fixed_part(checker.head.features)
         self.score = 1e-9 * chart.lengths()
         self._known: dict[int, Ids] = {}
 
     @property
     def classes(self) -> int:
         return len(self.rows)
+
+    @property
+    def middle(self) -> Vector:
+        """A point well inside the domain, in chart coordinates."""
+        return domain_space(self.chart)[1]
 
     def scores(self, points: Matrix, ids: Ids | slice = slice(None)) -> Matrix:
         """Scores of classes, without raises, at points in chart coordinates (points × ids)."""
@@ -86,12 +88,7 @@ class MarginSolver:
     def to_domain(self, points: Matrix) -> Matrix:
         """Points z of the domain (n × all features) from chart coordinates."""
         chart = self.chart
-        z = np.zeros((len(points), chart.head.features))
-        if isinstance(chart.domain, Box):
-            lo, hi = chart.domain.bounds(chart.head.features)
-            z[:] = np.clip(0.0, lo, hi)
-        z[:, chart.kept] = points
-        return z
+        return chart.whole_points(points)
 
     def from_domain(self, points: Matrix) -> Matrix:
         """Chart coordinates of points z of the domain."""
@@ -99,10 +96,11 @@ class MarginSolver:
 
     def farthest_gap(self) -> float:
         """More than any two scores can differ at any point of the domain."""
-        if self.radius is not None:
-            reach = self.radius * np.sqrt((self.rows * self.rows).sum(axis=1))
+        radius = self.chart.domain_radius
+        if radius is not None:
+            reach = radius * np.sqrt((self.rows * self.rows).sum(axis=1))
         else:
-            reach = np.abs(self.rows) @ np.maximum(np.abs(self.lo), np.abs(self.hi))
+            reach = np.abs(self.rows) @ np.abs(self.bounds).max(axis=0)
         biases = self.biases
         return 2 * float(reach.max()) + float(biases.max() - biases.min())
 
@@ -126,32 +124,25 @@ class MarginSolver:
         self._known[class_id] = classes[np.argsort(-weights)[: _KEPT_ROWS * self.chart.size]]
         self.score[classes] += np.minimum(weights * len(weights), 3)
 
-    def space(self) -> tuple[FeatureSet, Vector]:
-        """The domain as the interior point wants it, and a point inside."""
-        if self.radius is not None:
-            x = np.zeros(self.chart.size)
-            return BallSet(self.radius, x), x
-        inset = np.minimum(1.0, (self.hi - self.lo) / 4)
-        x = np.clip(0.0, self.lo + inset, self.hi - inset)
-        return BoxSet(self.lo, self.hi, x), x
-
 
 class _Solve:
-    """One class's solve: the rows it knows, its interior point, the best evidence so far."""
+    """The rule of a repair: stop at the target, or where the margin is known well enough."""
 
     def __init__(
         self, solver: MarginSolver, class_id: int, biases: Vector, target: float, tolerance: float
     ) -> None:
         self.solver, self.class_id, self.biases = solver, class_id, biases
         self.target, self.tolerance = target, tolerance
-        self.own = solver.rows[class_id]
-        self.rows = solver.first_rows(class_id)
-        self.best = self._middle()
-        self.upper, self.cut = math.inf, (self.rows, np.full(len(self.rows), 1 / max(len(self.rows), 1)))
-
-    def _middle(self) -> tuple[float, Vector]:
-        x = self.solver.space()[1]
-        return self._gaps(x).min(), x
+        problem = Problem(
+            class_id=class_id, size=solver.chart.size, rows=lambda ids: solver.rows[ids],
+            limits=lambda ids, _: biases[class_id] - biases[ids], space=lambda _: domain_space(solver.chart),
+            most_steps=_MAX_STEPS, single_steps=_SINGLE_STEPS, is_single_again=True,
+        )  # fmt: skip
+        self.loop = MarginLoop(problem, solver.first_rows(class_id))
+        middle = solver.middle
+        self.best = float(self._gaps(middle).min()), middle
+        count = len(self.loop.ids)
+        self.upper, self.cut = math.inf, (self.loop.ids, np.full(count, 1 / max(count, 1)))
 
     def _gaps(self, x: Vector) -> Vector:
         """Gaps of the class to all others at a point; infinite to itself."""
@@ -161,8 +152,9 @@ class _Solve:
         return np.asarray(gaps)
 
     def run(self) -> Estimate:
-        if len(self.rows):
-            self._iterate()
+        if len(self.loop.ids):
+            self.loop.run(self)
+            self.look(self.loop)
         classes, weights = self.cut
         used = weights > _DUST * weights.max() if len(weights) else np.zeros(0, bool)
         classes, weights = classes[used], weights[used] / weights[used].sum()
@@ -170,86 +162,39 @@ class _Solve:
             self.solver.remember(self.class_id, *self.cut)
         return Estimate(self.best[1], self.best[0], classes, weights, self.upper)
 
-    def _iterate(self) -> None:
-        point, since = self._start(), 0
-        for _ in range(_MAX_STEPS):
-            if not point.mu > _MU_FLOOR:
-                return
-            point.single = since < _SINGLE_STEPS
-            before = point.x
-            try:
-                point.step()
-            except (Stalled, ZeroDivisionError):
-                if not point.single:
-                    return
-                since = _SINGLE_STEPS
-                continue
-            since += 1
-            if not (np.isfinite(point.x).all() and np.isfinite(point.weights).all()):
-                self._look(before)
-                return
-            weights, upper = point.dual_bound()
-            if upper < self.upper:
-                self.upper, self.cut = upper, (self.rows, weights)
-            among = float((point.limits - point.rows @ point.x).min())
-            if among < self.target and self.upper - among > self._enough() / 2:
-                continue
-            missing = self._look(point.x)
-            if self.best[0] >= self.target or self.upper - self.best[0] <= self._enough():
-                return
-            if len(missing):
-                self.rows = np.concatenate([self.rows, missing])
-                point, since = self._start(), 0
+    def judge(self, loop: MarginLoop) -> Next:
+        point = loop.point
+        weights, upper = point.dual_bound()
+        if upper < self.upper:
+            self.upper, self.cut = upper, (loop.ids, weights)
+        among = float((point.limits - point.rows @ point.x).min())
+        is_early = among < self.target and self.upper - among > self._enough() / 2
+        return Next.STEP if is_early else Next.LOOK
 
     def _enough(self) -> float:
         """A cut that is deep need not be sharp."""
         return max(self.tolerance, 0.1 * (self.target - self.upper))
 
-    def _look(self, x: Vector) -> Ids:
-        """Keep the point if it is the best so far; the rows it did not know that beat it worst."""
-        if self.solver.radius is None:
-            x = np.clip(x, self.solver.lo, self.solver.hi)
+    def look(self, loop: MarginLoop) -> Ids | None:
+        """Note the point if it is the best so far; the rows it did not know that beat it worst."""
+        x = np.clip(loop.point.x, *self.solver.bounds)
         gaps = self._gaps(x)
         if gaps.min() > self.best[0]:
             self.best = float(gaps.min()), x
-        among = gaps[self.rows].min()
-        gaps[self.rows] = np.inf
+        if self.best[0] >= self.target or self.upper - self.best[0] <= self._enough():
+            return None
+        among = gaps[loop.ids].min()
+        gaps[loop.ids] = np.inf
         missing = np.flatnonzero(gaps < among)
         size = self.solver.chart.size
         return missing if len(missing) <= size else missing[np.argpartition(gaps[missing], size)[:size]]
-
-    def _start(self) -> InteriorPoint:
-        space, x = self.solver.space()
-        limits = self.biases[self.class_id] - self.biases[self.rows]
-        return InteriorPoint(
-            self.solver.rows[self.rows] - self.own, limits, space, x, single=self.solver.chart.size >= 64
-        )
-
-
-def _radius(checker: Checker) -> float | None:
-    """The radius of the ball that z ranges over, None for a box."""
-    domain = checker.domain
-    if isinstance(domain, Ball):
-        return domain.radius
-    return math.sqrt(checker.head.features) if isinstance(domain, RMSNorm | LayerNorm) else None
-
-
-def _fixed_part(checker: Checker) -> Vector:
-    """The part of x that is the same at every point of the domain: a norm's shift, features without width."""
-    domain, features = checker.domain, checker.head.features
-    if isinstance(domain, RMSNorm | LayerNorm):
-        return np.array(domain.shifts(features))
-    if not isinstance(domain, Box):
-        return np.zeros(features)
-    lo, hi = domain.bounds(features)
-    return np.where(lo == hi, lo, 0.0)
 
 
 def require_bounded(checker: Checker) -> None:
     """Raise DomainError for a domain over which margins have no scale."""
     domain = checker.domain
-    is_finite = isinstance(domain, Box) and np.isfinite(domain.lo).all() and np.isfinite(domain.hi).all()
-    if not is_finite and not isinstance(domain, Ball | RMSNorm | LayerNorm):
+    domain.require_directions("repair")
+    if not domain.is_bounded:
         raise DomainError(
             f"a repair needs a bounded domain, found {domain}: over an unbounded one margins and changes of "
             "logits have no scale. Pass the part that matters, e.g. --domain box:100 or box:0:100."

@@ -1,4 +1,4 @@
-"""repair_head(head, domain): a head in which the chosen classes win by a margin, and no other class is lost.
+"""repair(head, domain): a head in which the chosen classes win by a margin, and no other class is lost.
 
 Biases alone where they can do it, moved rows where they can't. What is planned in floats is rounded to the
 head's own dtypes first; then the rounded head is verified like any other: a repair is no promise but a fact.
@@ -60,13 +60,16 @@ class Repair:
     gained: Ids
     seconds: float
 
+    def __repr__(self) -> str:
+        return f"Repair({len(self.chosen):,} classes, margin {self.margin:g}, {self.result})"
+
     @property
     def changed(self) -> Ids:
         """The classes whose row or bias is another."""
         return changed_classes(self.before, self.after)
 
 
-def repair_head(
+def repair(
     head: Head,
     domain: Domain,
     *,

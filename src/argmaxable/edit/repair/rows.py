@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.check.geometry import support_bound
 from argmaxable.compute.blocks import blocks
 from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.domain import Domain
@@ -61,7 +60,7 @@ def steps_for(head: Head, domain: Domain, chosen: Ids, margin: float, varying: I
     reach = np.concatenate([rows.max(axis=0) - middle, middle - rows.min(axis=0)])[_both(varying, head)]
     features, signs = np.tile(varying, 2), np.repeat([1.0, -1.0], len(varying))
     units = np.eye(head.features)[varying]
-    widths = np.maximum(*(support_bound(domain, side * units, np.zeros_like(units)) for side in (1, -1)))
+    widths = np.maximum(*(domain.support_bound(side * units, np.zeros_like(units)) for side in (1, -1)))
     order = np.argsort(reach, kind="stable")
     length = math.sqrt(float(np.median(reach)) * margin / (2 * _CORNERS * float(np.median(widths))))
     return Steps(features[order], signs[order], length)

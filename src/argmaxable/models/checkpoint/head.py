@@ -11,7 +11,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.core.domain import Box, LayerNorm, RMSNorm
+from argmaxable.core.balls import LayerNorm, RMSNorm
+from argmaxable.core.boxes import Box
 from argmaxable.core.errors import DomainError, LoadError
 from argmaxable.models.activations import RANGES
 from argmaxable.models.checkpoint.families import Activation, Obstacle

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from argmaxable.core.domain import Box, LayerNorm, RMSNorm
+from argmaxable.core.balls import LayerNorm, RMSNorm
+from argmaxable.core.boxes import Box
 from argmaxable.models.activations import RANGES
 from argmaxable.models.finding import Inputs
 from argmaxable.models.gguf.architectures import EITHER_NORM, LAYER_NORM, NORM_NAMES, RMS_NORM, WITHOUT_GAIN

@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.core.arrays import Vector
-from argmaxable.core.domain import Box, Domain, Everywhere, LayerNorm, RMSNorm
+from argmaxable.core.balls import LayerNorm, RMSNorm
+from argmaxable.core.boxes import Box, Everywhere
+from argmaxable.core.domain import Domain
 from argmaxable.core.errors import DomainError, LoadError
 from argmaxable.models.finding import Inputs
 from argmaxable.models.graph.activations import activation_range

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from argmaxable.core.domain import Box, LayerNorm
+from argmaxable.core.balls import LayerNorm
+from argmaxable.core.boxes import Box
 from argmaxable.core.errors import LoadError
 from argmaxable.models.activations import ANYTHING
 from argmaxable.models.finding import Arrays, Finding, Inputs, TensorInfo

@@ -11,7 +11,7 @@ from functools import reduce
 
 import numpy as np
 
-from argmaxable.core.domain import Box, Everywhere
+from argmaxable.core.boxes import Box, Everywhere
 from argmaxable.models.activations import ANYTHING, RANGES, Range, intersection
 from argmaxable.models.finding import Inputs
 from argmaxable.models.tflite.model import Model, Operator, Tensor

@@ -15,7 +15,7 @@ import numpy as np
 from argmaxable.check.checker import Checker
 from argmaxable.compute.blocks import row_blocks
 from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
-from argmaxable.core.domain import LayerNorm, NormSolid, RMSNorm
+from argmaxable.core.balls import NormSolid
 from argmaxable.core.result import Result
 from argmaxable.core.verdict import Status, Verdict
 from argmaxable.exact.rounding import gamma
@@ -48,7 +48,7 @@ def surface_of(result: Result) -> Surface | None:
     norm's shift has a say; then the surface is searched. Each point is checked as a witness is.
     """
     domain = result.domain
-    if not isinstance(domain, RMSNorm | LayerNorm):
+    if not isinstance(domain, NormSolid):
         return None
     verdicts = [verdict for verdict in result.verdicts if verdict.status is Status.ARGMAXABLE]
     if not (result.head.has_bias or domain.shift.any()):  # scaling z scales every gap
@@ -93,7 +93,7 @@ def _win_there(checker: Checker, domain: NormSolid, classes: Ids, points: Matrix
 
 
 def _centred(domain: NormSolid, points: Matrix) -> Matrix:
-    return points - points.mean(axis=1, keepdims=True) if isinstance(domain, LayerNorm) else points
+    return points - points.mean(axis=1, keepdims=True) if domain.removes_mean else points
 
 
 def _wins_further_out(domain: NormSolid, ahead: Vector, lower: Vector, points: Matrix) -> Mask:

@@ -19,11 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.check.checker import centre_of
-from argmaxable.check.geometry import place
 from argmaxable.compute.blocks import blocks, row_blocks
+from argmaxable.compute.prepared import centre_of
 from argmaxable.core.arrays import Ids, Matrix, Vector
-from argmaxable.core.domain import Domain, LayerNorm, RMSNorm
+from argmaxable.core.domain import Domain
 from argmaxable.core.head import Head
 from argmaxable.exact.rounding import UNIT, gamma
 from argmaxable.questions.arithmetic.formats import PRECISIONS, Float, Rounding, rounded
@@ -88,7 +87,7 @@ class Machine:
         """Leads in units (n × classes, ∞ for the class itself), the units, logits, and inputs."""
         index = np.arange(len(classes))
         with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
-            x = place(self.domain, points)[0].astype(self.precision.dtype).astype(self._wide)
+            x = self.domain.place(points)[0].astype(self.precision.dtype).astype(self._wide)
             products = self._products(x)
             lengths = np.sqrt(np.einsum("ij,ij->i", x, x, dtype=np.float64)) * (1 + gamma(len(x[0]) + 8))
             logits = products + self._biases if self.head.bias is not None else products
@@ -138,12 +137,7 @@ class Machine:
         return total
 
     def _in_z(self, direction: Matrix) -> Matrix:
-        if not isinstance(self.domain, RMSNorm | LayerNorm):
-            return direction
-        direction = self.domain.gains(self.head.features) * direction
-        if isinstance(self.domain, LayerNorm):
-            direction = direction - direction.mean(axis=1, keepdims=True)
-        return direction
+        return self.domain.rows_seen(direction)
 
 
 def _spread(head: Head) -> float:

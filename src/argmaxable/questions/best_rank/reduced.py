@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from argmaxable.check.checker import Checker, rival_certificate
-from argmaxable.check.geometry import place
 from argmaxable.compute.blocks import row_blocks
 from argmaxable.compute.coordinates import chart_of
 from argmaxable.compute.identical_rows import Twins
@@ -66,8 +65,8 @@ def settle_without(whole: Checker, twins: Twins, class_id: int, excluded: Ids, *
         return Found(certificate=rival_certificate(int(left[0])))
     reduced = Reduced.of(whole, excluded)
     if len(reduced.kept) == 1:  # every point of the domain will do
-        chart = chart_of(reduced.checker)
-        return Found(point=chart.to_point(np.zeros((1, chart.size)))[0])
+        chart = chart_of(reduced.checker.prepared, whole.domain)
+        return Found(point=chart.some_point()[0])
     # A twin stands for others only while it is there itself.
     beaten_by = twins.beaten_by[reduced.kept]
     ignored = np.flatnonzero((beaten_by >= 0) & ~np.isin(beaten_by, excluded) & (reduced.kept != class_id))
@@ -107,7 +106,7 @@ def scores_at(checker: Checker, point: Vector) -> Vector:
     head = checker.head
     scores = np.empty(head.classes)
     with np.errstate(over="ignore", invalid="ignore"):
-        x = place(checker.domain, point[None])[0][0]
+        x = checker.domain.place(point[None])[0][0]
         for block in row_blocks(head.classes, head.features):
-            scores[block] = (head.rows(block) - checker.centre) @ x + checker.scores.biases[block]
+            scores[block] = (head.rows(block) - checker.centre) @ x + checker.prepared.biases[block]
     return scores

@@ -55,7 +55,7 @@ def best_ranks(
     checker = Checker(head, domain, centre=result.centre)
     search = RankSearch(checker, find_twins(head), classes, seed)
     _learn_verdicts(search, never)
-    points = points_with_few_above(chart_of(checker), classes)
+    points = points_with_few_above(chart_of(checker.prepared, domain), classes)
     found: list[BestRank] = []
     pace = Pace()
     try:

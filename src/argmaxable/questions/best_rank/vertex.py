@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import qr
 
 from argmaxable.check.checker import Checker
+from argmaxable.compute.lapack import pivoted_qr
 from argmaxable.core.arrays import Matrix, Vector
 from argmaxable.core.verdict import Certificate
 
@@ -63,7 +63,7 @@ def _purified(checker: Checker, certificate: Certificate) -> Certificate | None:
 def purify(points: Matrix, weights: Vector, values: Vector) -> Vector:
     """Weights ≥ 0 on independent points (n × m) with the same Σ λ_i p_i and no smaller Σ λ_i values_i."""
     weights = weights.copy()
-    orthogonal, triangle, order = qr((points * weights[:, None]).T, mode="economic", pivoting=True)
+    orthogonal, triangle, order = pivoted_qr((points * weights[:, None]).T)
     diagonal = np.abs(np.diag(triangle))
     rank = int((diagonal > _RANK * diagonal[0]).sum())
     points = points @ orthogonal[:, :rank]

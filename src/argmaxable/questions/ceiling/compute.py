@@ -20,7 +20,7 @@ from argmaxable.check.probabilities import CeilingChecker
 from argmaxable.compute.identical_rows import find_twins
 from argmaxable.core.arrays import Ids
 from argmaxable.core.ceiling import Ceiling, Ceilings, Mixture
-from argmaxable.core.domain import Box, Domain, Everywhere
+from argmaxable.core.domain import Domain
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
 from argmaxable.core.progress import Deadline, Pace, Progress, ProgressCallback, ignore_progress
@@ -179,16 +179,10 @@ def _mixtures(work: _Work, class_id: int, landing: Landing, upper: float) -> Ite
     """Mixtures that may prove more than the tangent did."""
     if class_id in work.twins and upper > 1 / (len(work.twins[class_id]) + 1):
         yield twin_mixture(work.twins[class_id])
-    if upper == 1.0 and landing.lower < 1 - work.tolerance and _is_endless(work.checker.domain):
+    if upper == 1.0 and landing.lower < 1 - work.tolerance and not work.checker.domain.is_bounded:
         mixture = mixture_at(work.checker, work.slope, class_id, landing)
         if mixture is not None:
             yield mixture
-
-
-def _is_endless(domain: Domain) -> bool:
-    if isinstance(domain, Box):
-        return bool(np.isinf(domain.lo).any() or np.isinf(domain.hi).any())
-    return isinstance(domain, Everywhere)
 
 
 def _twins(head: Head) -> dict[int, Ids]:

@@ -16,7 +16,6 @@ import numpy as np
 from argmaxable.check.checker import Checker
 from argmaxable.compute.coordinates import Chart, chart_of
 from argmaxable.core.arrays import Ids, Matrix, Vector
-from argmaxable.core.domain import Ball, LayerNorm, RMSNorm
 from argmaxable.questions.ceiling.region import Region, Sphere, Walls
 
 _MAX_STEPS = 120
@@ -217,14 +216,9 @@ class _Descent:
 def _chart(checker: Checker) -> Chart:
     """The chart with the domain itself as its set: where a cone suffices for the sign of a margin,
     probabilities need the true scale."""
-    chart, domain = chart_of(checker), checker.domain
-    radius = None
-    if isinstance(domain, Ball):
-        radius = domain.radius
-    elif isinstance(domain, RMSNorm | LayerNorm):
-        radius = math.sqrt(checker.head.features)
+    chart = chart_of(checker.prepared, checker.domain)
     lo, hi = chart.domain_bounds()
-    return replace(chart, is_cone=False, lo=lo, hi=hi, radius=radius)
+    return replace(chart, is_cone=False, lo=lo, hi=hi, radius=chart.domain_radius)
 
 
 def _middle(chart: Chart) -> Vector:

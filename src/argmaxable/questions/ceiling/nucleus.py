@@ -18,9 +18,8 @@ import numpy as np
 
 from argmaxable.check.checker import Checker
 from argmaxable.check.probabilities import CeilingChecker
-from argmaxable.core.arrays import Matrix, Vector
+from argmaxable.core.arrays import Vector
 from argmaxable.core.ceiling import Ceiling, Ceilings
-from argmaxable.core.domain import Box, Domain
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
 from argmaxable.core.result import Facts
@@ -107,13 +106,14 @@ class _Search:
 
     def attempt(self, points: dict[int, Vector]) -> None:
         """Try points, and what is left of them when pulled towards the middle, for classes still left."""
-        middle = _middle(self.bounds.domain, self.bounds.head.features)
+        domain = self.bounds.domain
+        middle = np.clip(0.0, *domain.bounds(self.bounds.head.features))
         for pull in _PULLS:
             ids = np.array([class_id for class_id in points if class_id in self.left], np.intp)
             if not len(ids):
                 return
             given = np.array([points[class_id] for class_id in ids.tolist()])
-            pulled = _clipped(self.bounds.domain, middle + pull * (given - middle))
+            pulled = np.clip(middle + pull * (given - middle), *domain.bounds(self.bounds.head.features))
             masses = self.bounds.mass_above(ids, pulled)
             for class_id, mass, point in zip(ids.tolist(), masses.tolist(), pulled, strict=True):
                 if mass < self.best.get(class_id, (2.0, point))[0]:
@@ -128,14 +128,3 @@ class _Search:
             return Membership(ceiling.class_id, ceiling.label, Entry.YES, mass, point)
         entry = Entry.NO if ceiling.class_id in self.sealed else Entry.UNKNOWN
         return Membership(ceiling.class_id, ceiling.label, entry, mass, None)
-
-
-def _middle(domain: Domain, features: int) -> Vector:
-    if isinstance(domain, Box):
-        lo, hi = domain.bounds(features)
-        return np.asarray(np.clip(0.0, lo, hi))
-    return np.zeros(features)
-
-
-def _clipped(domain: Domain, points: Matrix) -> Matrix:
-    return np.asarray(np.clip(points, domain.lo, domain.hi)) if isinstance(domain, Box) else points

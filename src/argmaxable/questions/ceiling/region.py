@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
+from argmaxable.compute.lapack import dpotrf, dpotrs, dtrtrs
 from argmaxable.core.arrays import Matrix, Vector
 
 # Keeps a matrix definite in directions without curvature, as a share of its mean diagonal.

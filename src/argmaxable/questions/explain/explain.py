@@ -7,17 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from argmaxable.check.checker import Checker
-from argmaxable.check.geometry import place
 from argmaxable.compute.blocks import row_blocks
 from argmaxable.compute.coordinates import Chart, chart_of
 from argmaxable.compute.identical_rows import Twins, find_twins
 from argmaxable.core.arrays import Vector
 from argmaxable.core.best_rank import BestRank
-from argmaxable.core.domain import Box, Domain
+from argmaxable.core.domain import Domain
 from argmaxable.core.head import Head
 from argmaxable.core.progress import Deadline
 from argmaxable.core.verdict import Certificate, Status, Verdict
-from argmaxable.prove.chebyshev import chebyshev_centre
+from argmaxable.prove.chebyshev import chebyshev_centre, is_finite_box
 from argmaxable.questions.argmax import DEFAULT_DOMAIN, verify
 from argmaxable.questions.best_rank.descent import points_with_few_above
 from argmaxable.questions.best_rank.reduced import scores_at
@@ -61,7 +60,7 @@ class Explainer:
         self.head, self.domain = head, domain
         self.checker = Checker(head, domain, centre=result.centre)
         self.twins: Twins = find_twins(head)
-        self.chart: Chart = chart_of(self.checker, ignored=self.twins.ignored)
+        self.chart: Chart = chart_of(self.checker.prepared, domain, ignored=self.twins.ignored)
         wanted = np.array(sorted(set(self.classes)), np.intp)
         self.search = RankSearch(self.checker, self.twins, wanted, seed)
 
@@ -99,10 +98,7 @@ class Explainer:
         if margin.point is None or self.head.classes == 1:
             return margin.point, None
         points, domain = [margin.point], self.domain
-        finite = isinstance(domain, Box) and bool(
-            np.isfinite(domain.lo).all() and np.isfinite(domain.hi).all()
-        )
-        if finite and self.head.weight.size <= _MOST_FOR_CENTRE:
+        if is_finite_box(domain) and self.head.weight.size <= _MOST_FOR_CENTRE:
             centre = chebyshev_centre(self.chart, self.checker, class_id)
             points += [] if centre.point is None else [centre.point]
         widths = [self._width_at(class_id, point) for point in points]
@@ -137,7 +133,7 @@ class Explainer:
         for certificate in (verdict.certificate, margin.certificate):
             if certificate is not None and self.checker.bound(class_id, certificate).upper <= 0:
                 self.search.learn(class_id, certificate)
-        starts = [*points_with_few_above(chart_of(self.checker), np.array([class_id]))]
+        starts = [*points_with_few_above(chart_of(self.checker.prepared, self.domain), np.array([class_id]))]
         if margin.point is not None:
             starts.append(margin.point)
         return self.search.best_rank(
@@ -145,7 +141,7 @@ class Explainer:
         )
 
     def _input(self, point: Vector | None) -> Vector | None:
-        return None if point is None else place(self.domain, point[None])[0][0]
+        return None if point is None else self.domain.place(point[None])[0][0]
 
     def _competitors(self, class_id: int, point: Vector | None) -> tuple[Competitor, ...]:
         """The nearest of the classes not below the class at the point z; where it is ahead of all, of all."""

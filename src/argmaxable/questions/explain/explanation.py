@@ -3,7 +3,7 @@ safely it can."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from argmaxable.core.arrays import Vector
 from argmaxable.core.best_rank import BestRank
@@ -58,7 +58,7 @@ class Explanation:
     mixture: tuple[Share, ...]
     growth: Growth | None
     rank: BestRank | None
-    input: Vector | None
+    input: Vector | None = field(repr=False)
     competitors: tuple[Competitor, ...]
     width: Width | None
 

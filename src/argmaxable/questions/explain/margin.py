@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,11 +18,11 @@ import numpy as np
 from argmaxable.check.checker import Checker
 from argmaxable.compute.coordinates import Chart
 from argmaxable.core.arrays import Ids, Vector
-from argmaxable.core.domain import Ball, Box, LayerNorm, RMSNorm
 from argmaxable.core.verdict import Certificate
 from argmaxable.prove.boundary import basis_certificate
-from argmaxable.prove.interior_point import BallSet, BoxSet, FeatureSet, InteriorPoint, Stalled
+from argmaxable.prove.feature_sets import Stalled
 from argmaxable.prove.lazy import Blockers, LazySolver
+from argmaxable.prove.margin_loop import MarginLoop, Next, Problem, domain_space, points_at
 from argmaxable.questions.best_rank.reduced import scores_at
 from argmaxable.questions.best_rank.vertex import with_few_classes
 
@@ -54,14 +55,15 @@ def nearly_best_margin(checker: Checker, chart: Chart, class_id: int, known: Mar
     if not chart.size:
         return found
     with np.errstate(all="ignore"):
-        state = _best_state(checker, chart, class_id)
-        if state is None:
+        best = _best_state(checker, chart, class_id)
+        if best is None:
             return found
-        x, rows, weights = state
-        found = _with_point(checker, class_id, chart.to_point(x[None])[0], found)
+        points = best.points
         if chart.is_cone:  # all classes tie at 0, which is the best that an unargmaxable one can do
-            found = _with_point(checker, class_id, np.zeros(chart.head.features), found)
-        for certificate in _certificates(chart, class_id, rows, weights):
+            points = [*points, np.zeros(chart.head.features)]
+        for point in points:
+            found = _with_point(checker, class_id, point, found)
+        for certificate in _certificates(chart, class_id, best.rows, best.weights):
             upper = checker.bound(class_id, certificate).upper
             if upper < found.upper:
                 found = Margin(found.lower, upper, found.point, certificate)
@@ -104,71 +106,70 @@ def _certificates(chart: Chart, class_id: int, rows: Ids, weights: Vector) -> It
             yield basis
 
 
-def _best_state(checker: Checker, chart: Chart, class_id: int) -> tuple[Vector, Ids, Vector] | None:
-    """x, rows and weights of an interior point that has converged over all rows; None when it fails."""
+@dataclass(frozen=True, eq=False)
+class _State:
+    """Points z, rows and weights of an interior point that has converged over all rows."""
+
+    points: list[Vector]
+    rows: Ids
+    weights: Vector
+
+
+def _best_state(checker: Checker, chart: Chart, class_id: int) -> _State | None:
+    """Where the loop ends; None when it fails from the start."""
     rows = LazySolver(chart, checker, Blockers.of(chart)).first_rows(class_id)
     if not len(rows):
         return None
-    own = chart.rows(np.array([class_id]))[0]
-    best = None
-    try:
-        point = _start(chart, class_id, own, rows)
-        look_below, closest, idle = _NEARLY, math.inf, 0
-        for _ in range(_MAX_STEPS):
-            point.step()
-            weights, upper = point.dual_bound()
-            if not (np.isfinite(point.x).all() and np.isfinite(weights).all()):
-                break
-            best = point.x, rows, weights
-            gap = (upper - point.t) / max(abs(upper), abs(point.t), 1e-300)
-            closest, idle = (gap, 0) if gap < closest / 2 or gap >= _NEARLY else (closest, idle + 1)
-            is_last = gap < _CLOSE or idle > _PATIENCE
-            if gap >= look_below and not is_last:
-                continue
-            missing = _missing(chart, class_id, rows, point)
-            if len(missing):
-                rows = np.concatenate([rows, missing])
-                point = _start(chart, class_id, own, rows)
-                look_below, closest, idle = _NEARLY, math.inf, 0
-            elif is_last:
-                break
-            else:
-                look_below = gap / _LOOK_AGAIN
-    except (Stalled, ZeroDivisionError):
-        pass  # what was reached before is as valid as any
-    return best
+    problem = Problem(
+        class_id=class_id, size=chart.size, rows=chart.rows,
+        limits=lambda ids, _: chart.biases[class_id] - chart.biases[ids],
+        space=lambda _: domain_space(chart), most_steps=_MAX_STEPS,
+    )  # fmt: skip
+    rule = _BoundsMeet(chart, class_id)
+    with suppress(Stalled):  # what was reached before is as valid as any
+        MarginLoop(problem, rows).run(rule)
+    return rule.best
 
 
-def _start(chart: Chart, class_id: int, own: Vector, rows: Ids) -> InteriorPoint:
-    limits = chart.biases[class_id] - chart.biases[rows]
-    space, x = _space(chart)
-    return InteriorPoint(chart.rows(rows) - own, limits, space, x)
+class _BoundsMeet:
+    """The rule of an explanation: stop where both bounds agree, or floats can't bring them closer."""
+
+    def __init__(self, chart: Chart, class_id: int) -> None:
+        self.chart, self.class_id = chart, class_id
+        self.best: _State | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self.look_below, self.closest, self.idle = _NEARLY, math.inf, 0
+
+    def judge(self, loop: MarginLoop) -> Next:
+        point = loop.point
+        weights, upper = point.dual_bound()
+        self.best = _State(points_at(self.chart, point)[1:], loop.ids, weights)
+        self.gap = (upper - point.t) / max(abs(upper), abs(point.t), 1e-300)
+        is_closer = self.gap < self.closest / 2 or self.gap >= _NEARLY
+        self.closest, self.idle = (self.gap, 0) if is_closer else (self.closest, self.idle + 1)
+        self.is_last = self.gap < _CLOSE or self.idle > _PATIENCE
+        return Next.LOOK if self.is_last or self.gap < self.look_below else Next.STEP
+
+    def look(self, loop: MarginLoop) -> Ids | None:
+        missing = _missing(self.chart, self.class_id, loop)
+        if len(missing):
+            self._begin()
+        elif self.is_last:
+            return None
+        else:
+            self.look_below = self.gap / _LOOK_AGAIN
+        return missing
 
 
-def _space(chart: Chart) -> tuple[FeatureSet, Vector]:
-    """The domain itself where it is bounded: unlike a sign, a margin depends on its size."""
-    domain, size = chart.domain, chart.size
-    if isinstance(domain, Ball | RMSNorm | LayerNorm):
-        radius = domain.radius if isinstance(domain, Ball) else math.sqrt(chart.head.features)
-        return BallSet(radius, np.zeros(size)), np.zeros(size)
-    lo, hi = chart.lo, chart.hi
-    if isinstance(domain, Box):
-        bounds = chart.domain_bounds()
-        lo, hi = (
-            np.where(np.isfinite(bounds[0]), bounds[0], lo),
-            np.where(np.isfinite(bounds[1]), bounds[1], hi),
-        )
-    x = np.clip(0.0, lo + (hi - lo) / 4, hi - (hi - lo) / 4)
-    return BoxSet(lo, hi, x), x
-
-
-def _missing(chart: Chart, class_id: int, rows: Ids, point: InteriorPoint) -> Ids:
+def _missing(chart: Chart, class_id: int, loop: MarginLoop) -> Ids:
     """Rows left out that hold the class down more than those known, the worst of them."""
+    x = loop.point.x
     gaps = np.full(chart.head.classes, np.inf)
     for block in np.array_split(chart.usable, 1 + len(chart.usable) * chart.size // (1 << 20)):
-        gaps[block] = -(chart.rows(block) @ point.x) - chart.biases[block]
-    own = chart.rows(np.array([class_id]))[0]
-    gaps += float(own @ point.x) + chart.biases[class_id]
-    gaps[rows] = gaps[class_id] = np.inf
-    missing = np.flatnonzero(gaps < point.t)
+        gaps[block] = -(chart.rows(block) @ x) - chart.biases[block]
+    gaps += float(loop.own @ x) + chart.biases[class_id]
+    gaps[loop.ids] = gaps[class_id] = np.inf
+    missing = np.flatnonzero(gaps < loop.point.t)
     return missing[np.argsort(gaps[missing])[: chart.size]]

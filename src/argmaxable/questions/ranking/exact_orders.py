@@ -17,10 +17,9 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.check.geometry import scaled_rows
 from argmaxable.check.orders import OrderCertificate
 from argmaxable.core.arrays import Vector
-from argmaxable.core.domain import Ball, Box, Domain, Everywhere, LayerNorm, RMSNorm
+from argmaxable.core.domain import Domain
 from argmaxable.core.head import Head
 from argmaxable.core.orders import Order, Pairs
 from argmaxable.core.verdict import Certificate
@@ -39,10 +38,10 @@ def _gaps(head: Head, domain: Domain, pairs: Pairs) -> tuple[Dyadic, Dyadic]:
     above, below = pairs.T
     rows = Dyadic.of(head.rows(above)) - Dyadic.of(head.rows(below))
     offsets = Dyadic.of(head.biases(above)) - Dyadic.of(head.biases(below))
-    if isinstance(domain, RMSNorm | LayerNorm):
+    if not domain.is_identity:
         offsets = offsets + rows @ Dyadic.of(domain.shifts(head.features))
-    rows = scaled_rows(domain, rows)
-    return (rows[:, :-1] - rows[:, -1:], offsets) if isinstance(domain, LayerNorm) else (rows, offsets)
+    rows = domain.scaled_rows(rows)
+    return (rows[:, :-1] - rows[:, -1:], offsets) if domain.removes_mean else (rows, offsets)
 
 
 # ---------------------------------------------------------------------- exact weights next to float ones
@@ -61,7 +60,7 @@ def exact_certificate(
     if not certificate.basis:
         return _certificate(chosen, kept.tolist())
     rows = _gaps(head, domain, chosen)[0].integers
-    if certificate.coordinates is not None and not isinstance(domain, LayerNorm):
+    if certificate.coordinates is not None and not domain.removes_mean:
         rows = rows[:, certificate.coordinates]
     solved = _solve(rows, kept, 2 ** max(-weights.exponent, 0), certificate.basis)
     return None if solved is None else _certificate(chosen, solved)
@@ -134,7 +133,7 @@ class _System:
 
 def table_size(head: Head, domain: Domain, order: Order) -> int:
     """How many rational numbers exact simplex would work on: says what it costs."""
-    walls = 2 * head.features if isinstance(domain, Box) else 0
+    walls = int(np.isfinite(domain.bounds(head.features)).sum())
     return (len(order.pairs) + 1 + walls) * (head.features + 1)
 
 
@@ -155,14 +154,11 @@ def settle_exactly(head: Head, domain: Domain, order: Order) -> Evidence | None:
 
 def _system(head: Head, domain: Domain, order: Order) -> _System:
     gaps, offsets = _gaps(head, domain, order.pairs)
-    kept = np.arange(gaps.integers.shape[1])
-    walls = np.zeros((1, len(kept) + 1))
-    walls[0, -1] = 1.0
-    if isinstance(domain, Box):
-        lo, hi = domain.bounds(head.features)
-        kept, fixed = np.flatnonzero(lo < hi), np.flatnonzero(lo == hi)
+    lo, hi = (bound[: gaps.integers.shape[1]] for bound in domain.bounds(head.features))
+    kept, fixed = np.flatnonzero(lo < hi), np.flatnonzero(lo == hi)
+    if len(fixed):
         offsets = offsets + gaps[:, fixed] @ Dyadic.of(lo[fixed])
-        walls = _walls(lo[kept], hi[kept])
+    walls = _walls(lo[kept], hi[kept])
     rows = np.vstack([_beside(gaps[:, kept], offsets), Dyadic.of(walls).integers])
     bits = [max((abs(int(value)) for value in row), default=0).bit_length() for row in rows]
     return _System(order, rows, bits, kept)
@@ -190,19 +186,17 @@ def _point(head: Head, domain: Domain, kept: NDArray[np.intp], values: list[Frac
         coordinates = np.array([float(value) for value in values])
     except OverflowError:
         return None
-    if isinstance(domain, Box):
-        lo, hi = domain.bounds(head.features)
-        z = np.array(lo)
-        z[kept] = coordinates
-        return np.clip(z, lo, hi)
-    if isinstance(domain, LayerNorm):
-        coordinates = np.append(coordinates, -coordinates.sum())
-    return coordinates if isinstance(domain, Everywhere) else _shrunk(domain, coordinates)
+    if domain.removes_mean:
+        return _shrunk(domain, np.append(coordinates, -coordinates.sum()))
+    lo, hi = domain.bounds(head.features)
+    z = np.array(lo)
+    z[kept] = coordinates
+    return _shrunk(domain, np.clip(z, lo, hi))
 
 
 def _shrunk(domain: Domain, z: Vector) -> Vector:
-    """The point divided by the power of two that brings it inside a ball or a norm's solid."""
-    radius = domain.radius if isinstance(domain, Ball) else math.sqrt(len(z))
+    """The point divided by the power of two that brings it inside a ball, where the domain has one."""
+    radius = domain.ball_radius(len(z))
     length = float(np.abs(z).max()) * math.sqrt(len(z))
     if not length >= radius:
         return z

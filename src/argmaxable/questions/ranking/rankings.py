@@ -18,7 +18,8 @@ from argmaxable.check.checker import Checker
 from argmaxable.check.orders import OrderCertificate, proven_gap, proves_infeasible
 from argmaxable.compute.blocks import row_blocks
 from argmaxable.core.arrays import Vector
-from argmaxable.core.domain import Domain, Everywhere
+from argmaxable.core.boxes import Everywhere
+from argmaxable.core.domain import Domain
 from argmaxable.core.errors import ArgmaxableError
 from argmaxable.core.head import Head
 from argmaxable.core.orders import Order, as_order

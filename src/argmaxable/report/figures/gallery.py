@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from argmaxable.core.domain import Everywhere
+from argmaxable.core.boxes import Everywhere
 from argmaxable.questions.argmax import verify
 from argmaxable.report.figures.braid import braid, construction, slices
 from argmaxable.report.figures.counts import unargmaxable_counts

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from argmaxable.core.domain import Everywhere
+from argmaxable.core.boxes import Everywhere
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
 from argmaxable.core.result import Result

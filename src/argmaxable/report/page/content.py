@@ -16,7 +16,6 @@ from argmaxable.report.page.wording import (
     STRENGTHS,
     Noun,
     answer,
-    domain_in_words,
     noun_for,
 )
 
@@ -63,7 +62,7 @@ def content_of(subject: Subject) -> Content:
         noun=noun,
         title=visible(subject.facts.name),
         answer=answer(subject, noun),
-        domain=domain_in_words(subject.domain),
+        domain=subject.domain.in_words(),
         claim=CLAIM.format(one=noun.one),
         counts={status: len(subject.having(status)) for status in STATUSES},
         lost=lost,

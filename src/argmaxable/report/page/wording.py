@@ -8,7 +8,6 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from argmaxable.core.domain import Ball, Box, Domain, Everywhere, LayerNorm, RMSNorm
 from argmaxable.core.select import is_special
 from argmaxable.core.verdict import Method, Status, Strength
 from argmaxable.report.page.subject import Subject
@@ -67,7 +66,7 @@ def answer(subject: Subject, noun: Noun) -> str:
 def _verdict_in_words(subject: Subject, noun: Noun, total: int, lost: int, undecided: int) -> str:
     among = "" if total == subject.facts.classes else " examined"
     if lost:
-        return f"{lost:,} of {noun.count(total)}{among} can never be predicted."
+        return f"{lost:,} of {noun.count(total)}{among} {subject.domain.never_predicted()}."
     if undecided or not subject.is_complete:
         return f"None of {noun.count(total)}{among} was proven unargmaxable so far."
     if total == 1:
@@ -83,37 +82,6 @@ def _rest_in_words(subject: Subject, undecided: int) -> str:
     if missing > 0:
         parts.append(f"{missing:,} more {'has' if missing == 1 else 'have'} no verdict yet.")
     return " ".join(parts)
-
-
-def domain_in_words(domain: Domain) -> str:
-    """Which inputs of the head the verdicts are about."""
-    if isinstance(domain, Box):
-        return _box_in_words(domain)
-    if isinstance(domain, Everywhere):
-        return "The features that enter the head may be any numbers at all, however large."
-    if isinstance(domain, Ball):
-        return f"The feature vectors that enter the head may be any of length at most {domain.radius:g}."
-    if isinstance(domain, RMSNorm | LayerNorm):
-        return (
-            f"The features that enter the head come out of a {domain.kind} layer with the model's own gain: "
-            "every vector that such a layer can put out is considered."
-        )
-    return f"The feature vectors considered: {domain}."
-
-
-def _box_in_words(box: Box) -> str:
-    if box.lo.ndim or box.hi.ndim:
-        return "Each feature that enters the head has a range of its own, and may take any value in it."
-    lo, hi = (f"{float(bound):g}".replace("-", "−") for bound in (box.lo, box.hi))
-    match lo, hi:
-        case "−inf", "inf":
-            return "Each feature that enters the head may take any value."
-        case "−inf", _:
-            return f"Each feature that enters the head may take any value up to {hi}."
-        case _, "inf":
-            return f"Each feature that enters the head may take any value from {lo} upwards."
-        case _:
-            return f"Each feature that enters the head may take any value from {lo} to {hi}."
 
 
 # What a verdict says and what it does not, whatever the domain.
@@ -137,6 +105,8 @@ METHODS = {
     Method.INTERIOR_POINT: "an optimisation for this class found where it wins, or a mixture that beats it",
     Method.TRANSFER: "the mixture that beats another class beats this one too",
     Method.SHARED_ROWS: "rows that serve many classes, weighted for this one, mix to it exactly",
+    Method.CORNER: "the class wins at one of the given inputs",
+    Method.ONE_RIVAL: "a single other class is never below it",
     Method.SIMPLEX: "the linear programme was solved in exact fractions",
     Method.CHEBYSHEV: "the linear programme of the largest ball in the class's region",
     Method.NONE: "published or open: nothing was proven here",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker
 from argmaxable.compute.budget import Compute
+from argmaxable.compute.prepared import PreparedHead
 from argmaxable.core.domain import Domain
 from argmaxable.core.head import Head
 from argmaxable.prove.prover import Prover, Settled
@@ -30,7 +31,8 @@ class Job:
     memory: int | None
 
     def prover(self) -> Prover:
-        checker = Checker(self.head, self.domain, centre=self.centre, compute=Compute(memory=self.memory))
+        prepared = PreparedHead(self.head, centre=self.centre, compute=Compute(memory=self.memory))
+        checker = Checker(prepared, self.domain)
         return Prover(checker, ignored=self.ignored, tied=self.tied, score=self.score, seed=self.seed)
 
 

@@ -41,33 +41,44 @@ class Processes:
         self._count = workers
         self._workers: dict[int, _Worker] = {}
         self._reports: queue.SimpleQueue[tuple[int, Report | None]] = queue.SimpleQueue()
-        self._folder = tempfile.TemporaryDirectory(prefix="argmaxable-")
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     @property
     def size(self) -> int:
         return self._count
 
-    def start(self, job: Job) -> None:
-        """Start the processes; they get ready while this one goes on."""
-        assignment = lay_out(job, Path(self._folder.name))
+    def spawn(self) -> None:
+        """Start the processes; they load what they need and wait for a job."""
         # The child finds the package where this process did, however sys.path came about.
         # Ctrl-C is this process's to handle; a child must not hear it while it imports either.
         code = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
         code += (
             f"import sys; sys.path[:] = {sys.path!r}; from argmaxable.run.engines.worker import main; main()"
         )
-        for number in range(self._count):
-            process = subprocess.Popen(
-                [sys.executable, "-c", code],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env={**os.environ, **_ONE_THREAD},
-            )
-            worker = _Worker(process)
-            self._workers[number] = worker
-            worker.listener = threading.Thread(target=self._listen, args=(number, worker), daemon=True)
-            worker.listener.start()
-            self._send(worker, assignment)
+        try:
+            for number in range(self._count):
+                process = subprocess.Popen(
+                    [sys.executable, "-c", code],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    env={**os.environ, **_ONE_THREAD},
+                )
+                worker = self._workers[number] = _Worker(process)
+                listener = threading.Thread(target=self._listen, args=(number, worker), daemon=True)
+                listener.start()
+                worker.listener = listener
+        except BaseException:
+            self.close()
+            raise
+
+    def start(self, job: Job) -> None:
+        """Hand the job to the processes, started now if they have not been; this process goes on."""
+        self._folder = tempfile.TemporaryDirectory(prefix="argmaxable-")
+        lay_out(job, Path(self._folder.name))
+        if not self._workers:
+            self.spawn()
+        for worker in self._workers.values():
+            self._send(worker, self._folder.name)
 
     def _listen(self, number: int, worker: _Worker) -> None:
         assert worker.process.stdout is not None
@@ -122,11 +133,17 @@ class Processes:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the processes, whatever they do, and remove their files."""
         for worker in self._workers.values():
             worker.process.kill()
         for worker in self._workers.values():
             _end(worker)
-        self._folder.cleanup()
+        self._workers.clear()
+        if self._folder is not None:
+            self._folder.cleanup()
 
 
 def _end(worker: _Worker) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from argmaxable.core.domain import domain_from_record
+from argmaxable.core.domains import domain_from_record
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import FLOAT_DTYPES, Head
 from argmaxable.run.engines.engine import Job, Report

@@ -1,99 +1,77 @@
 """The other end of the pool: a process that settles the classes it is told to.
 
-Messages are pickles over this process's own pipes, between two processes of one user; nothing a
-user supplies is ever unpickled.
+A job lies in a folder: the head's raw arrays, to be mapped, and whatever else there is to know. Messages are
+pickles over this process's own pipes, between two processes of one user; nothing a user supplies is ever
+unpickled.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import signal
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argmaxable.compute.blocks import row_blocks
-from argmaxable.core.domain import domain_from_record
+from argmaxable.core.domains import domain_from_record
 from argmaxable.core.head import FLOAT_DTYPES, Head
 from argmaxable.run.engines.engine import Job, Report
 
 
-@dataclass(frozen=True, eq=False)
-class Assignment:
-    """A job in a form that fits through a pipe: its head lies in files to be mapped."""
-
-    folder: str
-    classes: int
-    features: int
-    weight_dtype: str
-    bias_dtype: str | None
-    domain: dict[str, Any]
-    centre: NDArray[np.float64]
-    ignored: NDArray[np.intp]
-    tied: frozenset[int]
-    score: NDArray[np.float64]
-    seed: int
-    memory: int | None
-
-
-def lay_out(job: Job, folder: Path) -> Assignment:
-    """Write the head's raw arrays where workers can map them."""
+def lay_out(job: Job, folder: Path) -> None:
+    """Write the job where workers can pick it up."""
     head = job.head
     with (folder / "weight").open("wb") as file:
         for block in row_blocks(head.classes, head.features):
             np.ascontiguousarray(head.weight[block]).tofile(file)
     if head.bias is not None:
         np.ascontiguousarray(head.bias).tofile(folder / "bias")
-    return Assignment(
-        folder=str(folder),
-        classes=head.classes,
-        features=head.features,
-        weight_dtype=head.weight.dtype.name,
-        bias_dtype=None if head.bias is None else head.bias.dtype.name,
-        domain=job.domain.as_record(),
-        centre=job.centre,
-        ignored=job.ignored,
-        tied=job.tied,
-        score=job.score,
-        seed=job.seed,
-        memory=job.memory,
-    )
+    np.savez(
+        folder / "arrays.npz",
+        centre=job.centre, ignored=job.ignored, tied=np.array(sorted(job.tied), np.intp), score=job.score,
+    )  # fmt: skip
+    about = {
+        "shape": [head.classes, head.features],
+        "weight": head.weight.dtype.name,
+        "bias": None if head.bias is None else head.bias.dtype.name,
+        "domain": job.domain.as_record(),
+        "seed": job.seed,
+        "memory": job.memory,
+    }
+    (folder / "about.json").write_text(json.dumps(about), encoding="utf-8")
 
 
-def pick_up(assignment: Assignment) -> Job:
-    """The job of an assignment, over the memory-mapped head."""
-    folder = Path(assignment.folder)
-    shape = (assignment.classes, assignment.features)
-    weight = np.memmap(folder / "weight", FLOAT_DTYPES[assignment.weight_dtype], "r", shape=shape)
-    bias = None
-    if assignment.bias_dtype is not None:
-        bias = np.fromfile(folder / "bias", FLOAT_DTYPES[assignment.bias_dtype])
-    return Job(
-        head=Head(weight, bias),
-        domain=domain_from_record(assignment.domain),
-        centre=assignment.centre,
-        ignored=assignment.ignored,
-        tied=assignment.tied,
-        score=assignment.score,
-        seed=assignment.seed,
-        memory=assignment.memory,
-    )
+def pick_up(folder: Path) -> Job:
+    """The job in a folder, over the memory-mapped head."""
+    about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+    weight = np.memmap(folder / "weight", FLOAT_DTYPES[about["weight"]], "r", shape=tuple(about["shape"]))
+    bias = None if about["bias"] is None else np.fromfile(folder / "bias", FLOAT_DTYPES[about["bias"]])
+    with np.load(folder / "arrays.npz") as arrays:
+        return Job(
+            head=Head(weight, bias),
+            domain=domain_from_record(about["domain"]),
+            centre=arrays["centre"],
+            ignored=arrays["ignored"],
+            tied=frozenset(arrays["tied"].tolist()),
+            score=arrays["score"],
+            seed=about["seed"],
+            memory=about["memory"],
+        )
 
 
 def main() -> None:
-    """Read an assignment, then class ids until the pipe closes; write a report for each."""
+    """Read the name of a job's folder, then class ids until the pipe closes; write a report for each."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     source = sys.stdin.buffer
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing else may write into the pipe
     try:
-        prover = pick_up(pickle.load(source)).prover()
+        prover = pick_up(Path(pickle.load(source))).prover()
         while True:
             for class_id in pickle.load(source):
                 start = time.perf_counter()

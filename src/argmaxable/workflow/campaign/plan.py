@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from argmaxable.core.domain import parse_domain
+from argmaxable.core.domains import parse_domain
 from argmaxable.core.errors import InputError
 from argmaxable.core.select import SCRIPTS, Selection
 from argmaxable.core.verdict import Algorithm

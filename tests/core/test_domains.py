@@ -14,14 +14,6 @@ from numpy.typing import NDArray
 from oracles import placed, rationals
 
 import argmaxable as am
-from argmaxable.check.geometry import (
-    box_support,
-    contains,
-    place,
-    place_exactly,
-    support_bound,
-    support_is_at_most,
-)
 from argmaxable.exact.dyadic import Dyadic
 from argmaxable.exact.rounding import gamma
 
@@ -51,10 +43,21 @@ DOMAINS = {
     "LayerNorm": am.LayerNorm(1.0),
     "LayerNorm with gains": am.LayerNorm([0.1, -3.0, 0.0], [0.3, 0.0, -7.0]),
     "LayerNorm of mixed scales": am.LayerNorm([1e-12, 1.0, 1e12], [1e6, 0.0, -1e-6]),
+    "hull": am.Hull([[0.1, -2.0, 0.0], [1.0, 0.3, 5.0], [-1.0, 0.0, 0.7]]),
+    "hull of mixed scales": am.Hull([[1e-12, 1e12, 0.0], [1.0, -1e12, 1e-300], [0.1, 0.2, 0.3]]),
+    "hull of one input, thrice": am.Hull([[0.1, 0.2, 0.3]] * 3),
 }
 every_domain = pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
 entries = st.floats(-4, 4) | st.floats(-1e6, 1e6) | st.sampled_from([0.0, -0.0, 0.1, -0.5, 1.0, 2.0, 5e-324])
 vectors = st.lists(entries, min_size=3, max_size=3).map(np.array)
+
+
+def point_of(domain: am.Domain, vector: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The vector as a point z: weights of a hull are not negative, and not all zero."""
+    if not isinstance(domain, am.Hull):
+        return vector
+    assume(vector.any())
+    return np.abs(vector)
 
 
 def dyadic_value(number: Dyadic, position: int) -> Fraction:
@@ -106,12 +109,18 @@ INSIDE = [
     (am.Everywhere(), [1.7e308, -5e-324], True),
     (am.Everywhere(), [-INF, 0.0], False),
     (am.Everywhere(), [NAN, 0.0], False),
+    (am.Hull([[1.0], [2.0]]), [0.0, 5e-324], True),
+    (am.Hull([[1.0], [2.0]]), [1e308, 1e308], True),
+    (am.Hull([[1.0], [2.0]]), [0.0, -0.0], False),
+    (am.Hull([[1.0], [2.0]]), [1.0, -5e-324], False),
+    (am.Hull([[1.0], [2.0]]), [1.0, NAN], False),
+    (am.Hull([[1.0], [2.0]]), [1.0, INF], False),
 ]
 
 
 @pytest.mark.parametrize(("domain", "point", "belongs"), INSIDE, ids=str)
 def test_membership_is_exact(domain: am.Domain, point: list[float], belongs: bool) -> None:
-    assert list(contains(domain, np.array([point]))) == [belongs]
+    assert list(domain.contains(np.array([point]))) == [belongs]
 
 
 @every_domain
@@ -124,7 +133,7 @@ def test_membership_agrees_with_rationals_near_the_surface(
     length = float(np.sqrt((direction * direction).sum()))
     assume(length > 1e-100)
     point = direction / length * radius * (1 + ulps * 2.0**-52)
-    assert contains(domain, point[None])[0] == (placed(domain, rationals(point)) is not None)
+    assert domain.contains(point[None])[0] == (placed(domain, rationals(point)) is not None)
 
 
 @every_domain
@@ -133,7 +142,7 @@ def test_points_are_judged_one_by_one(domain: am.Domain) -> None:
         np.random.default_rng(0).normal(size=(40, 3))
         * np.array([0.1, 1.0, 3.0, 1e-170])[np.arange(40) % 4, None]
     )
-    together = contains(domain, points)
+    together = domain.contains(points)
     assert list(together) == [placed(domain, rationals(point)) is not None for point in points]
 
 
@@ -142,6 +151,10 @@ def test_points_are_judged_one_by_one(domain: am.Domain) -> None:
 
 def exact_place(domain: am.Domain, point: NDArray[np.float64]) -> list[Fraction]:
     z = rationals(point)
+    if isinstance(domain, am.Hull):
+        x = placed(domain, z)
+        assert x is not None
+        return x
     if not isinstance(domain, am.RMSNorm | am.LayerNorm):
         return z
     if isinstance(domain, am.LayerNorm):
@@ -154,7 +167,9 @@ def exact_place(domain: am.Domain, point: NDArray[np.float64]) -> list[Fraction]
 @deterministic
 @given(vectors)
 def test_a_placed_point_is_within_its_error_bound(domain: am.Domain, point: NDArray[np.float64]) -> None:
-    x, error = place(domain, point[None])
+    point = point_of(domain, point)
+    x, error = domain.place(point[None])
+    assume(np.isfinite(error).all())  # weights whose sum underflows leave it to integers
     for value, bound, truth in zip(x[0], error[0], exact_place(domain, point), strict=True):
         assert abs(Fraction(float(value)) - truth) <= Fraction(float(bound))
 
@@ -163,14 +178,15 @@ def test_a_placed_point_is_within_its_error_bound(domain: am.Domain, point: NDAr
 @deterministic
 @given(vectors)
 def test_exact_placement_agrees_with_rationals(domain: am.Domain, point: NDArray[np.float64]) -> None:
-    x, denominator = place_exactly(domain, point)
+    point = point_of(domain, point)
+    x, denominator = domain.place_exactly(point)
     assert [dyadic_value(x, j) / denominator for j in range(3)] == exact_place(domain, point)
 
 
 def test_the_mean_of_subnormals_is_removed_within_the_error_bound() -> None:
     """A mean of 2^-1074/3 rounds to zero; a gain of 2^100 makes that error larger than any underflow."""
     domain, point = am.LayerNorm(2.0**100), np.array([5e-324, 0.0, 0.0])
-    x, error = place(domain, point[None])
+    x, error = domain.place(point[None])
     for value, bound, truth in zip(x[0], error[0], exact_place(domain, point), strict=True):
         assert abs(Fraction(float(value)) - truth) <= Fraction(float(bound))
 
@@ -184,7 +200,7 @@ def test_the_mean_of_subnormals_is_removed_within_the_error_bound() -> None:
 def test_the_support_bound_is_not_below_the_support_function(
     domain: am.Domain, u: NDArray[np.float64]
 ) -> None:
-    bound = float(support_bound(domain, u[None], np.zeros((1, 3)))[0])
+    bound = float(domain.support_bound(u[None], np.zeros((1, 3)))[0])
     assert bound == INF or oracles.support_is_at_most(domain, rationals(u), Fraction(bound))
 
 
@@ -198,7 +214,7 @@ def test_the_support_bound_is_not_below_the_support_function(
 def test_the_support_bound_covers_every_direction_within_the_error(
     domain: am.Domain, u: NDArray[np.float64], error: list[float], share: list[float]
 ) -> None:
-    bound = float(support_bound(domain, u[None], np.array([error]))[0])
+    bound = float(domain.support_bound(u[None], np.array([error]))[0])
     parts = zip(rationals(u), rationals(error), rationals(share), strict=True)
     nearby = [entry + part * room for entry, room, part in parts]
     assert bound == INF or oracles.support_is_at_most(domain, nearby, Fraction(bound))
@@ -208,7 +224,7 @@ def test_the_support_bound_covers_every_direction_within_the_error(
 @deterministic
 @given(st.lists(st.floats(0.5, 4) | st.floats(-4, -0.5), min_size=3, max_size=3).map(np.array))
 def test_the_support_bound_is_tight(domain: am.Domain, u: NDArray[np.float64]) -> None:
-    bound = float(support_bound(domain, u[None], np.zeros((1, 3)))[0])
+    bound = float(domain.support_bound(u[None], np.zeros((1, 3)))[0])
     if bound < INF:
         slack = 1e-12 * size_of(domain, u) + 1e-150
         assert not oracles.support_is_at_most(domain, rationals(u), Fraction(bound) - Fraction(slack))
@@ -218,6 +234,8 @@ def test_the_support_bound_is_tight(domain: am.Domain, u: NDArray[np.float64]) -
 
 def size_of(domain: am.Domain, u: NDArray[np.float64]) -> float:
     """How large u·x gets before anything cancels: the measure of what rounding may cost."""
+    if isinstance(domain, am.Hull):
+        return float((np.abs(domain.points) @ np.abs(u)).max())
     if isinstance(domain, am.RMSNorm | am.LayerNorm):
         reach = 2 * np.abs(domain.gains(3)) + np.abs(domain.shifts(3))
     elif isinstance(domain, am.Ball):
@@ -248,14 +266,14 @@ SUPPORTS = [
 def test_the_support_function_of_a_box_counts_nothing_times_infinity_as_nothing(
     domain: am.Box, u: list[float], value: Fraction | None
 ) -> None:
-    support = box_support(domain, Dyadic.of(u))
+    support = domain.support_exactly(Dyadic.of(u))
     assert (None if support is None else support.fraction()) == value
-    bound = float(support_bound(domain, np.array([u]), np.zeros((1, 2)))[0])
+    bound = float(domain.support_bound(np.array([u]), np.zeros((1, 2)))[0])
     assert bound == INF if value is None else value <= bound <= float(value) + 1e-14
 
 
 def test_an_uncertain_direction_into_an_infinite_side_is_not_bounded() -> None:
-    assert support_bound(am.Box(0, INF), np.array([[0.0, -1.0]]), np.array([[5e-324, 0.0]]))[0] == INF
+    assert am.Box(0, INF).support_bound(np.array([[0.0, -1.0]]), np.array([[5e-324, 0.0]]))[0] == INF
 
 
 LIMITS = [
@@ -283,7 +301,7 @@ def test_whether_the_support_function_is_at_most_a_limit_agrees_with_rationals(
     domain: am.Domain, u: list[float], limit: float
 ) -> None:
     for value in (limit, np.nextafter(limit, -INF), np.nextafter(limit, INF), -1.0, 0.0, 1e300):
-        answer = support_is_at_most(domain, Dyadic.of(u), Dyadic.of(float(value)))
+        answer = domain.support_is_at_most(Dyadic.of(u), Dyadic.of(float(value)))
         assert answer == oracles.support_is_at_most(domain, rationals(u), Fraction(float(value)))
 
 
@@ -296,8 +314,8 @@ EXACTLY_MET = [
 def test_a_limit_that_is_met_exactly_holds_and_the_float_below_does_not(
     domain: am.Domain, u: list[float], limit: float
 ) -> None:
-    assert support_is_at_most(domain, Dyadic.of(u), Dyadic.of(limit))
-    assert not support_is_at_most(domain, Dyadic.of(u), Dyadic.of(np.nextafter(limit, -INF)))
+    assert domain.support_is_at_most(Dyadic.of(u), Dyadic.of(limit))
+    assert not domain.support_is_at_most(Dyadic.of(u), Dyadic.of(np.nextafter(limit, -INF)))
 
 
 @every_domain
@@ -307,7 +325,7 @@ def test_the_exact_comparison_agrees_with_rationals(
     domain: am.Domain, u: NDArray[np.float64], limits: NDArray[np.float64]
 ) -> None:
     for limit in limits:
-        answer = support_is_at_most(domain, Dyadic.of(u), Dyadic.of(limit))
+        answer = domain.support_is_at_most(Dyadic.of(u), Dyadic.of(limit))
         assert answer == oracles.support_is_at_most(domain, rationals(u), Fraction(float(limit)))
 
 

@@ -1,0 +1,77 @@
+"""A head made ready for a run: whatever depends on the head alone is computed once and shared by everyone who
+asks about it.
+
+Rows have a common vector (the centre) taken off, which changes no gap between scores and makes rounding
+bounds tight for heads whose rows share a large mean. Any centre will do, so none has to be trusted.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from argmaxable.compute.backend import backend_of
+from argmaxable.compute.blocks import row_blocks
+from argmaxable.compute.budget import Compute
+from argmaxable.compute.identical_rows import Twins, find_twins
+from argmaxable.compute.rows import Rows, StreamedRows
+from argmaxable.core.arrays import Ids, Matrix32, Vector
+from argmaxable.core.head import Head
+from argmaxable.core.result import Facts
+from argmaxable.exact.rounding import length_bounds
+
+
+class PreparedHead:
+    """A head with its centre, biases less their mean, rows in float32, and bounds on the rows' norms."""
+
+    def __init__(self, head: Head, *, centre: Vector | None = None, compute: Compute | None = None) -> None:
+        self.head = head
+        self.compute = Compute() if compute is None else compute
+        self.centre = centre_of(head) if centre is None else centre
+        biases = head.biases()
+        self.has_bias = head.has_bias
+        with np.errstate(over="ignore", invalid="ignore"):
+            centred = biases - biases.mean()
+            self.biases = centred if np.isfinite(centred).all() else biases
+            self.biases32 = self.biases.astype(np.float32)
+        self.backend = backend_of(self.compute.device)
+        streamed = StreamedRows((head.classes, head.features), self._centred)
+        self.rows32: Rows = self.backend.settle_in(self.compute.kept(streamed))
+        self.norms = np.empty(head.classes)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            for block in row_blocks(head.classes, head.features):
+                self.norms[block] = length_bounds(head.rows(block) - self.centre)
+
+    def _centred(self, ids: Ids | slice) -> Matrix32:
+        """Rows less the centre, rounded to float32: at once where both are float32 or narrower."""
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            if self.head.weight.dtype.itemsize <= 4 and (self.centre == self.centre.astype(np.float32)).all():
+                rows = np.asarray(self.head.weight[ids], np.float32)
+                return np.asarray(rows - self.centre.astype(np.float32))
+            return np.asarray((self.head.rows(ids) - self.centre).astype(np.float32))
+
+    @cached_property
+    def facts(self) -> Facts:
+        """Name, shape and fingerprint of the head, hashed when first asked for."""
+        return Facts.of(self.head)
+
+    @cached_property
+    def twins(self) -> Twins:
+        """Classes with the same row, found when first asked for."""
+        return find_twins(self.head)
+
+
+def prepared(head: Head | PreparedHead) -> PreparedHead:
+    """The head made ready, unless it is."""
+    return head if isinstance(head, PreparedHead) else PreparedHead(head)
+
+
+def centre_of(head: Head) -> Vector:
+    """The mean row, rounded to float32 so that it can be stored cheaply; zero where it overflows."""
+    total = np.zeros(head.features)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for block in row_blocks(head.classes, head.features):
+            total += head.rows(block).sum(axis=0)
+        mean = (total / head.classes).astype(np.float32).astype(np.float64)
+    return np.where(np.isfinite(mean), mean, 0.0)

@@ -1,0 +1,168 @@
+"""One loop for the margin of a class: an interior point over few rows, which takes in more rows when the
+point found is beaten by some it does not know. A rule says when to stop: at the first proof (verdicts), where
+the bounds meet (explanations), at a margin reached (repairs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Protocol
+
+import numpy as np
+
+from argmaxable.compute.coordinates import Chart
+from argmaxable.core.arrays import Ids, Matrix, Vector
+from argmaxable.prove.feature_sets import BallSet, BoxSet, FeatureSet, HullSet, Stalled
+from argmaxable.prove.interior_point import InteriorPoint
+
+_MU_FLOOR = 1e-18
+# From here on steps whose Gram matrix is of float32 pay.
+_MANY_FEATURES = 64
+# Shares of the largest below this are the interior point's dust.
+_DUST = 1e-9
+
+
+class Next(Enum):
+    """What to do after a step."""
+
+    STEP = auto()
+    LOOK = auto()  # at all rows: some may be missing
+    RESTART = auto()  # the feature set has changed
+    STOP = auto()
+
+
+class Rule(Protocol):
+    """When to stop, and what was found until then."""
+
+    def judge(self, loop: MarginLoop) -> Next:
+        """What to do after the step just made."""
+
+    def look(self, loop: MarginLoop) -> Ids | None:
+        """The rows that are missing at the point reached, perhaps none; None to stop."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """maximise t with (w_i − w_c)·x + t ≤ limit_i over all rivals i of class c, x in a feature set.
+
+    `rows` gives rows by their ids, `limits` the limits of some ids with those differences, `space` the set
+    and a point inside it, for a fresh start or after the point before.
+    """
+
+    class_id: int
+    size: int
+    rows: Callable[[Ids], Matrix]
+    limits: Callable[[Ids, Matrix], Vector]
+    space: Callable[[InteriorPoint | None], tuple[FeatureSet, Vector]]
+    most_steps: int
+    # Steps whose Gram matrix may be of float32, in all or from each start on.
+    single_steps: int = 0
+    is_single_again: bool = False
+    # Whether a point over more rows takes over the weights of the one before.
+    is_warm: bool = False
+
+
+class MarginLoop:
+    """The state of one class's loop: the rows it knows, its interior point, what it cost so far."""
+
+    point: InteriorPoint
+
+    def __init__(self, problem: Problem, ids: Ids) -> None:
+        self.problem, self.ids = problem, ids
+        self.own = problem.rows(np.array([problem.class_id]))[0]
+        self.steps = self.scans = 0
+        self._single_left = problem.single_steps
+
+    def run(self, rule: Rule) -> None:
+        """Steps until the rule says stop, or floats can do no more. May raise Stalled at the start."""
+        self._start(self.problem.rows(self.ids) - self.own, None)
+        while self.steps < self.problem.most_steps and self.point.mu > _MU_FLOOR and self._step():
+            todo = rule.judge(self)
+            if todo is Next.STOP:
+                return
+            if todo is Next.RESTART:
+                self._start(self.point.rows, None)
+            if todo is Next.LOOK:
+                self.scans += 1
+                missing = rule.look(self)
+                if missing is None:
+                    return
+                if len(missing):
+                    self._grow(missing)
+
+    def _start(self, differences: Matrix, before: InteriorPoint | None) -> None:
+        """A fresh interior point over these differences w_i − w_c, or one that goes on from the last."""
+        problem = self.problem
+        limits = problem.limits(self.ids, differences)
+        space, x = problem.space(before)
+        single = problem.single_steps > 0 and problem.size >= _MANY_FEATURES
+        self.point = InteriorPoint(differences, limits, space, x, single=single, before=before)
+        if problem.is_single_again:
+            self._single_left = problem.single_steps
+
+    def _grow(self, missing: Ids) -> None:
+        self.ids = np.concatenate([self.ids, missing])
+        rows = np.vstack([self.point.rows, self.problem.rows(missing) - self.own])
+        self._start(rows, self.point if self.problem.is_warm else None)
+
+    def _step(self) -> bool:
+        """One step, in float64 where float32 does not do; False when there is none."""
+        point = self.point
+        point.single = self._single_left > 0
+        before = point.x, point.weights
+        try:
+            point.step()
+        except (Stalled, ZeroDivisionError):
+            if not point.single:
+                return False
+            self._single_left = 0
+            return self._step()
+        self.steps += 1
+        self._single_left -= 1
+        if np.isfinite(point.x).all() and np.isfinite(point.weights).all():
+            return True
+        point.x, point.weights = before
+        return False
+
+
+def domain_space(chart: Chart) -> tuple[FeatureSet, Vector]:
+    """The domain itself and a point inside it: unlike a sign, a margin depends on the domain's size. Where it
+    has no end, the chart's stand-in."""
+    if chart.corners is not None:
+        hull = HullSet(chart.corners, np.arange(len(chart.corners)))
+        return hull, hull.x
+    if chart.domain_radius is not None:
+        return ball_space(chart.domain_radius, chart.size)
+    lo, hi = (
+        np.where(np.isfinite(bound), bound, side)
+        for bound, side in zip(chart.domain_bounds(), (chart.lo, chart.hi), strict=True)
+    )
+    return box_space(lo, hi)
+
+
+def ball_space(radius: float, size: int) -> tuple[FeatureSet, Vector]:
+    """A ball, and its centre."""
+    return BallSet(radius, np.zeros(size)), np.zeros(size)
+
+
+def box_space(
+    lo: Vector, hi: Vector, move: Callable[[Vector], Vector] = lambda x: x
+) -> tuple[FeatureSet, Vector]:
+    """A box, and the point nearest to 0 that is well inside it, or where `move` takes that."""
+    inset = np.minimum(1.0, (hi - lo) / 4)
+    x = move(np.clip(0.0, lo + inset, hi - inset))
+    return BoxSet(lo, hi, x), x
+
+
+def points_at(chart: Chart, point: InteriorPoint) -> list[Vector]:
+    """Points z of the domain where an interior point is: rounded, which makes smaller proofs, and exact."""
+    if isinstance(point.space, HullSet):
+        weights = point.space.weights()
+        rounded = (
+            np.where(weights > _DUST * weights.max(), weights, 0.0).astype(np.float32).astype(np.float64)
+        )
+        return [rounded, weights]
+    rounded = point.x.astype(np.float32).astype(np.float64)
+    return [chart.to_point(x[None])[0] for x in (rounded, point.x)]

@@ -1,0 +1,47 @@
+"""One checker, several threads: each gets the answers it would get alone."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+import argmaxable as am
+from argmaxable.compute.backend import NumPy
+
+THREADS, ROUNDS = 2, 40
+
+
+def test_threads_have_memory_of_their_own() -> None:
+    backend = NumPy()
+    first = backend.products(np.ones((2, 3), np.float32), np.ones((4, 3), np.float32))
+    with ThreadPoolExecutor(1) as other:
+        second = other.submit(backend.products, np.zeros((2, 3), np.float32), np.zeros((4, 3), np.float32))
+        assert not np.shares_memory(first, second.result())
+    assert (first == 3.0).all()
+
+
+def test_one_thread_writes_over_its_last_products() -> None:
+    backend = NumPy()
+    points, rows = np.ones((2, 3), np.float32), np.ones((4, 3), np.float32)
+    assert np.shares_memory(backend.products(points, rows), backend.products(points, rows))
+
+
+def test_threads_that_share_a_checker_get_the_same_answers() -> None:
+    rng = np.random.default_rng(0)
+    head = am.Head(rng.standard_normal((600, 16)).astype(np.float32), rng.standard_normal(600))
+    checker = am.Checker(head, am.Box(-1.0, 1.0))
+    ids = np.arange(600)
+    all_points = [rng.uniform(-1, 1, (600, 16)) for _ in range(THREADS)]
+    alone = [checker.gaps(ids, points).lower for points in all_points]
+    together = threading.Barrier(THREADS)
+
+    def gaps_again(number: int) -> list[NDArray[np.float64]]:
+        together.wait(timeout=60)
+        return [checker.gaps(ids, all_points[number]).lower for _ in range(ROUNDS)]
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        for number, found in enumerate(pool.map(gaps_again, range(THREADS))):
+            assert all(np.array_equal(lower, alone[number]) for lower in found)

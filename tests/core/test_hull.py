@@ -1,0 +1,79 @@
+"""Hulls as data: what is refused, what is written and read again, what people are told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from running import Command
+
+import argmaxable as am
+from argmaxable.core.domains import domain_from_record
+
+SQUARE = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
+
+
+@pytest.mark.parametrize("points", [[], [[]], [1.0, 2.0], [[1.0], [2.0, 3.0]], [["a"]], np.zeros((2, 2, 2))])
+def test_what_is_not_a_matrix_is_refused(points: object) -> None:
+    with pytest.raises(am.DomainError, match="a row for each input"):
+        am.Hull(points)  # type: ignore[arg-type]
+
+
+def test_an_input_that_is_not_finite_is_named() -> None:
+    with pytest.raises(am.DomainError, match="input 1"):
+        am.Hull([[0.0, 1.0], [np.nan, 1.0]])
+
+
+def test_the_features_must_be_those_of_the_head() -> None:
+    with pytest.raises(am.DomainError, match="2 features but the head has 3"):
+        am.verify(am.Head(np.eye(3)), am.Hull(SQUARE))
+
+
+@pytest.mark.parametrize("points", [SQUARE, [[0.1, 1e300]], np.float32([[0.1, 3e38]])], ids=str)
+def test_a_hull_is_rebuilt_from_its_record(points: list[list[float]]) -> None:
+    hull = am.Hull(points)
+    again = domain_from_record(json.loads(json.dumps(hull.as_record())))
+    assert again == hull
+    assert hash(again) == hash(hull)
+
+
+def test_points_of_single_precision_are_written_as_such() -> None:
+    assert am.Hull(np.float32([[0.1]])).as_record()["dtype"] == "float32"
+    assert am.Hull([[0.1]]).as_record()["dtype"] == "float64"
+
+
+@pytest.mark.parametrize(
+    "change", [{"shape": [5, 2]}, {"shape": [4]}, {"points": "?"}, {"dtype": "float16"}, {"points": None}]
+)
+def test_a_forged_record_is_refused(change: dict[str, object]) -> None:
+    with pytest.raises(am.DomainError):
+        domain_from_record(am.Hull(SQUARE).as_record() | change)
+
+
+def test_the_command_line_reads_it_from_a_file(tmp_path: Path) -> None:
+    np.save(tmp_path / "features.npy", np.array(SQUARE))
+    assert am.parse_domain(f"hull:{tmp_path / 'features.npy'}") == am.Hull(SQUARE)
+
+
+def test_a_file_that_is_not_there_or_not_an_array_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text.npy").write_text("text")
+    for name in ("missing.npy", "text.npy"):
+        with pytest.raises(am.DomainError, match=name):
+            am.parse_domain(f"hull:{tmp_path / name}")
+
+
+def test_the_answer_speaks_of_mixtures(command: Command, tmp_path: Path) -> None:
+    np.save(tmp_path / "features.npy", np.array(SQUARE))
+    np.savez(tmp_path / "head.npz", W=np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]), b=[0.0, 0.0, -1.0])
+    ran = command("verify", tmp_path / "head.npz", "--domain", f"hull:{tmp_path / 'features.npy'}", "--no-db")
+    assert ran.code == 1
+    assert "1 of 3 class can be predicted at no mixture of these 4 inputs." in ran.out
+    assert "domain: hull of 4 inputs" in ran.out
+
+
+@pytest.mark.parametrize("method", ["reflection", "chebyshev"])
+def test_methods_that_need_directions_are_refused(method: str) -> None:
+    with pytest.raises(am.DomainError):
+        am.verify(am.Head(np.eye(2)), am.Hull(SQUARE), method=method)
