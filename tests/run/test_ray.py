@@ -17,7 +17,7 @@ import argmaxable as am
 from argmaxable.run.engines.engine import Job
 from argmaxable.run.engines.ray import pack, unpack
 
-DRIVER = Path(__file__).with_name("ray_driver.py")
+DRIVER = Path(__file__).parents[1] / "ray_driver.py"
 # The kernel's notation of 127.0.0.1, as such and inside an IPv6 address.
 LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F"}
 WITHOUT_RAY = """
