@@ -89,7 +89,7 @@ class CeilingChecker:
     def _score_errors(self, x: Matrix, misplaced: Matrix) -> Matrix:
         """Bounds on the errors of scores (n × classes) formed in any order (Cauchy-Schwarz).
 
-        A dot product takes γ_d; centring row and bias and adding the bias takes 3 roundings, this bound 6 more:
+        A dot product takes γ_d; centring row and bias and adding it takes 3 roundings, this bound 6 more:
         γ_{d+12} of ‖w‖‖x‖ + |b| covers all. A misplaced x adds ‖w‖ times its distance; the bounds on lengths
         have the room that this product needs. Products and centred rows underflow by TINY each.
         """
@@ -120,7 +120,7 @@ class CeilingChecker:
         weights = high / most
         doubt = (high / least - low / most) * (1 + gamma(8)) + gamma(8) * weights + TINY
         u, slack = self._slopes(odds.classes, weights, doubt)
-        # u·y from below: γ_d of |u||x| for the dot product and 6 roundings more for what is taken off; slack|x|
+        # u·y from below: γ_d of |u||x| for the dot product, 6 roundings more for what is taken off; slack|x|
         # and (|u| + slack) misplaced for what u and x may be off. Products underflow by TINY each.
         along = (u * odds.x).sum(axis=1) - 2 * head.features * TINY
         along -= ((gamma(head.features + 6) * np.abs(u) + slack) * np.abs(odds.x)).sum(axis=1) * (
