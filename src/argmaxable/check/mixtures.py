@@ -20,7 +20,11 @@ _BITS = 128
 
 
 def mixture_bound(checker: Checker, class_id: int, mixture: Mixture, *, temperature: float) -> float:
-    """The upper bound on the class's probability that a mixture proves; 1 when it proves nothing."""
+    """The upper bound on the class's probability that a mixture proves; 1 when it proves nothing.
+
+    The weights of a basis are the only solution of their equations (or `exact_weights` gives none): those for
+    which the checker proves the margin.
+    """
     certificate = mixture.certificate
     if not checker.proves(class_id, certificate, mixture.margin):
         return 1.0
@@ -32,6 +36,7 @@ def mixture_bound(checker: Checker, class_id: int, mixture: Mixture, *, temperat
     with flint.ctx.workprec(_BITS):
         log_odds = _entropy(weights) - flint.arb(mixture.margin) / flint.arb(temperature)
         probability = 1 / (1 + log_odds.exp())
+        # The ball's upper end, and one step more for its conversion to a float.
         upper = math.nextafter(float(probability.upper()), math.inf)
     return min(upper, 1.0) if upper >= 0 else 1.0  # NaN proves nothing
 

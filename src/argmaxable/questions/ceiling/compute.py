@@ -2,7 +2,7 @@
 
 First one point for every class, all in one product: where it makes the class as good as certain the upper
 end is 1 and nothing is left to do. The others are solved one by one (descent.py). Both ends are then
-proven by bounds.py and mixture.py, so a wrong step of the search can only widen an interval.
+proven by check/probabilities.py and check/mixtures.py: a wrong step of the search can only widen them.
 """
 
 from __future__ import annotations
