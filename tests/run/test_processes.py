@@ -118,7 +118,7 @@ def test_a_worker_whose_parent_is_gone_ends_by_itself(started: list[subprocess.P
 
 
 def test_a_small_head_starts_no_process(started: list[subprocess.Popen[bytes]]) -> None:
-    am.verify(random_head(300, 8), workers=4)
+    am.verify(random_head(300, 8), engine=am.Engine(workers=4))
     assert started == []
 
 
@@ -143,18 +143,18 @@ def test_processes_started_too_soon_are_ended_before_the_work(
     started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(phases, "_LEFT_OPEN", 1e9)
-    am.verify(random_head(), workers=2)
+    am.verify(random_head(), engine=am.Engine(workers=2))
     assert [process.poll() is not None for process in started] == [True]
 
 
 def test_an_error_while_a_head_is_prepared_ends_the_processes(
     started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(head: am.Head) -> None:
+    def fail(head: am.Head, **options: object) -> None:
         raise MemoryError
 
     monkeypatch.setattr(phases, "_LEFT_OPEN", 1e9)
-    monkeypatch.setattr(argmax, "find_twins", fail)
+    monkeypatch.setattr(argmax, "PreparedHead", fail)
     with pytest.raises(MemoryError):
-        am.verify(random_head(), workers=2)
+        am.verify(random_head(), engine=am.Engine(workers=2))
     assert [process.poll() is not None for process in started] == [True]
