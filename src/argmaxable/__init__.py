@@ -11,49 +11,68 @@ from typing import TYPE_CHECKING
 from argmaxable.core.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from argmaxable.check.checker import (Bound, Checker)
-    from argmaxable.check.witnesses import (Gaps)
-    from argmaxable.compute.budget import (Compute)
-    from argmaxable.compute.compare import (Best)
-    from argmaxable.compute.identical_rows import (Twins)
-    from argmaxable.compute.prepared import (PreparedHead)
-    from argmaxable.compute.rows import (StreamedRows)
-    from argmaxable.core.balls import (Ball, LayerNorm, NormSolid, RMSNorm)
-    from argmaxable.core.best_rank import (BestRank, RankProof, TopK)
-    from argmaxable.core.boxes import (Box, Everywhere)
-    from argmaxable.core.ceiling import (Ceiling, CeilingClaim, Ceilings, Entry, Membership, Mixture, Nucleus)
-    from argmaxable.core.claim import (Failure, Recheck)
-    from argmaxable.core.domain import (Domain)
-    from argmaxable.core.domains import (parse_domain)
-    from argmaxable.core.errors import (ArgmaxableError, BundleError, DomainError, EvidenceError, HeadError, InputError, LoadError, NotFoundError, StoreError)
-    from argmaxable.core.head import (Head)
-    from argmaxable.core.hull import (Hull)
-    from argmaxable.core.progress import (Progress)
-    from argmaxable.core.result import (Cost, Facts, Record, Result)
-    from argmaxable.core.select import (Selection)
-    from argmaxable.core.stored_rows import (StoredRows)
-    from argmaxable.core.verdict import (Algorithm, Certificate, Method, OwnDirection, Point, Status, Strength, Verdict)
-    from argmaxable.edit.prune import (Pruned, prune)
-    from argmaxable.edit.repair.plan import (Repair, repair)
-    from argmaxable.exact.dyadic import (Dyadic)
-    from argmaxable.models import (ModelRef, find_head, load_head)
-    from argmaxable.models.finding import (Finding, HeadInputs, Labels, TensorInfo)
-    from argmaxable.proofs.bundle import (read_bundle, write_bundle)
-    from argmaxable.proofs.evidence import (EvidenceReader, EvidenceWriter)
-    from argmaxable.proofs.kind import (Bundle, ClaimFiles, ClaimKind)
-    from argmaxable.proofs.recheck import (recheck)
-    from argmaxable.questions.best_rank.top_k import (best_ranks)
-    from argmaxable.questions.ceiling.compute import (ceilings)
-    from argmaxable.questions.ceiling.nucleus import (nucleus)
-    from argmaxable.questions.explain.explain import (explain)
-    from argmaxable.questions.explain.explanation import (Competitor, Explanation, Share, Width)
-    from argmaxable.questions.explain.growth import (Growth)
-    from argmaxable.questions.explain.margin import (Margin)
-    from argmaxable.run.journal import (Journal)
-    from argmaxable.run.plan import (Engine)
-    from argmaxable.store import (Store, open_store)
-    from argmaxable.workflow.verify_head import (verify)
-    from argmaxable.workflow.verify_model import (ModelVerdicts, verify_model)
+    from argmaxable.check.checker import Bound, Checker
+    from argmaxable.check.witnesses import Gaps
+    from argmaxable.compute.budget import Compute
+    from argmaxable.compute.compare import Best
+    from argmaxable.compute.identical_rows import Twins
+    from argmaxable.compute.prepared import PreparedHead
+    from argmaxable.compute.rows import StreamedRows
+    from argmaxable.core.balls import Ball, LayerNorm, NormSolid, RMSNorm
+    from argmaxable.core.best_rank import BestRank, RankProof, TopK
+    from argmaxable.core.boxes import Box, Everywhere
+    from argmaxable.core.ceiling import Ceiling, CeilingClaim, Ceilings, Entry, Membership, Mixture, Nucleus
+    from argmaxable.core.claim import Failure, Recheck
+    from argmaxable.core.domain import Domain
+    from argmaxable.core.domains import parse_domain
+    from argmaxable.core.errors import (
+        ArgmaxableError,
+        BundleError,
+        DomainError,
+        EvidenceError,
+        HeadError,
+        InputError,
+        LoadError,
+        NotFoundError,
+        StoreError,
+    )
+    from argmaxable.core.head import Head
+    from argmaxable.core.hull import Hull
+    from argmaxable.core.progress import Progress
+    from argmaxable.core.result import Cost, Facts, Record, Result
+    from argmaxable.core.select import Selection
+    from argmaxable.core.stored_rows import StoredRows
+    from argmaxable.core.verdict import (
+        Algorithm,
+        Certificate,
+        Method,
+        OwnDirection,
+        Point,
+        Status,
+        Strength,
+        Verdict,
+    )
+    from argmaxable.edit.prune import Pruned, prune
+    from argmaxable.edit.repair.plan import Repair, repair
+    from argmaxable.exact.dyadic import Dyadic
+    from argmaxable.models import ModelRef, find_head, load_head
+    from argmaxable.models.finding import Finding, HeadInputs, Labels, TensorInfo
+    from argmaxable.proofs.bundle import read_bundle, write_bundle
+    from argmaxable.proofs.evidence import EvidenceReader, EvidenceWriter
+    from argmaxable.proofs.kind import Bundle, ClaimFiles, ClaimKind
+    from argmaxable.proofs.recheck import recheck
+    from argmaxable.questions.best_rank.top_k import best_ranks
+    from argmaxable.questions.ceiling.compute import ceilings
+    from argmaxable.questions.ceiling.nucleus import nucleus
+    from argmaxable.questions.explain.explain import explain
+    from argmaxable.questions.explain.explanation import Competitor, Explanation, Share, Width
+    from argmaxable.questions.explain.growth import Growth
+    from argmaxable.questions.explain.margin import Margin
+    from argmaxable.run.journal import Journal
+    from argmaxable.run.plan import Engine
+    from argmaxable.store import Store, open_store
+    from argmaxable.workflow.verify_head import verify
+    from argmaxable.workflow.verify_model import ModelVerdicts, verify_model
 
 __all__ = [
     "Algorithm",
@@ -152,49 +171,135 @@ __all__ = [
 
 # Which module defines which names: the imports above, for those who run them.
 _NAMES = {
-    "check.checker": ("Bound", "Checker",),
+    "check.checker": (
+        "Bound",
+        "Checker",
+    ),
     "check.witnesses": ("Gaps",),
     "compute.budget": ("Compute",),
     "compute.compare": ("Best",),
     "compute.identical_rows": ("Twins",),
     "compute.prepared": ("PreparedHead",),
     "compute.rows": ("StreamedRows",),
-    "core.balls": ("Ball", "LayerNorm", "NormSolid", "RMSNorm",),
-    "core.best_rank": ("BestRank", "RankProof", "TopK",),
-    "core.boxes": ("Box", "Everywhere",),
-    "core.ceiling": ("Ceiling", "CeilingClaim", "Ceilings", "Entry", "Membership", "Mixture", "Nucleus",),
-    "core.claim": ("Failure", "Recheck",),
+    "core.balls": (
+        "Ball",
+        "LayerNorm",
+        "NormSolid",
+        "RMSNorm",
+    ),
+    "core.best_rank": (
+        "BestRank",
+        "RankProof",
+        "TopK",
+    ),
+    "core.boxes": (
+        "Box",
+        "Everywhere",
+    ),
+    "core.ceiling": (
+        "Ceiling",
+        "CeilingClaim",
+        "Ceilings",
+        "Entry",
+        "Membership",
+        "Mixture",
+        "Nucleus",
+    ),
+    "core.claim": (
+        "Failure",
+        "Recheck",
+    ),
     "core.domain": ("Domain",),
     "core.domains": ("parse_domain",),
-    "core.errors": ("ArgmaxableError", "BundleError", "DomainError", "EvidenceError", "HeadError", "InputError", "LoadError", "NotFoundError", "StoreError",),
+    "core.errors": (
+        "ArgmaxableError",
+        "BundleError",
+        "DomainError",
+        "EvidenceError",
+        "HeadError",
+        "InputError",
+        "LoadError",
+        "NotFoundError",
+        "StoreError",
+    ),
     "core.head": ("Head",),
     "core.hull": ("Hull",),
     "core.progress": ("Progress",),
-    "core.result": ("Cost", "Facts", "Record", "Result",),
+    "core.result": (
+        "Cost",
+        "Facts",
+        "Record",
+        "Result",
+    ),
     "core.select": ("Selection",),
     "core.stored_rows": ("StoredRows",),
-    "core.verdict": ("Algorithm", "Certificate", "Method", "OwnDirection", "Point", "Status", "Strength", "Verdict",),
-    "edit.prune": ("Pruned", "prune",),
-    "edit.repair.plan": ("Repair", "repair",),
+    "core.verdict": (
+        "Algorithm",
+        "Certificate",
+        "Method",
+        "OwnDirection",
+        "Point",
+        "Status",
+        "Strength",
+        "Verdict",
+    ),
+    "edit.prune": (
+        "Pruned",
+        "prune",
+    ),
+    "edit.repair.plan": (
+        "Repair",
+        "repair",
+    ),
     "exact.dyadic": ("Dyadic",),
-    "models": ("ModelRef", "find_head", "load_head",),
-    "models.finding": ("Finding", "HeadInputs", "Labels", "TensorInfo",),
-    "proofs.bundle": ("read_bundle", "write_bundle",),
-    "proofs.evidence": ("EvidenceReader", "EvidenceWriter",),
-    "proofs.kind": ("Bundle", "ClaimFiles", "ClaimKind",),
+    "models": (
+        "ModelRef",
+        "find_head",
+        "load_head",
+    ),
+    "models.finding": (
+        "Finding",
+        "HeadInputs",
+        "Labels",
+        "TensorInfo",
+    ),
+    "proofs.bundle": (
+        "read_bundle",
+        "write_bundle",
+    ),
+    "proofs.evidence": (
+        "EvidenceReader",
+        "EvidenceWriter",
+    ),
+    "proofs.kind": (
+        "Bundle",
+        "ClaimFiles",
+        "ClaimKind",
+    ),
     "proofs.recheck": ("recheck",),
     "questions.best_rank.top_k": ("best_ranks",),
     "questions.ceiling.compute": ("ceilings",),
     "questions.ceiling.nucleus": ("nucleus",),
     "questions.explain.explain": ("explain",),
-    "questions.explain.explanation": ("Competitor", "Explanation", "Share", "Width",),
+    "questions.explain.explanation": (
+        "Competitor",
+        "Explanation",
+        "Share",
+        "Width",
+    ),
     "questions.explain.growth": ("Growth",),
     "questions.explain.margin": ("Margin",),
     "run.journal": ("Journal",),
     "run.plan": ("Engine",),
-    "store": ("Store", "open_store",),
+    "store": (
+        "Store",
+        "open_store",
+    ),
     "workflow.verify_head": ("verify",),
-    "workflow.verify_model": ("ModelVerdicts", "verify_model",),
+    "workflow.verify_model": (
+        "ModelVerdicts",
+        "verify_model",
+    ),
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 
