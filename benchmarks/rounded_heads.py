@@ -18,7 +18,7 @@ import _models
 import _record
 
 import argmaxable as am
-from argmaxable.compute.identical_rows import find_twins
+from argmaxable.compute.identical_rows import find_identical_rows
 from argmaxable.questions.arithmetic.formats import Float, Rounding, rounded
 from argmaxable.questions.arithmetic.survival import Outcome, survival
 
@@ -61,7 +61,7 @@ def stored_in(result: am.Result, rounding: Rounding) -> dict[str, Any]:
     gained = [
         new for old, new in pairs if _is(old, am.Status.UNARGMAXABLE) and _is(new, am.Status.ARGMAXABLE)
     ]
-    before, now = find_twins(result.head), find_twins(copy)
+    before, now = find_identical_rows(result.head), find_identical_rows(copy)
     return {
         **_counts(after),
         "lost": len(lost),

@@ -96,13 +96,13 @@ def margins(
 
 
 def _margin(solver: MarginSolver, class_id: int) -> float:
-    no_raises, tolerance = np.zeros(solver.classes), _CLOSE_LOGITS * solver.chart.scale
+    no_raises, tolerance = np.zeros(solver.classes), _CLOSE_LOGITS * solver.coordinates.scale
     lower, upper, target = -math.inf, math.inf, 0.0
     for _ in range(_SOLVES):
         # It stops within a tenth of the target's distance: the last upper bound is a better target each time.
         found = solver.solve(class_id, no_raises, target=target, tolerance=tolerance)
         lower, upper = max(lower, found.lower), min(upper, found.upper)
         if upper - lower <= max(tolerance, _CLOSE * abs(upper)):
-            return (lower + upper) / 2 / solver.chart.scale
+            return (lower + upper) / 2 / solver.coordinates.scale
         target = upper
     return math.nan

@@ -113,7 +113,7 @@ def measure(settings: Settings, text: Path | None) -> Mapping[str, Any]:
         "missed by own direction": len(left),
         "missed by reflection": {str(patience): int((steps > patience).sum()) for patience in PATIENCES},
         "descents": {
-            str(temperature): _descents(head, temperature, tried["left"], tried["lost"])
+            str(temperature): _descents(head, temperature, tried["left"], tried["unargmaxable"])
             for temperature in TEMPERATURES
         },
     }

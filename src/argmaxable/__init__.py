@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from argmaxable.check.witnesses import Gaps
     from argmaxable.compute.budget import Compute
     from argmaxable.compute.compare import Best
-    from argmaxable.compute.identical_rows import Twins
+    from argmaxable.compute.identical_rows import IdenticalRows
     from argmaxable.compute.prepared import PreparedHead
     from argmaxable.compute.rows import StreamedRows
     from argmaxable.core.balls import Ball, LayerNorm, NormSolid, RMSNorm
@@ -113,6 +113,7 @@ __all__ = [
     "HeadError",
     "HeadInputs",
     "Hull",
+    "IdenticalRows",
     "InputError",
     "Journal",
     "Labels",
@@ -148,7 +149,6 @@ __all__ = [
     "Strength",
     "TensorInfo",
     "TopK",
-    "Twins",
     "Verdict",
     "Width",
     "__version__",
@@ -178,7 +178,7 @@ _NAMES = {
     "check.witnesses": ("Gaps",),
     "compute.budget": ("Compute",),
     "compute.compare": ("Best",),
-    "compute.identical_rows": ("Twins",),
+    "compute.identical_rows": ("IdenticalRows",),
     "compute.prepared": ("PreparedHead",),
     "compute.rows": ("StreamedRows",),
     "core.balls": (

@@ -38,7 +38,7 @@ def test_the_argmax_is_the_same_everywhere(seed: int) -> None:
     assert done.head.classes < head.classes
     points = np.round(np.random.default_rng(seed).uniform(-100, 100, (20000, 3)) * 4) / 4
     points[:10000] /= 64
-    assert np.array_equal(first_winners(head, points), done.kept[first_winners(done.head, points)])
+    assert np.array_equal(first_winners(head, points), done.remaining[first_winners(done.head, points)])
 
 
 def test_only_strictly_dominated_classes_go() -> None:
@@ -46,7 +46,7 @@ def test_only_strictly_dominated_classes_go() -> None:
     result = am.verify(head, BOX, engine=am.Engine(workers=1))
     done = am.prune(result)
     gone = {verdict.class_id for verdict in result.verdicts if verdict.upper < 0}
-    assert set(done.kept.tolist()) == set(range(head.classes)) - gone
+    assert set(done.remaining.tolist()) == set(range(head.classes)) - gone
 
 
 def test_every_class_that_goes_has_a_proof_that_checks() -> None:
@@ -65,24 +65,24 @@ def test_every_class_that_goes_has_a_proof_that_checks() -> None:
 def test_of_a_tie_group_the_first_stays() -> None:
     done = pruned(lossy())
     # Corner 0 and class 5 are equal; the middle, class 4, is at best tied and stays.
-    assert done.kept.tolist() == [0, 1, 2, 3, 4]
+    assert done.remaining.tolist() == [0, 1, 2, 3, 4]
 
 
 def test_a_tie_group_that_is_dominated_goes_as_a_whole() -> None:
     rows = np.vstack([CORNERS[:4], np.zeros((2, 2))])
     done = pruned(am.Head(rows, [0.0, 0, 0, 0, -1, -1]))
-    assert done.kept.tolist() == [0, 1, 2, 3]
+    assert done.remaining.tolist() == [0, 1, 2, 3]
 
 
 def test_the_larger_bias_of_twins_stays() -> None:
     rows = np.vstack([CORNERS[:4], CORNERS[:1]])
     done = pruned(am.Head(rows, [0.0, 0, 0, 0, 0.5]))
-    assert done.kept.tolist() == [1, 2, 3, 4]
+    assert done.remaining.tolist() == [1, 2, 3, 4]
 
 
 def test_the_map_leads_back() -> None:
     done = pruned(dominated())
-    assert (done.new_ids[done.kept] == np.arange(len(done.kept))).all()
+    assert (done.new_ids[done.remaining] == np.arange(len(done.remaining))).all()
     assert (done.new_ids >= 0).sum() == done.head.classes
 
 
@@ -114,7 +114,7 @@ def test_the_command_writes_head_map_and_proof(command: Command, tmp_path: Path)
     kept = np.array(json.loads((tmp_path / "small.npz.ids.json").read_text())["old_of_new"])
     head = load_head(out)
     assert np.array_equal(head.weight, dominated().weight[kept])
-    assert np.array_equal(np.load(out)["kept"], kept)
+    assert np.array_equal(np.load(out)["remaining"], kept)
     checked = command("check", tmp_path / "small.npz.proofs", model)
     assert checked.code == 0
 

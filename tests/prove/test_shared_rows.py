@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import argmaxable as am
 from argmaxable.check.checker import Checker
 from argmaxable.check.solutions import with_independent_basis
-from argmaxable.compute.coordinates import chart_of
+from argmaxable.compute.coordinates import coordinates_of
 from argmaxable.core.verdict import Method
 from argmaxable.prove.shared_rows import Candidates, prove_together
 
@@ -34,7 +34,7 @@ def head_with_deep_classes(
 def found_in(head: am.Head, classes: NDArray[np.intp], domain: am.Domain | None = None) -> list[Candidates]:
     checker = Checker(head, domain or am.Everywhere())
     others = np.setdiff1d(np.arange(head.classes), classes)
-    return list(prove_together(chart_of(checker.prepared, checker.domain), classes, others, seed=0))
+    return list(prove_together(coordinates_of(checker.prepared, checker.domain), classes, others, seed=0))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])

@@ -17,7 +17,7 @@ from argmaxable.core.errors import InputError
 from argmaxable.report.page.charts import histogram
 from argmaxable.report.page.columns import columns
 from argmaxable.report.page.content import content_of
-from argmaxable.report.page.groups import Kind, kinds_of
+from argmaxable.report.page.groups import LabelKind, kinds_of
 from argmaxable.report.page.html import page
 from argmaxable.report.page.pictures import margin_charts, steps_chart, weight_charts
 from argmaxable.report.page.subject import Subject, require_same_head, subject_of_bundle, subject_of_result
@@ -94,7 +94,7 @@ def test_every_method_is_explained() -> None:
 def test_kinds_are_told_apart_by_label() -> None:
     labels = ["的", "ing", "<s>", "<padding 4>"]
     found = kinds_of([can(k, label) for k, label in enumerate(labels)])
-    assert found == [Kind.CHARACTER, Kind.PIECE, Kind.SPECIAL, Kind.PADDING]
+    assert found == [LabelKind.CHARACTER, LabelKind.PIECE, LabelKind.SPECIAL, LabelKind.PADDING]
 
 
 def test_classes_named_by_their_number_have_no_kind_to_tell() -> None:
@@ -105,7 +105,7 @@ def test_classes_named_by_their_number_have_no_kind_to_tell() -> None:
 
 def test_groups_count_their_losses() -> None:
     found = content_of(subject(can(0, "а"), never(1, "б"), never(2, "x"), can(3, "<s>"), can(4, "7")))
-    assert [(group.name, group.total, group.lost) for group in found.scripts] == [
+    assert [(group.name, group.total, group.unargmaxable) for group in found.scripts] == [
         ("cyrillic", 2, 1),
         ("latin", 1, 1),
         ("no letters", 1, 0),
@@ -123,22 +123,26 @@ def test_few_of_very_many_are_not_nobody() -> None:
 def test_bounds_are_rounded_to_the_weak_side() -> None:
     found = columns([can(0, "a", 0.12399), never(1, "b", lower=-1.2345, upper=-0.98765)])
     assert found["lower"] == [0.123, -1.24]
-    assert found["lost"]["upper"] == [-0.987]
+    assert found["unargmaxable"]["upper"] == [-0.987]
 
 
 def test_bounds_that_say_nothing_are_missing() -> None:
     found = columns([verdict(0, "a", am.Status.UNDECIDED)])
     assert found["lower"] == [None]
-    assert found["lost"]["upper"] == [None]
+    assert found["unargmaxable"]["upper"] == [None]
 
 
 def test_a_character_has_its_code_point_and_name() -> None:
     found = columns([never(0, "刈"), never(1, "\u200b"), never(2, "ab")])
-    assert found["lost"]["name"] == ["U+5208 CJK UNIFIED IDEOGRAPH-5208", "U+200B ZERO WIDTH SPACE", ""]
+    assert found["unargmaxable"]["name"] == [
+        "U+5208 CJK UNIFIED IDEOGRAPH-5208",
+        "U+200B ZERO WIDTH SPACE",
+        "",
+    ]
 
 
 def test_a_class_that_has_only_a_number_has_no_code_point() -> None:
-    assert columns([can(0, "0"), never(1, "1")])["lost"]["name"] == [""]
+    assert columns([can(0, "0"), never(1, "1")])["unargmaxable"]["name"] == [""]
 
 
 def test_a_proof_lists_its_heaviest_classes_by_share() -> None:
@@ -153,7 +157,7 @@ def test_a_shared_proof_is_told_once() -> None:
     mixture = am.Certificate(np.arange(2), np.ones(2))
     found = columns([never(k, "a", mixture) for k in (2, 3)])
     assert len(found["proofs"]) == 1
-    assert found["lost"]["proof"] == [0, 0]
+    assert found["unargmaxable"]["proof"] == [0, 0]
 
 
 def test_invisible_characters_of_labels_are_written_out() -> None:

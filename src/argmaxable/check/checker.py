@@ -137,15 +137,15 @@ class Checker:
         # difference once each. What underflows is at most TINY a term.
         relative = gamma(len(weights) + 8)
         total = float(weights.sum())
-        lost = len(weights) * TINY
+        underflow = len(weights) * TINY
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             own = self.head.rows(classes) - self.centre
             rows = self.head.rows(certificate.classes) - self.centre
             u = total * own - weights @ rows
-            error = relative * (total * np.abs(own) + weights @ np.abs(rows)) + lost
+            error = relative * (total * np.abs(own) + weights @ np.abs(rows)) + underflow
             mine, theirs = self.scores.biases[classes], self.scores.biases[certificate.classes]
             offset = total * mine - weights @ theirs
-            slack = relative * (total * np.abs(mine) + float(weights @ np.abs(theirs))) + lost
+            slack = relative * (total * np.abs(mine) + float(weights @ np.abs(theirs))) + underflow
             value = self.domain.support_bound(u, error)
             upper = (value + offset + slack) / total
             upper += relative * (np.abs(value) + np.abs(offset) + slack) / total  # the total is rounded too

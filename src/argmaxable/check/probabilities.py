@@ -95,9 +95,9 @@ class CeilingChecker:
         scores, features = self.checker.scores, self.head.features
         length, astray = length_bounds(x)[:, None], length_bounds(misplaced)[:, None]
         size = scores.norms * length + np.abs(scores.biases)
-        lost = 2 * features * TINY * (1 + np.abs(x).max(axis=1, keepdims=True))
+        underflow = 2 * features * TINY * (1 + np.abs(x).max(axis=1, keepdims=True))
         relative = gamma(features + _EXTRA_ROUNDINGS)
-        bound = relative * size + scores.norms * astray + lost * (1 + scores.norms)
+        bound = relative * size + scores.norms * astray + underflow * (1 + scores.norms)
         return np.asarray(np.where(np.isfinite(bound), bound, np.inf))
 
     def _allowed(self, odds: _Odds) -> Vector:

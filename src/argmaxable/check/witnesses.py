@@ -195,8 +195,8 @@ class Scores:
         relative = gamma(features + _EXTRA_ROUNDINGS, _SINGLE.unit)
         own = self.norms[classes]
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            lost = 2 * features * _SINGLE.tiny * (1 + own)
-            products = relative * own * (own + largest) + lost * (2 + own + largest)
+            underflow = 2 * features * _SINGLE.tiny * (1 + own)
+            products = relative * own * (own + largest) + underflow * (2 + own + largest)
             scaled = np.ldexp(own, exponents)
             slack = np.ldexp(products, exponents) + relative * (np.abs(self.biases[classes]) + offset)
             slack += 4 * _SINGLE.tiny
@@ -214,13 +214,13 @@ class Scores:
         relative = gamma(features + _EXTRA_ROUNDINGS, floats.unit)
         length = length_bounds(x)
         astray = length_bounds(misplaced)
-        lost = 2 * features * floats.tiny * (1 + np.abs(x).max(axis=1))
+        underflow = 2 * features * floats.tiny * (1 + np.abs(x).max(axis=1))
         largest = max(float(self.norms.max()), float(np.abs(self.biases).max()))
         in_range = (largest * np.maximum(length, 1.0) + largest < floats.limit) & (length < floats.limit)
 
         def error(norms: Any, biases: Any, k: int | slice = slice(None)) -> Any:
             size = norms * length[k] + biases
-            bound = relative * size + norms * astray[k] + lost[k] * (1 + norms)
+            bound = relative * size + norms * astray[k] + underflow[k] * (1 + norms)
             return np.where(in_range[k], bound, math.inf)
 
         return error

@@ -33,16 +33,16 @@ COMMANDS = {
     "rank": "Measure the rank of log P, which a linear softmax head with d features keeps at d + 1 (d + 2 "
     "with a bias).",
     "activations": "Measure the range of what reaches MODEL's output layer over a text.",
-    "runs": "List kept runs, newest first, or delete some.",
-    "show": "Show what a kept run found, or has found so far.",
-    "compare": "Tell which classes changed their verdict from one kept run to another.",
-    "table": "Write kept runs as a table: what each model is, how many classes it can never predict, the "
+    "runs": "List stored runs, newest first, or delete some.",
+    "show": "Show what a stored run found, or has found so far.",
+    "compare": "Tell which classes changed their verdict from one stored run to another.",
+    "table": "Write stored runs as a table: what each model is, how many classes it can never predict, the "
     "effort.",
-    "report": "Write a report of a kept run or of a proof bundle: one file that needs no network and no "
+    "report": "Write a report of a stored run or of a proof bundle: one file that needs no network and no "
     "other file.",
-    "serve": "Show kept runs in a browser: what was found, why, how far a run is; and a playground to try "
+    "serve": "Show stored runs in a browser: what was found, why, how far a run is; and a playground to try "
     "heads.",
-    "export": "Write the verdicts of a kept run for other programs.",
+    "export": "Write the verdicts of a stored run for other programs.",
     "figure": "Draw a figure, or with NAME all the whole set, as SVG, PNG or PDF.",
     "import": "Keep verdicts that others published, as claims without evidence, to compare with.",
     "campaign": "Verify the models listed in FILE one after another, past those that fail.",

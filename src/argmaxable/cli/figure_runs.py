@@ -13,7 +13,7 @@ from argmaxable.core.errors import InputError
 from argmaxable.core.labels import visible
 
 if TYPE_CHECKING:
-    from argmaxable.report.figures import Effort, Group
+    from argmaxable.report.figures import Effort, FigureGroup
     from argmaxable.store import RunSummary, Store
 
 
@@ -24,7 +24,7 @@ def find_groups(
     *,
     with_efforts: bool,
     is_lenient: bool = False,
-) -> list[Group]:
+) -> list[FigureGroup]:
     """The runs named on the command line, in a list, or the newest of each head in a database.
 
     Raises InputError when there are none, or their steps can't be told, unless `is_lenient`.
@@ -52,15 +52,15 @@ def _grouped(
     *,
     with_efforts: bool,
     is_lenient: bool,
-) -> list[Group]:
-    from argmaxable.report.figures import Group
+) -> list[FigureGroup]:
+    from argmaxable.report.figures import FigureGroup
 
     names = _names(found)
     by_group: dict[str, list[tuple[RunSummary, str]]] = {}
     for (group, run, _), name in zip(found, names, strict=True):
         by_group.setdefault(group, []).append((run, name))
     return [
-        Group(
+        FigureGroup(
             name=group,
             runs=tuple(run for run, _ in members),
             names=tuple(name for _, name in members),

@@ -28,7 +28,7 @@ class Compute:
     device: str = "numpy"
     memory: int | None = None
 
-    def kept(self, rows: StreamedRows) -> Rows:
+    def hold_if_it_fits(self, rows: StreamedRows) -> Rows:
         """The rows in memory if they fit, else as they are."""
         limit = self.memory if self.memory is not None else int(_SHARE_OF_FREE * free_memory())
         return hold(rows) if 4 * int(np.prod(rows.shape)) <= limit else rows

@@ -1,6 +1,6 @@
 """The head as search and proof see it: rows and biases in the coordinates of the domain's z.
 
-A chart drops features that can't matter (equal in all rows, or fixed by the domain) and says what kind of
+Coordinates drop features that can't matter (equal in all rows, or fixed by the domain) and says what kind of
 set is left: a box, a ball, or the mixtures of given corners. Without an effective bias and with 0 in the
 domain the good points of a class form a *cone*: their scale is free, so the set is replaced by a unit box.
 Everything here is approximate; the checker alone is exact.
@@ -35,8 +35,8 @@ _INSIDE = 1 - 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Chart:
-    """Rows (classes × kept features) and biases in coordinates of z, and the set z ranges over.
+class Coordinates:
+    """Rows (classes × used features) and biases in coordinates of z, and the set z ranges over.
 
     Rows and biases of extreme size are multiplied by `scale`, a power of two, which moves no argmax.
 
@@ -52,7 +52,7 @@ class Chart:
     biases32: NDArray[np.float32]
     usable: Ids
     ignored: Ids
-    kept: Ids
+    used: Ids
     lo: Vector
     hi: Vector
     radius: float | None
@@ -62,8 +62,8 @@ class Chart:
 
     @property
     def size(self) -> int:
-        """Number of kept features."""
-        return len(self.kept)
+        """Number of used features."""
+        return len(self.used)
 
     @cached_property
     def opens_up(self) -> Mask:
@@ -85,11 +85,11 @@ class Chart:
         return not (self.opens_up.any() or self.opens_down.any())
 
     def domain_bounds(self) -> tuple[Vector, Vector]:
-        """The box that bounds the kept features; infinite where the domain has none."""
+        """The box that bounds the used features; infinite where the domain has none."""
         if self.corners is not None:
             return self.lo, self.hi
         lo, hi = self.domain.bounds(self.head.features)
-        return lo[self.kept], hi[self.kept]
+        return lo[self.used], hi[self.used]
 
     @property
     def domain_radius(self) -> float | None:
@@ -98,21 +98,21 @@ class Chart:
         return radius if math.isfinite(radius) else None
 
     def rows(self, ids: Ids) -> Matrix:
-        """The chosen rows in float64 (n × kept features), centred."""
-        return self.coordinates(self.head.rows(ids) - self.centre) * self.scale
+        """The chosen rows in float64 (n × used features), centred."""
+        return self.rows_seen(self.head.rows(ids) - self.centre) * self.scale
 
     def lengths(self) -> Vector:
         """Norms of all rows, roughly."""
         return lengths(self.rows32)
 
-    def coordinates(self, rows: Matrix) -> Matrix:
-        """Rows of the head (n × features) in coordinates of z (n × kept features)."""
+    def rows_seen(self, rows: Matrix) -> Matrix:
+        """Rows of the head (n × features) in coordinates of z (n × used features)."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(self.domain.rows_seen(rows)[:, self.kept])
+            return np.asarray(self.domain.rows_seen(rows)[:, self.used])
 
     @np.errstate(all="ignore")
     def to_point(self, x: Matrix) -> Matrix:
-        """Points z of the domain (n × all features) from chart coordinates."""
+        """Points z of the domain (n × all features) from coordinates."""
         z = self.whole_points(self.scale_inside(x) if self.is_cone else x)
         lo, hi = self.domain.bounds(self.head.features)
         z = np.clip(z, lo, hi)
@@ -123,10 +123,10 @@ class Chart:
         return np.asarray(z * np.where(length > limit, limit / np.maximum(length, 1e-300), 1.0))
 
     def whole_points(self, x: Matrix) -> Matrix:
-        """Chart coordinates with the features that were dropped, each as near to 0 as the domain allows."""
+        """Coordinates with the features that were dropped, each as near to 0 as the domain allows."""
         lo, hi = self.domain.bounds(self.head.features)
         z = np.tile(np.clip(0.0, lo, hi), (len(x), 1))
-        z[:, self.kept] = x
+        z[:, self.used] = x
         return z
 
     def corner_points(self, numbers: Ids) -> Matrix:
@@ -163,10 +163,10 @@ def power_below(room: Vector) -> Ids:
 
 
 @np.errstate(all="ignore")  # extreme heads overflow here and there; the checker has the last word
-def chart_of(
+def coordinates_of(
     prepared: PreparedHead, domain: Domain, *, ignored: Ids | None = None, reach: float = 1.0
-) -> Chart:
-    """The chart of a head over a domain.
+) -> Coordinates:
+    """The coordinates of a head over a domain.
 
     Ignored classes are no rivals (their float32 bias is −∞, so that no product makes them win);
     `reach` widens the stand-in for an unbounded domain.
@@ -174,27 +174,27 @@ def chart_of(
     head = prepared.head
     scale = _scale(prepared)
     with np.errstate(over="ignore", under="ignore"):
-        biases = _chart_biases(prepared, domain) * scale
-    kept = _kept_features(head, domain)
+        biases = _biases(prepared, domain) * scale
+    used = _used_features(head, domain)
     is_cone = bool((biases == biases[0]).all()) and domain.has_origin
-    rows32 = _chart_rows32(prepared, domain, kept, scale)
+    rows32 = _rows32(prepared, domain, used, scale)
     corners = domain.corners_seen()
     if corners is not None:
         lo, hi, radius = corners.min(axis=0), corners.max(axis=0), None
     else:
         lo, hi, radius = _search_set(domain, head.features, rows32, biases, is_cone, reach)
-        lo, hi = lo[kept], hi[kept]
+        lo, hi = lo[used], hi[used]
     biases32 = biases.astype(np.float32)
     ignored = np.empty(0, np.intp) if ignored is None else ignored
     biases32[ignored] = -np.inf
-    return Chart(
+    return Coordinates(
         head, domain, prepared.centre, rows32, prepared.backend, biases, biases32,
-        np.setdiff1d(np.arange(head.classes), ignored), ignored, kept, lo, hi, radius, corners, is_cone,
+        np.setdiff1d(np.arange(head.classes), ignored), ignored, used, lo, hi, radius, corners, is_cone,
         scale,
     )  # fmt: skip
 
 
-def _chart_biases(prepared: PreparedHead, domain: Domain) -> Vector:
+def _biases(prepared: PreparedHead, domain: Domain) -> Vector:
     """b_i + w_i · (the part of x that the domain fixes), shifted to mean zero."""
     head = prepared.head
     fixed = domain.fixed_part(head.features)
@@ -207,7 +207,7 @@ def _chart_biases(prepared: PreparedHead, domain: Domain) -> Vector:
         return np.asarray(biases - middle)
 
 
-def _kept_features(head: Head, domain: Domain) -> Ids:
+def _used_features(head: Head, domain: Domain) -> Ids:
     """The entries of z that can make a difference."""
     free = domain.free_features(head.features)
     if domain.removes_mean or not domain.has_features:
@@ -220,18 +220,18 @@ def _kept_features(head: Head, domain: Domain) -> Ids:
     return np.flatnonzero(varies & free)
 
 
-def _chart_rows32(prepared: PreparedHead, domain: Domain, kept: Ids, scale: float) -> Rows:
+def _rows32(prepared: PreparedHead, domain: Domain, used: Ids, scale: float) -> Rows:
     head = prepared.head
-    if scale == 1.0 and domain.is_identity and len(kept) == head.features:
+    if scale == 1.0 and domain.is_identity and len(used) == head.features:
         return prepared.rows32  # the checker's own copy will do: large heads are not stored twice
 
     def convert(ids: Ids | slice) -> Matrix32:
         rows = head.rows(ids) - prepared.centre
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            return np.asarray((domain.rows_seen(rows)[:, kept] * scale).astype(np.float32))
+            return np.asarray((domain.rows_seen(rows)[:, used] * scale).astype(np.float32))
 
-    streamed = StreamedRows((head.classes, len(kept)), convert)
-    return prepared.backend.settle_in(prepared.compute.kept(streamed))
+    streamed = StreamedRows((head.classes, len(used)), convert)
+    return prepared.backend.settle_in(prepared.compute.hold_if_it_fits(streamed))
 
 
 def _scale(prepared: PreparedHead) -> float:

@@ -1,4 +1,4 @@
-"""Twins: classes with the same weight row. Only the one with the largest bias can win, and none
+"""IdenticalRows: classes with the same weight row. Only the one with the largest bias can win, and none
 where that bias is shared. Exact, nearly free, and otherwise solvers stall on them at a margin of 0.
 """
 
@@ -17,7 +17,7 @@ _HASH_SEED = 2022
 
 
 @dataclass(frozen=True, eq=False)
-class Twins:
+class IdenticalRows:
     """`beaten_by[c]` is the class that makes c lose or tie for good (−1: none); `ties` lists, by
     their first member, the groups with equal weights and bias; `tied_to[c]` is that first member."""
 
@@ -31,7 +31,7 @@ class Twins:
         return np.flatnonzero(self.beaten_by >= 0)
 
 
-def find_twins(head: Head) -> Twins:
+def find_identical_rows(head: Head) -> IdenticalRows:
     """Group equal rows: by hash first, then by exact comparison."""
     beaten_by, tied_to = np.full(head.classes, -1), np.full(head.classes, -1)
     ties: dict[int, tuple[int, ...]] = {}
@@ -47,7 +47,7 @@ def find_twins(head: Head) -> Twins:
                 for tied in (some for some in by_bias if len(some) > 1):
                     tied_to[tied] = tied[0]
                     ties[int(tied[0])] = tuple(tied.tolist())
-    return Twins(beaten_by, tied_to, ties)
+    return IdenticalRows(beaten_by, tied_to, ties)
 
 
 def _by_bias(head: Head, group: Ids) -> list[Ids]:

@@ -14,7 +14,7 @@ import numpy as np
 from argmaxable.compute.backend import backend_of
 from argmaxable.compute.blocks import row_blocks
 from argmaxable.compute.budget import Compute
-from argmaxable.compute.identical_rows import Twins, find_twins
+from argmaxable.compute.identical_rows import IdenticalRows, find_identical_rows
 from argmaxable.compute.rows import Rows, StreamedRows
 from argmaxable.core.arrays import Ids, Matrix32, Vector
 from argmaxable.core.head import Head
@@ -37,7 +37,7 @@ class PreparedHead:
             self.biases32 = self.biases.astype(np.float32)
         self.backend = backend_of(self.compute.device)
         streamed = StreamedRows((head.classes, head.features), self._centred)
-        self.rows32: Rows = self.backend.settle_in(self.compute.kept(streamed))
+        self.rows32: Rows = self.backend.settle_in(self.compute.hold_if_it_fits(streamed))
         self.norms = np.empty(head.classes)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             for block in row_blocks(head.classes, head.features):
@@ -57,9 +57,9 @@ class PreparedHead:
         return Facts.of(self.head)
 
     @cached_property
-    def twins(self) -> Twins:
+    def twins(self) -> IdenticalRows:
         """Classes with the same row, found when first asked for."""
-        return find_twins(self.head)
+        return find_identical_rows(self.head)
 
 
 def prepared(head: Head | PreparedHead) -> PreparedHead:

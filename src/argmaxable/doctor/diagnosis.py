@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class FindingKind(StrEnum):
     """What can be wrong, or just odd, about rows of a head."""
 
     BIAS_LENGTH = "bias length"
@@ -42,7 +42,7 @@ class Diagnosis:
     """One finding. `classes` are all it is about, with their labels; `standings` what was proven about
     the first of them. A `concern` should be mended; anything else is worth knowing."""
 
-    kind: Kind
+    kind: FindingKind
     is_concern: bool
     found: str
     meaning: str

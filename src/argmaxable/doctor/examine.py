@@ -1,7 +1,7 @@
 """A check-up of a model's output layer: rows that stand out are named, and what they mean is proven.
 
-Statistics only choose suspects. Whether a class is lost is decided by `verify`, and whether a machine's
-arithmetic leaves it a chance by `survival`, for those few classes.
+Statistics only choose suspects. Whether such a class is unargmaxable is decided by `verify`, and whether a
+machine's arithmetic leaves it a chance by `survival`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from argmaxable.core.select import padding_classes, special_classes
 from argmaxable.core.verdict import Status, Verdict
 from argmaxable.doctor.diagnosis import Checkup, Diagnosis, Standing
 from argmaxable.doctor.faults import faults_of
-from argmaxable.doctor.remarks import Subject, diagnoses_of
+from argmaxable.doctor.remarks import Patient, diagnoses_of
 from argmaxable.doctor.roles import ending_classes, ordinary_classes
 from argmaxable.doctor.rows import OddRows, odd_rows
 from argmaxable.models import model_name, read_head
@@ -67,7 +67,7 @@ def examine(finding: Finding, model: str | os.PathLike[str], tests: Tests | None
     domain = tests.domain or _proven(finding) or USUAL_DOMAIN
     number = tests.number or _stored_in(head)
     standings = _standings(head, domain, number, suspects, tests.time_limit)
-    subject = Subject(
+    subject = Patient(
         head=head, odd=odd, ends=ends, special=frozenset(special), padding=frozenset(padding),
         ordinary=ordinary_classes(head, finding.special), standings=standings,
     )  # fmt: skip

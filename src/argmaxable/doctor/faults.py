@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.doctor.diagnosis import Diagnosis, Kind
+from argmaxable.doctor.diagnosis import Diagnosis, FindingKind
 from argmaxable.models.finding import Finding
 
 
@@ -23,7 +23,7 @@ def _bias_length(finding: Finding, bias: NDArray[Any] | None) -> Iterator[Diagno
     if bias is None or bias.size == finding.classes:
         return
     yield Diagnosis(
-        Kind.BIAS_LENGTH,
+        FindingKind.BIAS_LENGTH,
         True,
         f"the bias has {bias.size:,} entries for {finding.classes:,} rows ({finding.bias}).",
         "The head was resized without its bias, or the bias is another layer's. Frameworks refuse such a "
@@ -38,7 +38,7 @@ def _label_count(finding: Finding) -> Iterator[Diagnosis]:
     if labels is None or finding.padding == 0 or (finding.padding > 0 and labels.may_be_padded):
         return
     yield Diagnosis(
-        Kind.LABEL_COUNT,
+        FindingKind.LABEL_COUNT,
         True,
         f"{len(labels.names):,} labels (from {labels.source}) for {finding.classes:,} rows.",
         "The labels belong to another model, or the head was not resized with its vocabulary: what it "
@@ -57,7 +57,7 @@ def _not_finite(finding: Finding, weight: NDArray[Any], bias: NDArray[Any] | Non
     classes = tuple(int(class_id) for class_id in np.flatnonzero(broken))
     names = finding.labels.names if finding.labels is not None else ()
     yield Diagnosis(
-        Kind.NOT_FINITE,
+        FindingKind.NOT_FINITE,
         True,
         f"{len(classes):,} rows hold numbers that are infinite or not a number.",
         "A NaN spreads to every probability, and argmax then returns whatever the framework does with it. "

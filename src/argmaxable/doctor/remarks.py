@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from argmaxable.core.arrays import Ids
 from argmaxable.core.head import Head
-from argmaxable.doctor.diagnosis import Diagnosis, Kind, Standing
+from argmaxable.doctor.diagnosis import Diagnosis, FindingKind, Standing
 from argmaxable.doctor.rows import OddRows
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class Patient:
     """A head with everything known about its classes: those that end a text, special ones, padding (without
     a label), those that stand for text, and what was proven about suspects."""
 
@@ -24,20 +24,20 @@ class Subject:
     ordinary: frozenset[int]
     standings: Mapping[int, Standing]
 
-    def lost(self, classes: Iterable[int]) -> list[int]:
+    def unargmaxable(self, classes: Iterable[int]) -> list[int]:
         """Those of the classes that no input is known to make a machine predict."""
         return [c for c in classes if c in self.standings and self.standings[c].is_lost]
 
 
-def diagnoses_of(subject: Subject) -> Iterator[Diagnosis]:
+def diagnoses_of(subject: Patient) -> Iterator[Diagnosis]:
     """All that is to be said about a head, in order of kinds."""
     for describe in _KINDS:
         yield from describe(subject)
 
 
 def _diagnosis(
-    subject: Subject,
-    kind: Kind,
+    subject: Patient,
+    kind: FindingKind,
     classes: Iterable[int],
     found: str,
     meaning: str,
@@ -58,38 +58,38 @@ def _diagnosis(
     )
 
 
-def _endings(subject: Subject) -> Iterator[Diagnosis]:
-    lost = subject.lost(sorted(subject.ends))
-    if lost:
+def _endings(subject: Patient) -> Iterator[Diagnosis]:
+    never = subject.unargmaxable(sorted(subject.ends))
+    if never:
         yield _diagnosis(
-            subject, Kind.CANNOT_END, lost,
-            f"{_count(lost, 'token')} that should end a text can never be predicted.",
+            subject, FindingKind.CANNOT_END, never,
+            f"{_count(never, 'token')} that should end a text can never be predicted.",
             "Greedy decoding can't stop by itself: it runs on to the length limit.",
             "Train the row (some examples must end with it), free it with `argmaxable repair`, or stop "
             "decoding at another token.",
-            is_concern=len(lost) == len(subject.ends),
+            is_concern=len(never) == len(subject.ends),
         )  # fmt: skip
 
 
-def _other_special(subject: Subject) -> Iterator[Diagnosis]:
+def _other_special(subject: Patient) -> Iterator[Diagnosis]:
     odd = set(subject.odd.at_mean.tolist())  # named below, with the reason
-    lost = subject.lost(sorted(subject.special - subject.ends - odd))
-    if lost:
+    never = subject.unargmaxable(sorted(subject.special - subject.ends - odd))
+    if never:
         yield _diagnosis(
-            subject, Kind.CANNOT_END, lost,
-            f"{_count(lost, 'special token')} can never be predicted.",
+            subject, FindingKind.CANNOT_END, never,
+            f"{_count(never, 'special token')} can never be predicted.",
             "Harmless for tokens that only ever stand in the input (padding, masks, the begin of a text).",
             "Nothing, unless the model should write one of them.",
             is_concern=False,
         )  # fmt: skip
 
 
-def _at_mean(subject: Subject) -> Iterator[Diagnosis]:
+def _at_mean(subject: Patient) -> Iterator[Diagnosis]:
     rows = subject.odd.at_mean.tolist()
     named = [class_id for class_id in rows if class_id not in subject.padding]
     if named:
         yield _diagnosis(
-            subject, Kind.AT_MEAN, named,
+            subject, FindingKind.AT_MEAN, named,
             f"{_count(named, 'row')} at the mean of the others.",
             "So transformers' resize_token_embeddings leaves new tokens: they were added and never trained. "
             "A mean of rows never scores above all of them, whatever the input.",
@@ -100,7 +100,7 @@ def _at_mean(subject: Subject) -> Iterator[Diagnosis]:
     padded = [class_id for class_id in rows if class_id in subject.padding]
     if padded:
         yield _diagnosis(
-            subject, Kind.AT_MEAN, padded,
+            subject, FindingKind.AT_MEAN, padded,
             f"{_count(padded, 'row')} without a token at the mean of the others.",
             "The head was padded to a round number, and the new rows can't get in the way.",
             "Nothing. If they were meant for new tokens, save the tokenizer that has them.",
@@ -108,12 +108,12 @@ def _at_mean(subject: Subject) -> Iterator[Diagnosis]:
         )  # fmt: skip
 
 
-def _zero(subject: Subject) -> Iterator[Diagnosis]:
+def _zero(subject: Patient) -> Iterator[Diagnosis]:
     rows = [class_id for class_id in subject.odd.zero.tolist() if class_id not in subject.padding]
-    ordinary = subject.lost(class_id for class_id in rows if class_id in subject.ordinary)
+    ordinary = subject.unargmaxable(class_id for class_id in rows if class_id in subject.ordinary)
     if rows:
         yield _diagnosis(
-            subject, Kind.ZERO, rows,
+            subject, FindingKind.ZERO, rows,
             f"{_count(rows, 'row')} of nothing but zeros.",
             "The logit is the same at every input. A row that was never trained, or the padding_idx of an "
             "embedding that the head is tied to.",
@@ -122,7 +122,7 @@ def _zero(subject: Subject) -> Iterator[Diagnosis]:
         )  # fmt: skip
 
 
-def _duplicates(subject: Subject) -> Iterator[Diagnosis]:
+def _duplicates(subject: Patient) -> Iterator[Diagnosis]:
     known = {*subject.odd.zero.tolist(), *subject.padding}
     rows = [class_id for class_id in subject.odd.shadowed.tolist() if class_id not in known]
     # The first of a group of identical rows is what a framework's argmax returns.
@@ -130,7 +130,7 @@ def _duplicates(subject: Subject) -> Iterator[Diagnosis]:
     beaten = [class_id for class_id in rows if class_id in subject.ordinary and class_id not in first]
     if rows:
         yield _diagnosis(
-            subject, Kind.DUPLICATE, rows,
+            subject, FindingKind.DUPLICATE, rows,
             f"{_count(rows, 'class', 'classes')} with the weights of another class.",
             "Only the one with the largest bias can be predicted; where that is shared they tie, and a "
             "framework's argmax returns the first of them.",
@@ -139,50 +139,52 @@ def _duplicates(subject: Subject) -> Iterator[Diagnosis]:
         )  # fmt: skip
 
 
-def _near_mean(subject: Subject) -> Iterator[Diagnosis]:
+def _near_mean(subject: Patient) -> Iterator[Diagnosis]:
     yield from _outliers(
-        subject, Kind.NEAR_MEAN, subject.odd.near_mean,
+        subject, FindingKind.NEAR_MEAN, subject.odd.near_mean,
         "far closer to the mean than the others",
         "Hardly trained: new tokens move away from the mean step by step, rare ones stay near it.",
     )  # fmt: skip
 
 
-def _norms(subject: Subject) -> Iterator[Diagnosis]:
+def _norms(subject: Patient) -> Iterator[Diagnosis]:
     yield from _outliers(
-        subject, Kind.NORM, subject.odd.norm,
+        subject, FindingKind.NORM, subject.odd.norm,
         "with a norm far from the others",
         "A small row was hardly trained; a large one wins wherever its direction is met, and takes much "
         "of others' probability.",
     )  # fmt: skip
 
 
-def _biases(subject: Subject) -> Iterator[Diagnosis]:
+def _biases(subject: Patient) -> Iterator[Diagnosis]:
     yield from _outliers(
-        subject, Kind.BIAS, subject.odd.bias,
+        subject, FindingKind.BIAS, subject.odd.bias,
         "with a bias far from the others",
         "A large bias makes a class the answer when the input says little (often a blank or an end mark); "
         "a very low one is how a class is switched off.",
     )  # fmt: skip
 
 
-def _outliers(subject: Subject, kind: Kind, suspects: Ids, what: str, meaning: str) -> Iterator[Diagnosis]:
+def _outliers(
+    subject: Patient, kind: FindingKind, suspects: Ids, what: str, meaning: str
+) -> Iterator[Diagnosis]:
     rows = [class_id for class_id in suspects.tolist() if class_id not in subject.padding]
-    lost = subject.lost(class_id for class_id in rows if class_id in subject.ordinary)
+    never = subject.unargmaxable(class_id for class_id in rows if class_id in subject.ordinary)
     if rows:
         yield _diagnosis(
             subject, kind, rows,
             f"{_count(rows, 'row')} {what}.",
             meaning,
-            "See what the classes are. `argmaxable explain` tells who stands in the way of a lost one.",
-            is_concern=bool(lost),
+            "See what the classes are. `argmaxable explain` tells who blocks an unargmaxable one.",
+            is_concern=bool(never),
         )  # fmt: skip
 
 
-def _padding(subject: Subject) -> Iterator[Diagnosis]:
+def _padding(subject: Patient) -> Iterator[Diagnosis]:
     rows = sorted(subject.padding)
     if rows:
         yield _diagnosis(
-            subject, Kind.PADDING, rows,
+            subject, FindingKind.PADDING, rows,
             f"{_count(rows, 'row')} without a token.",
             "Heads are padded to round numbers. Sampling can still draw such a number, as greedy decoding "
             "can where a row is argmaxable, and no tokenizer can decode it.",

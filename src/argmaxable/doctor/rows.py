@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from argmaxable.compute.blocks import row_blocks
-from argmaxable.compute.identical_rows import Twins, find_twins
+from argmaxable.compute.identical_rows import IdenticalRows, find_identical_rows
 from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
 from argmaxable.core.head import Head
 from argmaxable.questions.arithmetic.formats import PRECISIONS
@@ -43,13 +43,13 @@ class OddRows:
     shadowed: Ids
     norm: Ids
     bias: Ids
-    twins: Twins
+    twins: IdenticalRows
 
 
 def odd_rows(head: Head) -> OddRows:
     """Which rows stand out."""
     rows = _measure(head)
-    twins = find_twins(head)
+    twins = find_identical_rows(head)
     at_mean = _at_mean(head, rows) & ~rows.is_zero
     rest = ~rows.is_zero & ~at_mean
     with np.errstate(divide="ignore"):

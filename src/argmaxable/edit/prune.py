@@ -38,14 +38,14 @@ class Pruned:
 
     before: Head
     head: Head
-    kept: Ids = field(repr=False)
+    remaining: Ids = field(repr=False)
     proof: Result
 
     @property
     def new_ids(self) -> NDArray[np.int64]:
         """The new number of each old class, −1 for those that are gone."""
         numbers = np.full(self.before.classes, -1, np.int64)
-        numbers[self.kept] = np.arange(len(self.kept))
+        numbers[self.remaining] = np.arange(len(self.remaining))
         return numbers
 
 
@@ -60,14 +60,14 @@ def prune(result: Result) -> Pruned:
     head = result.head
     gone = np.zeros(head.classes, bool)
     gone[[verdict.class_id for verdict in dropped]] = True
-    kept = np.flatnonzero(~gone)
+    remaining = np.flatnonzero(~gone)
     smaller = Head(
-        head.weight[kept],
-        None if head.bias is None else head.bias[kept],
-        None if head.labels is None else [head.labels[class_id] for class_id in kept.tolist()],
+        head.weight[remaining],
+        None if head.bias is None else head.bias[remaining],
+        None if head.labels is None else [head.labels[class_id] for class_id in remaining.tolist()],
         name=f"{head.name}, pruned",
     )
-    return Pruned(head, smaller, kept, result)
+    return Pruned(head, smaller, remaining, result)
 
 
 def may_go(verdict: Verdict) -> bool:
@@ -78,7 +78,7 @@ def may_go(verdict: Verdict) -> bool:
 
 
 def write_pruned(pruned: Pruned, target: Path, names: tuple[str, str], *, overwrite: bool) -> None:
-    """Write the head as .npz (W, b, labels, kept) or .safetensors (under these names of weight and bias).
+    """Write the head as .npz (W, b, labels, remaining), or as .safetensors with these names of weight and bias.
 
     Raises InputError for other formats and where the file can't be written.
     """
@@ -96,7 +96,7 @@ def write_id_map(pruned: Pruned, target: Path, *, overwrite: bool) -> None:
         "format": _MAP_FORMAT,
         "classes_before": pruned.before.classes,
         "classes_after": pruned.head.classes,
-        "old_of_new": pruned.kept.tolist(),
+        "old_of_new": pruned.remaining.tolist(),
         "new_of_old": pruned.new_ids.tolist(),
     }
     with replacing(target, overwrite=overwrite) as draft:
@@ -114,7 +114,11 @@ def require_prunable(target: Path) -> None:
 
 def _arrays(pruned: Pruned) -> dict[str, NDArray[Any]]:
     head = pruned.head
-    arrays: dict[str, NDArray[Any]] = {"W": head.weight, "kept": pruned.kept, "new_ids": pruned.new_ids}
+    arrays: dict[str, NDArray[Any]] = {
+        "W": head.weight,
+        "remaining": pruned.remaining,
+        "new_ids": pruned.new_ids,
+    }
     if head.bias is not None:
         arrays["b"] = head.bias
     if head.labels is not None:

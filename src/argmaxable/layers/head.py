@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from argmaxable.core.errors import InputError
-from argmaxable.layers.loss import Inputs, Task, chunked_loss
+from argmaxable.layers.loss import Inputs, LossTask, chunked_loss
 from argmaxable.layers.plif import PLIF
 from argmaxable.layers.pointwise import Transform, computing_dtype
 from argmaxable.layers.transforms import Identity, MonotonicNetwork, SigSoftmax
@@ -208,7 +208,7 @@ class SoftmaxHead(nn.Module):
         hidden = h.reshape(-1, self.features)
         for hook in self.loss_hooks:
             hook(hidden if tokens is None else hidden[tokens], kept)
-        task = Task(
+        task = LossTask(
             self.transform, self.mixtures, kept, tokens, label_smoothing, reduction, torch.is_grad_enabled()
         )
         loss = chunked_loss(task, self._inputs(hidden))

@@ -38,7 +38,7 @@ class Text:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class ForwardStep:
     """Inputs (tokens × features) and outputs (tokens × classes) of the head, for some tokens of the text."""
 
     features: NDArray[np.floating]
@@ -104,12 +104,12 @@ class LanguageModel:
     def has_bias(self) -> bool:
         return getattr(self._layer, "bias", None) is not None or hasattr(self._model, "final_logits_bias")
 
-    def steps(self, text: Text, *, tokens: int | None = None) -> Iterator[Step]:
+    def steps(self, text: Text, *, tokens: int | None = None) -> Iterator[ForwardStep]:
         """Run over the text, at most so many tokens of it. Raises InputError when the text can't be used."""
         left = tokens
         for inputs, counts in self._batches(text):
             features, logits = self._run(inputs)
-            step = Step(_array(features[counts])[:left], _array(logits[counts])[:left])
+            step = ForwardStep(_array(features[counts])[:left], _array(logits[counts])[:left])
             yield step
             left = None if left is None else left - len(step.features)
             if left == 0:

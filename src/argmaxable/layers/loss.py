@@ -37,7 +37,7 @@ class Inputs(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Task:
+class LossTask:
     """What is asked of the inputs: `targets` has a class for each of the kept `tokens` (None: all)."""
 
     transform: Transform
@@ -49,7 +49,7 @@ class Task:
     is_training: bool
 
 
-def chunked_loss(task: Task, inputs: Inputs) -> Tensor:
+def chunked_loss(task: LossTask, inputs: Inputs) -> Tensor:
     """The loss: a number, or with reduction "none" one for each token (0 for those not kept)."""
     loss: Tensor = _ChunkedLoss.apply(task, *inputs, *task.transform.tables())  # type: ignore[no-untyped-call]
     return loss
@@ -57,7 +57,7 @@ def chunked_loss(task: Task, inputs: Inputs) -> Tensor:
 
 class _ChunkedLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, task: Task, *tensors: Tensor | None) -> Tensor:
+    def forward(ctx: Any, task: LossTask, *tensors: Tensor | None) -> Tensor:
         ctx.task = task
         ctx.dtypes = [None if each is None else each.dtype for each in tensors]
         ctx.save_for_backward(*tensors)
@@ -85,7 +85,7 @@ class _ChunkedLoss(torch.autograd.Function):
 
 
 def _gradients_again(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
-    task: Task = ctx.task
+    task: LossTask = ctx.task
     work = _Pass(task, ctx.saved_tensors, ctx.needs_input_grad[1:])
     if task.reduction == "none":
         weights = scale if task.tokens is None else scale[task.tokens]
@@ -95,7 +95,7 @@ def _gradients_again(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
     return work.gradients()
 
 
-def _token_weights(task: Task, dtype: torch.dtype) -> Tensor:
+def _token_weights(task: LossTask, dtype: torch.dtype) -> Tensor:
     """What each kept token's loss counts; no tokens make a loss of 0."""
     count = len(task.targets)
     weight = 1 / max(count, 1) if task.reduction == "mean" else 1.0
@@ -140,7 +140,7 @@ class _Mixture(NamedTuple):
 class _Pass:
     """One walk over all chunks, with or without gradients."""
 
-    def __init__(self, task: Task, tensors: tuple[Tensor | None, ...], wanted: tuple[bool, ...]) -> None:
+    def __init__(self, task: LossTask, tensors: tuple[Tensor | None, ...], wanted: tuple[bool, ...]) -> None:
         parts = len(Inputs._fields)
         self.task = task
         hidden, weight, *optional = tensors[:parts]

@@ -30,7 +30,7 @@ _INSIDE = 1 - 1e-6
 
 
 class Prevention(nn.Module, ABC):
-    """Turns free rows into rows no class of which can be lost, in `torch.nn.utils.parametrize`'s manner."""
+    """Turns free rows into rows of which none is unargmaxable, as `torch.nn.utils.parametrize` does."""
 
     needs: str  # what the guarantee asks of the features
 

@@ -31,7 +31,7 @@ from argmaxable.proofs.values import LARGEST, finite_number, rounded_down, round
 _DIGITS = 4
 
 
-class VerdictKind(ClaimKind[Verdict, None]):
+class VerdictClaims(ClaimKind[Verdict, None]):
     """Verdicts and the vector that rebuilds their own-direction witnesses."""
 
     noun, plural, format = "verdict", "verdicts", "argmaxable-proofs-1"
@@ -108,4 +108,4 @@ def _certificate(line: Line, evidence: EvidenceReader) -> Certificate | None:
     return evidence.certificate(line["certificate"]) if "certificate" in line else None
 
 
-VERDICTS = VerdictKind()
+VERDICTS = VerdictClaims()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from argmaxable.compute.coordinates import Chart
+from argmaxable.compute.coordinates import Coordinates
 from argmaxable.compute.lapack import dpotrf, dpotrs, pivoted_triangle
 from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.verdict import Certificate
@@ -25,49 +25,59 @@ _CORRECTIONS = 3
 
 
 def basis_certificate(
-    chart: Chart, class_id: int, rows: Ids, weights: Vector, free: Ids | None = None, *, whole: bool = False
+    coordinates: Coordinates,
+    class_id: int,
+    rows: Ids,
+    weights: Vector,
+    free: Ids | None = None,
+    *,
+    whole: bool = False,
 ) -> Certificate | None:
     """A certificate with a basis next to float weights, or None when the weights are far from one.
 
-    `free` are the chart features in which u must vanish (None: all of them). A `whole` certificate keeps
-    every weight, for claims that depend on more than the support.
+    `free` are the coordinates in which u must vanish (None: all of them). A `whole` certificate keeps every
+    weight, for claims that depend on more than the support.
     """
-    if free is None and not whole and chart.size >= _MANY_FEATURES:
-        spread = _spread_certificate(chart, class_id, rows, weights)
+    if free is None and not whole and coordinates.size >= _MANY_FEATURES:
+        spread = _spread_certificate(coordinates, class_id, rows, weights)
         if spread is not None:
             return spread
     keep = (weights > 0) if whole else weights > _SUPPORT * weights.max()
     rows, weights = rows[keep], weights[keep]
-    columns = np.arange(chart.size) if free is None else free
-    points = np.hstack([chart.rows(rows)[:, columns], np.ones((len(rows), 1))])
-    target = np.append(chart.rows(np.array([class_id]))[0, columns], 1.0)
+    columns = np.arange(coordinates.size) if free is None else free
+    points = np.hstack([coordinates.rows(rows)[:, columns], np.ones((len(rows), 1))])
+    target = np.append(coordinates.rows(np.array([class_id]))[0, columns], 1.0)
     scale = np.maximum(np.abs(points).max(axis=0), 1e-300)
     points, target = points / scale, target / scale
     triangle, order = pivoted_triangle((points * weights[:, None]).T)
     diagonal = np.abs(np.diag(triangle))
     rank = int((diagonal > _RANK * diagonal[0]).sum())
     chosen, others = order[:rank], order[rank:]
-    coordinates = None if free is None else chart.kept[free]
+    solved_for = None if free is None else coordinates.used[free]
     lone = None if whole else _solve(points[chosen], target)
     if lone is not None and (lone > 0).all():
-        return Certificate(rows[chosen], lone, rank, coordinates)
+        return Certificate(rows[chosen], lone, rank, solved_for)
     adjusted = _solve(points[chosen], target - weights[others] @ points[others])
     if adjusted is None or not (adjusted > 0).all():
         return None
     ids = np.concatenate([rows[chosen], rows[others]])
-    return Certificate(ids, np.concatenate([adjusted, weights[others]]), rank, coordinates)
+    return Certificate(ids, np.concatenate([adjusted, weights[others]]), rank, solved_for)
 
 
-def _spread_certificate(chart: Chart, class_id: int, rows: Ids, weights: Vector) -> Certificate | None:
+def _spread_certificate(
+    coordinates: Coordinates, class_id: int, rows: Ids, weights: Vector
+) -> Certificate | None:
     """A certificate whose basis is larger than it need be: no rows have to be chosen, which takes as long as
     many Newton steps, and the exact weights that the checker shows to exist are close to these."""
-    size = chart.size + 1
+    size = coordinates.size + 1
     order = np.argsort(-weights)
     rows, weights = rows[order], weights[order]
     basis = int(_SPREAD * size)
     if len(rows) < basis:
         return None
-    points = np.hstack([chart.rows(rows) - chart.rows(np.array([class_id])), np.ones((len(rows), 1))])
+    points = np.hstack(
+        [coordinates.rows(rows) - coordinates.rows(np.array([class_id])), np.ones((len(rows), 1))]
+    )
     target = np.zeros(size)
     target[-1] = 1.0
     scaled = points * np.sqrt(weights)[:, None]

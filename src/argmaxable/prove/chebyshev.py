@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker
-from argmaxable.compute.coordinates import Chart
+from argmaxable.compute.coordinates import Coordinates
 from argmaxable.core.boxes import Box
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import DomainError
@@ -47,20 +47,22 @@ def require_box(domain: Domain) -> None:
         )
 
 
-def chebyshev_centre(chart: Chart, checker: Checker, class_id: int, *, tied: bool = False) -> Centre:
+def chebyshev_centre(
+    coordinates: Coordinates, checker: Checker, class_id: int, *, tied: bool = False
+) -> Centre:
     """Radius and checked evidence for one class, by one linear programme over all rivals."""
     from argmaxable.prove.highs import maximise  # loads HiGHS, which few runs need
 
-    rivals = without(chart.usable, class_id)
-    require_box(chart.domain)
-    lo, hi = chart.domain_bounds()
+    rivals = without(coordinates.usable, class_id)
+    require_box(coordinates.domain)
+    lo, hi = coordinates.domain_bounds()
     if not len(rivals):
-        middle = chart.to_point(((lo + hi) / 2)[None])[0]
+        middle = coordinates.to_point(((lo + hi) / 2)[None])[0]
         return Centre(math.inf, middle, None)
-    normals = chart.rows(rivals) - chart.rows(np.array([class_id]))
+    normals = coordinates.rows(rivals) - coordinates.rows(np.array([class_id]))
     lengths = np.sqrt((normals * normals).sum(axis=1))
-    limits = chart.biases[class_id] - chart.biases[rivals]
-    cost = np.append(np.zeros(chart.size), 1.0)
+    limits = coordinates.biases[class_id] - coordinates.biases[rivals]
+    cost = np.append(np.zeros(coordinates.size), 1.0)
     solution = maximise(
         cost,
         np.hstack([normals, lengths[:, None]]),
@@ -71,26 +73,30 @@ def chebyshev_centre(chart: Chart, checker: Checker, class_id: int, *, tied: boo
     if solution.status is not SolverStatus.OPTIMAL:
         return Centre(math.nan, None, None, f"HiGHS says {solution.status.name.lower()}")
     radius = float(solution.x[-1])
-    point = chart.to_point(np.clip(solution.x[None, :-1], lo, hi))
+    point = coordinates.to_point(np.clip(solution.x[None, :-1], lo, hi))
     if checker.gaps(np.array([class_id]), point).settle(np.array([tied]))[0]:
         return Centre(radius, point[0], None)
-    certificate = _certificate(chart, checker, class_id, rivals, solution.multipliers)
+    certificate = _certificate(coordinates, checker, class_id, rivals, solution.multipliers)
     reason = "" if certificate else f"HiGHS's radius of {radius:.3g} came without evidence that checks"
     return Centre(radius, None, certificate, reason)
 
 
 def _certificate(
-    chart: Chart, checker: Checker, class_id: int, rivals: NDArray[np.intp], weights: NDArray[np.float64]
+    coordinates: Coordinates,
+    checker: Checker,
+    class_id: int,
+    rivals: NDArray[np.intp],
+    weights: NDArray[np.float64],
 ) -> Certificate | None:
     used = weights > 0
     if not used.any():
         return None
     literal = Certificate(rivals[used], weights[used] / weights[used].sum())
-    solved = basis_certificate(chart, class_id, literal.classes, literal.weights)
-    differences = chart.rows(np.array([class_id])) - chart.rows(literal.classes)
+    solved = basis_certificate(coordinates, class_id, literal.classes, literal.weights)
+    differences = coordinates.rows(np.array([class_id])) - coordinates.rows(literal.classes)
     u, size = literal.weights @ differences, literal.weights @ np.abs(differences)
     partly = basis_certificate(
-        chart, class_id, literal.classes, literal.weights, np.flatnonzero(np.abs(u) <= 1e-9 * size)
+        coordinates, class_id, literal.classes, literal.weights, np.flatnonzero(np.abs(u) <= 1e-9 * size)
     )
     for certificate in (literal, solved, partly):
         if certificate is not None and checker.bound(class_id, certificate).upper <= 0:

@@ -12,7 +12,7 @@ import numpy as np
 
 from argmaxable.check.checker import Checker
 from argmaxable.compute.blocks import row_blocks
-from argmaxable.compute.coordinates import Chart
+from argmaxable.compute.coordinates import Coordinates
 from argmaxable.compute.rows import scores_at
 from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.verdict import Certificate
@@ -60,10 +60,10 @@ class Blockers:
     score: Vector = field(repr=False)
 
     @staticmethod
-    def of(chart: Chart) -> Blockers:
+    def of(coordinates: Coordinates) -> Blockers:
         # Far rows first until experience says otherwise; far below any real count.
-        score = 1e-9 * chart.lengths()
-        score[chart.ignored] = -np.inf
+        score = 1e-9 * coordinates.lengths()
+        score[coordinates.ignored] = -np.inf
         return Blockers(score)
 
     def saw(self, winners: Ids, credit: float) -> None:
@@ -80,34 +80,34 @@ def without(ids: Ids, class_id: int) -> Ids:
 
 @dataclass(eq=False)
 class LazySolver:
-    """Solves classes of one chart, learning from each who blocks whom."""
+    """Solves classes of one coordinates, learning from each who blocks whom."""
 
-    chart: Chart
+    coordinates: Coordinates
     checker: Checker
     blockers: Blockers
     tied: frozenset[int] = frozenset()
 
     @cached_property
     def best_at_corners(self) -> Vector:
-        """The highest score at each corner of a hull, in units of the chart."""
-        corners = self.chart.corners
+        """The highest score at each corner of a hull, in units of the coordinates."""
+        corners = self.coordinates.corners
         assert corners is not None
         best = np.full(len(corners), -np.inf)
-        for block in row_blocks(len(self.chart.usable), len(corners)):
-            ids = self.chart.usable[block]
-            scores = self.chart.rows(ids) @ corners.T + self.chart.biases[ids, None]
+        for block in row_blocks(len(self.coordinates.usable), len(corners)):
+            ids = self.coordinates.usable[block]
+            scores = self.coordinates.rows(ids) @ corners.T + self.coordinates.biases[ids, None]
             best = np.maximum(best, scores.max(axis=0))
         return best
 
     def first_rows(self, class_id: int) -> Ids:
         """About 4k rows: 3k known blockers and the k that score best in the class's own direction."""
-        chart = self.chart
-        size = chart.size
+        coordinates = self.coordinates
+        size = coordinates.size
         popular, near = (3 if size < 256 else 1) * size, size
-        if popular + near >= len(chart.usable) - 1:
-            return without(chart.usable, class_id)
-        scores = scores_at(chart.rows32, chart.rows32[np.array([class_id])][0])
-        scores[chart.ignored] = -np.inf
+        if popular + near >= len(coordinates.usable) - 1:
+            return without(coordinates.usable, class_id)
+        scores = scores_at(coordinates.rows32, coordinates.rows32[np.array([class_id])][0])
+        scores[coordinates.ignored] = -np.inf
         known = np.argpartition(-self.blockers.score, popular)[:popular]
         best = np.argpartition(-scores, near)[:near]
         return without(np.union1d(known, best), class_id)
@@ -127,16 +127,17 @@ class _Attempt:
     """The rule of a verdict: stop at the first proof. After each step it tests the two claims themselves."""
 
     def __init__(self, solver: LazySolver, class_id: int, rows: Ids) -> None:
-        self.solver, self.chart, self.checker = solver, solver.chart, solver.checker
+        self.solver, self.coordinates, self.checker = solver, solver.coordinates, solver.checker
         self.class_id = class_id
-        chart = self.chart
+        coordinates = self.coordinates
         self.corners = self._first_corners()
         problem = Problem(
-            class_id=class_id, size=chart.size, rows=chart.rows, limits=self._limits, space=self._space,
-            most_steps=_MAX_STEPS, single_steps=_SINGLE_STEPS * (2 if chart.size >= _MANY_FEATURES else 1),
+            class_id=class_id, size=coordinates.size, rows=coordinates.rows, limits=self._limits,
+            space=self._space, most_steps=_MAX_STEPS,
+            single_steps=_SINGLE_STEPS * (2 if coordinates.size >= _MANY_FEATURES else 1),
             # With a bias a fresh start takes fewer steps than a warm one, 10 against 15 on ppocrv5. In a
             # cone of 512 features it takes more: 28 against 23 just inside the hull, 53 against 19 outside.
-            is_warm=chart.is_cone,
+            is_warm=coordinates.is_cone,
         )  # fmt: skip
         self.loop = MarginLoop(problem, rows)
         self.astray_limit = _ASTRAY_START
@@ -172,30 +173,32 @@ class _Attempt:
     # ------------------------------------------------------------------ the problem
 
     def _limits(self, ids: Ids, differences: Matrix) -> Vector:
-        if self.chart.is_cone:
+        if self.coordinates.is_cone:
             return np.asarray(_CONE_LIMIT * np.sqrt((differences * differences).sum(axis=1)))
-        return np.asarray(self.chart.biases[self.class_id] - self.chart.biases[ids])
+        return np.asarray(self.coordinates.biases[self.class_id] - self.coordinates.biases[ids])
 
     def _space(self, before: InteriorPoint | None) -> tuple[FeatureSet, Vector]:
         """The set x ranges over and where x starts: at its centre, or between there and the point before."""
-        chart = self.chart
-        if chart.corners is not None:
-            hull = HullSet(chart.corners, self.corners)
+        coordinates = self.coordinates
+        if coordinates.corners is not None:
+            hull = HullSet(coordinates.corners, self.corners)
             return hull, hull.x
-        if chart.radius is not None:
-            return ball_space(chart.radius, chart.size)
-        reach = _CONE_REACH if chart.is_cone else 1.0
+        if coordinates.radius is not None:
+            return ball_space(coordinates.radius, coordinates.size)
+        reach = _CONE_REACH if coordinates.is_cone else 1.0
         if before is None:
-            return box_space(chart.lo * reach, chart.hi * reach)
-        return box_space(chart.lo * reach, chart.hi * reach, lambda x: x + _WARM_SHARE * (before.x - x))
+            return box_space(coordinates.lo * reach, coordinates.hi * reach)
+        return box_space(
+            coordinates.lo * reach, coordinates.hi * reach, lambda x: x + _WARM_SHARE * (before.x - x)
+        )
 
     def _first_corners(self) -> Ids:
         """The corners at which the class does best, and a few others so that they span the space."""
-        corners = self.chart.corners
-        if corners is None or len(corners) <= _FIRST_CORNERS * (self.chart.size + 1):
+        corners = self.coordinates.corners
+        if corners is None or len(corners) <= _FIRST_CORNERS * (self.coordinates.size + 1):
             return np.arange(0 if corners is None else len(corners))
-        count = _FIRST_CORNERS * (self.chart.size + 1)
-        own = self.chart.rows(np.array([self.class_id]))[0]
+        count = _FIRST_CORNERS * (self.coordinates.size + 1)
+        own = self.coordinates.rows(np.array([self.class_id]))[0]
         gaps = corners @ own - self.solver.best_at_corners
         best = np.argpartition(-gaps, count // 2)[: count // 2]
         others = np.random.default_rng(self.class_id).choice(len(corners), count // 2, replace=False)
@@ -221,43 +224,43 @@ class _Attempt:
         values = space.corners @ u
         values[space.active] = -np.inf
         above = np.flatnonzero(values > space.active_support(u))
-        worst = above[np.argsort(-values[above])[: self.chart.size]]
+        worst = above[np.argsort(-values[above])[: self.coordinates.size]]
         self.corners = np.union1d(self.corners, worst)
         return True
 
     def _wins_among_rows(self, point: InteriorPoint) -> bool:
-        if self.chart.is_cone:
+        if self.coordinates.is_cone:
             return float((point.rows @ point.x).max()) < 0
         return float(point.slack.min()) + point.t > 0
 
     def look(self, loop: MarginLoop) -> Ids | None:
         """Nothing if x wins against every class, which is then found; else the rows that beat it worst."""
-        chart, x = self.chart, loop.point.x
+        coordinates, x = self.coordinates, loop.point.x
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = scores_at(chart.rows32, x.astype(np.float32))
-            if not chart.is_cone:
-                scores += chart.biases32
+            scores = scores_at(coordinates.rows32, x.astype(np.float32))
+            if not coordinates.is_cone:
+                scores += coordinates.biases32
         own = scores[self.class_id]
-        scores[chart.ignored] = scores[self.class_id] = -np.inf
+        scores[coordinates.ignored] = scores[self.class_id] = -np.inf
         behind = own - scores
         if behind.min() > -1e-5 * max(1.0, abs(float(own))):
             self.found_point = self._checked_point(loop.point)
             if self.found_point is not None:
                 return None
         behind[loop.ids] = np.inf
-        threshold = 0.0 if chart.is_cone else loop.point.t
+        threshold = 0.0 if coordinates.is_cone else loop.point.t
         if not (behind < threshold).any():
             return np.empty(0, np.intp)
-        enough = min(chart.size, int(np.isfinite(behind).sum()))
+        enough = min(coordinates.size, int(np.isfinite(behind).sum()))
         worst = np.argpartition(behind, enough - 1)[:enough]
         # Without bias also those that x only just beats: they are in the way of the next x.
-        missing = worst if chart.is_cone else worst[behind[worst] < threshold]
+        missing = worst if coordinates.is_cone else worst[behind[worst] < threshold]
         self.solver.blockers.saw(missing, 0.05)
         return np.asarray(missing)
 
     def _checked_point(self, point: InteriorPoint) -> Vector | None:
         ids = np.array([self.class_id])
-        for z in points_at(self.chart, point):
+        for z in points_at(self.coordinates, point):
             if self.checker.gaps(ids, z[None]).settle(np.array([self.class_id in self.solver.tied]))[0]:
                 return z
         return None
@@ -265,7 +268,7 @@ class _Attempt:
     def _proof(self, point: InteriorPoint) -> Certificate | None:
         """A certificate from the current weights, if they prove anything about the domain itself."""
         weights, bound = point.dual_bound()
-        if not self.chart.is_cone and bound >= 0:
+        if not self.coordinates.is_cone and bound >= 0:
             return None
         astray = self._astray(point, weights)
         if astray == 0.0:
@@ -283,10 +286,10 @@ class _Attempt:
     def _astray(self, point: InteriorPoint, weights: Vector) -> float:
         """How far, in units of the rows, u points out of an unbounded domain or a cone: literal
         weights prove something only when it does not."""
-        if self.chart.is_bounded:
+        if self.coordinates.is_bounded:
             return 0.0
         u = -(weights @ point.rows)
-        up, down = self.chart.opens_up, self.chart.opens_down
+        up, down = self.coordinates.opens_up, self.coordinates.opens_down
         out = np.where(up, np.maximum(u, 0), 0) + np.where(down, np.maximum(-u, 0), 0)
         return float(out.sum()) / max(float(weights @ np.abs(point.rows).sum(axis=1)), 1e-300)
 
@@ -294,9 +297,9 @@ class _Attempt:
         """Exact weights with u = 0 where the domain asks for it; features held at a bound are spared."""
         u = -(weights @ point.rows)
         held = np.abs(u) > _HELD * float(weights @ np.abs(point.rows).sum(axis=1)) / len(u)
-        held &= ~(self.chart.opens_up & (u > 0)) & ~(self.chart.opens_down & (u < 0))
+        held &= ~(self.coordinates.opens_up & (u > 0)) & ~(self.coordinates.opens_down & (u < 0))
         free = np.flatnonzero(~held) if held.any() else None
-        return basis_certificate(self.chart, self.class_id, self.loop.ids, weights, free)
+        return basis_certificate(self.coordinates, self.class_id, self.loop.ids, weights, free)
 
     def _last_proof(self, point: InteriorPoint) -> Certificate | None:
         """At the end of the road: the margin may be zero, which only exact weights can show."""
@@ -305,7 +308,7 @@ class _Attempt:
             Certificate(self.loop.ids, weights),
             self._simple_certificate(weights),
             self._basis_certificate(point, weights),
-            basis_certificate(self.chart, self.class_id, self.loop.ids, weights),
+            basis_certificate(self.coordinates, self.class_id, self.loop.ids, weights),
         ):
             if self._checked(certificate) is not None:
                 return certificate

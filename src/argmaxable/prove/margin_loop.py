@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from argmaxable.compute.coordinates import Chart
+from argmaxable.compute.coordinates import Coordinates
 from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.prove.feature_sets import BallSet, BoxSet, FeatureSet, HullSet, Stalled
 from argmaxable.prove.interior_point import InteriorPoint
@@ -127,17 +127,17 @@ class MarginLoop:
         return False
 
 
-def domain_space(chart: Chart) -> tuple[FeatureSet, Vector]:
+def domain_space(coordinates: Coordinates) -> tuple[FeatureSet, Vector]:
     """The domain itself and a point inside it: unlike a sign, a margin depends on the domain's size. Where it
-    has no end, the chart's stand-in."""
-    if chart.corners is not None:
-        hull = HullSet(chart.corners, np.arange(len(chart.corners)))
+    has no end, the coordinates' stand-in."""
+    if coordinates.corners is not None:
+        hull = HullSet(coordinates.corners, np.arange(len(coordinates.corners)))
         return hull, hull.x
-    if chart.domain_radius is not None:
-        return ball_space(chart.domain_radius, chart.size)
+    if coordinates.domain_radius is not None:
+        return ball_space(coordinates.domain_radius, coordinates.size)
     lo, hi = (
         np.where(np.isfinite(bound), bound, side)
-        for bound, side in zip(chart.domain_bounds(), (chart.lo, chart.hi), strict=True)
+        for bound, side in zip(coordinates.domain_bounds(), (coordinates.lo, coordinates.hi), strict=True)
     )
     return box_space(lo, hi)
 
@@ -156,7 +156,7 @@ def box_space(
     return BoxSet(lo, hi, x), x
 
 
-def points_at(chart: Chart, point: InteriorPoint) -> list[Vector]:
+def points_at(coordinates: Coordinates, point: InteriorPoint) -> list[Vector]:
     """Points z of the domain where an interior point is: rounded, which makes smaller proofs, and exact."""
     if isinstance(point.space, HullSet):
         weights = point.space.weights()
@@ -165,4 +165,4 @@ def points_at(chart: Chart, point: InteriorPoint) -> list[Vector]:
         )
         return [rounded, weights]
     rounded = point.x.astype(np.float32).astype(np.float64)
-    return [chart.to_point(x[None])[0] for x in (rounded, point.x)]
+    return [coordinates.to_point(x[None])[0] for x in (rounded, point.x)]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker, rival_certificate
-from argmaxable.compute.coordinates import Chart, chart_of
+from argmaxable.compute.coordinates import Coordinates, coordinates_of
 from argmaxable.core.arrays import Ids
 from argmaxable.core.verdict import Method
 from argmaxable.prove.lazy import Answer, Blockers, LazySolver, without
@@ -44,16 +44,16 @@ class Prover:
         seed: int,
     ) -> None:
         self.checker, self.ignored, self.seed = checker, ignored, seed
-        self.chart = self._chart()
-        blockers = Blockers.of(self.chart) if score is None else Blockers(score)
-        self.solver = LazySolver(self.chart, checker, blockers, tied)
+        self.coordinates = self._coordinates()
+        blockers = Blockers.of(self.coordinates) if score is None else Blockers(score)
+        self.solver = LazySolver(self.coordinates, checker, blockers, tied)
 
-    def _chart(self, *, reach: float = 1.0) -> Chart:
-        return chart_of(self.checker.prepared, self.checker.domain, ignored=self.ignored, reach=reach)
+    def _coordinates(self, *, reach: float = 1.0) -> Coordinates:
+        return coordinates_of(self.checker.prepared, self.checker.domain, ignored=self.ignored, reach=reach)
 
     def settle(self, class_id: int) -> Settled:
         """The class's witness or certificate, checked, or an answer with the reason for neither."""
-        if not self.chart.size:
+        if not self.coordinates.size:
             return self._settle_at_the_only_point(class_id)
         answer = self.solver.solve(class_id)
         if not _is_settled(answer):
@@ -66,7 +66,7 @@ class Prover:
 
     def _settle_at_the_only_point(self, class_id: int) -> Settled:
         """All gaps are the same at every point of the domain: whoever wins at one is the proof."""
-        point = self.chart.some_point()
+        point = self.coordinates.some_point()
         gaps = self.checker.gaps(np.array([class_id]), point)
         if gaps.settle(np.array([class_id in self.solver.tied]))[0]:
             answer = Answer(class_id, point[0], None, 0, 0, 1)
@@ -86,19 +86,22 @@ class Prover:
         return answer
 
     def _wider(self) -> list[LazySolver]:
-        if self.chart.is_cone or self.checker.domain.is_bounded:
+        if self.coordinates.is_cone or self.checker.domain.is_bounded:
             return []
-        charts = [self._chart(reach=reach) for reach in _REACHES]
-        return [LazySolver(chart, self.checker, self.solver.blockers, self.solver.tied) for chart in charts]
+        spaces = [self._coordinates(reach=reach) for reach in _REACHES]
+        return [
+            LazySolver(coordinates, self.checker, self.solver.blockers, self.solver.tied)
+            for coordinates in spaces
+        ]
 
     def _random_rows(self, class_id: int) -> Ids:
-        usable = without(self.chart.usable, class_id)
-        count = min(len(usable), 4 * self.chart.size)
+        usable = without(self.coordinates.usable, class_id)
+        count = min(len(usable), 4 * self.coordinates.size)
         return np.random.default_rng((self.seed, class_id)).choice(usable, count, replace=False)
 
     def _settle_by_one_rival(self, answer: Answer) -> Settled | None:
         """A tie with a single rival, met exactly at the rim of the domain, escapes floats."""
-        rivals = without(self.chart.usable, answer.class_id)
+        rivals = without(self.coordinates.usable, answer.class_id)
         uppers = self.checker.rival_bounds(np.full(len(rivals), answer.class_id), rivals)
         for rival in rivals[np.argsort(uppers)[:_RIVALS_TRIED]].tolist():
             certificate = rival_certificate(rival)
@@ -107,9 +110,9 @@ class Prover:
         return None
 
     def _settle_exactly(self, answer: Answer) -> Settled:
-        usable = without(self.chart.usable, answer.class_id)
-        room = _LARGEST_EXACT_TABLE // (self.chart.size + 1)
-        if self.chart.radius is not None:
+        usable = without(self.coordinates.usable, answer.class_id)
+        room = _LARGEST_EXACT_TABLE // (self.coordinates.size + 1)
+        if self.coordinates.radius is not None:
             return Settled(replace(answer, reason=answer.reason + "; the domain is curved"), Method.NONE)
         if len(usable) > room:
             reason = answer.reason + "; too large for exact simplex"
@@ -117,7 +120,9 @@ class Prover:
         from argmaxable.prove.simplex import settle_exactly  # loads rational arithmetic
 
         tied = answer.class_id in self.solver.tied
-        point, certificate = settle_exactly(self.chart, self.checker, answer.class_id, usable, tied=tied)
+        point, certificate = settle_exactly(
+            self.coordinates, self.checker, answer.class_id, usable, tied=tied
+        )
         settled = point is not None or certificate is not None
         reason = "" if settled else answer.reason + "; exact simplex found no answer that checks"
         found = replace(answer, point=point, certificate=certificate, rows=len(usable), reason=reason)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.compute.blocks import blocks, row_blocks
-from argmaxable.compute.coordinates import Chart
+from argmaxable.compute.coordinates import Coordinates
 from argmaxable.compute.lapack import dpotrf, dpotrs, dtrtrs, strtrs
 from argmaxable.core.arrays import Ids, Matrix, Matrix32, Vector32
 from argmaxable.core.verdict import Certificate
@@ -50,19 +50,19 @@ class Candidates:
 class _Rows:
     """The rows that everybody shares: whitened, with what takes them there."""
 
-    chart: Chart
+    coordinates: Coordinates
     ids: Ids
     mean: NDArray[np.float64]
     factor: Matrix
     whitened: Matrix32
 
 
-def prove_together(chart: Chart, classes: Ids, others: Ids, *, seed: int) -> Iterator[Candidates]:
+def prove_together(coordinates: Coordinates, classes: Ids, others: Ids, *, seed: int) -> Iterator[Candidates]:
     """Certificates over rows drawn from `others` for those of the classes that have one, some at a time."""
-    if not chart.is_cone or chart.size < _MANY_FEATURES or len(classes) < _MANY_CLASSES:
+    if not coordinates.is_cone or coordinates.size < _MANY_FEATURES or len(classes) < _MANY_CLASSES:
         return
     for number in _ROWS:
-        rows = _draw(chart, others, number, seed)
+        rows = _draw(coordinates, others, number, seed)
         if rows is None:
             return
         missed = []
@@ -82,24 +82,24 @@ def _candidates(rows: _Rows, classes: Ids) -> Candidates:
     with np.errstate(all="ignore"):
         weights = _corrected(rows, classes, _tilted(rows, classes))
     proven = np.flatnonzero((weights > 0).all(axis=1))
-    basis = int(_BASIS * (rows.chart.size + 1))
+    basis = int(_BASIS * (rows.coordinates.size + 1))
     return Candidates(classes[proven], [Certificate(rows.ids, weights[k], basis) for k in proven])
 
 
-def _draw(chart: Chart, others: Ids, number: int, seed: int) -> _Rows | None:
+def _draw(coordinates: Coordinates, others: Ids, number: int, seed: int) -> _Rows | None:
     """Rows, so many for each feature, whitened; None when there are too few or they do not span the space."""
-    count = min(number * chart.size, len(others))
-    if count < _FEWEST_ROWS * chart.size:
+    count = min(number * coordinates.size, len(others))
+    if count < _FEWEST_ROWS * coordinates.size:
         return None
     ids = np.sort(np.random.default_rng(seed).choice(others, count, replace=False))
-    rows = np.ascontiguousarray(chart.rows32[ids])
+    rows = np.ascontiguousarray(coordinates.rows32[ids])
     mean = rows.mean(axis=0, dtype=np.float64)
     rows -= mean.astype(np.float32)
     factor, failed = dpotrf((rows.T @ rows).astype(np.float64) / count, lower=1, clean=1)
     if failed or not np.isfinite(factor).all():
         return None
     whitened, singular = strtrs(factor.astype(np.float32), rows.T, lower=1, overwrite_b=1)
-    return None if singular else _Rows(chart, ids, mean, factor, np.ascontiguousarray(whitened.T))
+    return None if singular else _Rows(coordinates, ids, mean, factor, np.ascontiguousarray(whitened.T))
 
 
 def _tilted(rows: _Rows, classes: Ids) -> Matrix:
@@ -107,7 +107,7 @@ def _tilted(rows: _Rows, classes: Ids) -> Matrix:
 
     Gradients with the two step lengths of Barzilai and Borwein in turn.
     """
-    own = (rows.chart.rows(classes) - rows.mean).T
+    own = (rows.coordinates.rows(classes) - rows.mean).T
     target = np.ascontiguousarray(dtrtrs(rows.factor, own, lower=1)[0].T, np.float32)
     theta, active = target.copy(), np.arange(len(classes))
     steps = np.full(len(classes), _FIRST_STEP, np.float32)
@@ -144,14 +144,14 @@ def _softmax(scores: Matrix32) -> Matrix32:
 def _corrected(rows: _Rows, classes: Ids, weights: Matrix) -> Matrix:
     """The weights moved, as little as can be, to where they give the class up to float64's rounding."""
     count = len(rows.ids)
-    portions = row_blocks(count, rows.chart.size)
+    portions = row_blocks(count, rows.coordinates.size)
     for _ in range(_CORRECTIONS):
-        missing, total = rows.chart.rows(classes) - rows.mean, np.ones(len(classes))
+        missing, total = rows.coordinates.rows(classes) - rows.mean, np.ones(len(classes))
         for portion in portions:
-            missing -= weights[:, portion] @ (rows.chart.rows(rows.ids[portion]) - rows.mean)
+            missing -= weights[:, portion] @ (rows.coordinates.rows(rows.ids[portion]) - rows.mean)
             total -= weights[:, portion].sum(axis=1)
         direction = dpotrs(rows.factor, missing.T, lower=1)[0] / count
         for portion in portions:
-            around = rows.chart.rows(rows.ids[portion]) - rows.mean
+            around = rows.coordinates.rows(rows.ids[portion]) - rows.mean
             weights[:, portion] += (around @ direction).T + total[:, None] / count
     return weights

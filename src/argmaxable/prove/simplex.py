@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker
 from argmaxable.check.witnesses import Gaps
-from argmaxable.compute.coordinates import Chart
+from argmaxable.compute.coordinates import Coordinates
 from argmaxable.core.arrays import Ids
 from argmaxable.core.verdict import Certificate
 from argmaxable.exact.dyadic import Dyadic
@@ -53,29 +53,31 @@ class ExactProblem:
     hi: list[Any]
 
 
-def exact_problem(chart: Chart, class_id: int, rivals: Ids) -> ExactProblem | None:
+def exact_problem(coordinates: Coordinates, class_id: int, rivals: Ids) -> ExactProblem | None:
     """The programme over these rivals, or None where the domain is neither a box nor a cone."""
-    if chart.radius is not None or chart.corners is not None:
+    if coordinates.radius is not None or coordinates.corners is not None:
         return None
     ids = np.append(rivals, class_id)
-    rows = chart.domain.scaled_rows(Dyadic.of(chart.head.rows(ids)))
-    if chart.domain.removes_mean:
+    rows = coordinates.domain.scaled_rows(Dyadic.of(coordinates.head.rows(ids)))
+    if coordinates.domain.removes_mean:
         rows = rows[:, :-1] - rows[:, -1:]
-        kept = np.arange(chart.head.features - 1)
+        used = np.arange(coordinates.head.features - 1)
     else:
-        kept = chart.kept
+        used = coordinates.used
     unit = flint.fmpq(2) ** rows.exponent
     own = rows.integers[-1]
-    table = [[flint.fmpq(int(v)) * unit for v in (line - own)[kept]] for line in rows.integers[:-1]]
-    if chart.is_cone:
+    table = [[flint.fmpq(int(v)) * unit for v in (line - own)[used]] for line in rows.integers[:-1]]
+    if coordinates.is_cone:
         zero = flint.fmpq(0)
         low, high = (
-            (-np.ones(len(kept)), np.ones(len(kept))) if len(kept) != chart.size else (chart.lo, chart.hi)
+            (-np.ones(len(used)), np.ones(len(used)))
+            if len(used) != coordinates.size
+            else (coordinates.lo, coordinates.hi)
         )
         return ExactProblem(rivals, table, [zero] * len(rivals), _rationals(low), _rationals(high))
-    biases = _exact_offsets(chart, ids)
+    biases = _exact_offsets(coordinates, ids)
     limits = [biases[-1] - value for value in biases[:-1]]
-    low, high = chart.domain_bounds()
+    low, high = coordinates.domain_bounds()
     return ExactProblem(rivals, table, limits, _rationals(low), _rationals(high))
 
 
@@ -94,12 +96,12 @@ def _rationals(values: NDArray[np.float64]) -> list[Any]:
     return out
 
 
-def _exact_offsets(chart: Chart, ids: Ids) -> list[Any]:
+def _exact_offsets(coordinates: Coordinates, ids: Ids) -> list[Any]:
     """b_i + w_i · (features that a box fixes), exactly."""
-    values = Dyadic.of(chart.head.biases(ids))
-    fixed = chart.domain.fixed_part(chart.head.features)
+    values = Dyadic.of(coordinates.head.biases(ids))
+    fixed = coordinates.domain.fixed_part(coordinates.head.features)
     if fixed.any():
-        values = values + Dyadic.of(chart.head.rows(ids)) @ Dyadic.of(fixed)
+        values = values + Dyadic.of(coordinates.head.rows(ids)) @ Dyadic.of(fixed)
     unit = flint.fmpq(2) ** values.exponent
     return [flint.fmpq(int(v)) * unit for v in values.integers]
 
@@ -225,32 +227,32 @@ def _fraction(value: Any) -> Fraction:
     return Fraction(int(value.p), int(value.q))
 
 
-def certificate_of(chart: Chart, problem: ExactProblem, vertex: Vertex) -> Certificate:
+def certificate_of(coordinates: Coordinates, problem: ExactProblem, vertex: Vertex) -> Certificate:
     """The vertex's weights as a certificate whose exact values the checker solves for again."""
-    used = [k for k, weight in enumerate(vertex.weights) if weight > 0]
-    ids = np.array([problem.rivals[vertex.rows[k]] for k in used])
-    weights = np.array([float(vertex.weights[k]) for k in used])
-    everything = chart.is_cone and not np.isfinite(chart.domain_bounds()).any()
-    coordinates = None if everything else chart.kept[np.array(sorted(vertex.free), dtype=np.intp)]
-    return Certificate(ids, weights, len(ids), coordinates)
+    positive = [k for k, weight in enumerate(vertex.weights) if weight > 0]
+    ids = np.array([problem.rivals[vertex.rows[k]] for k in positive])
+    weights = np.array([float(vertex.weights[k]) for k in positive])
+    everything = coordinates.is_cone and not np.isfinite(coordinates.domain_bounds()).any()
+    solved_for = None if everything else coordinates.used[np.array(sorted(vertex.free), dtype=np.intp)]
+    return Certificate(ids, weights, len(ids), solved_for)
 
 
 def settle_exactly(
-    chart: Chart, checker: Checker, class_id: int, rivals: Ids, *, tied: bool
+    coordinates: Coordinates, checker: Checker, class_id: int, rivals: Ids, *, tied: bool
 ) -> tuple[NDArray[np.float64] | None, Certificate | None]:
     """A checked witness point or certificate by exact simplex over these rivals, or neither.
 
     Rivals that turn out to beat the point found are added until the answer stands.
     """
     while True:
-        problem = exact_problem(chart, class_id, rivals)
+        problem = exact_problem(coordinates, class_id, rivals)
         vertex = None if problem is None else solve_exactly(problem)
         if problem is None or vertex is None:
             return None, None
         if vertex.t <= 0:
-            certificate = certificate_of(chart, problem, vertex)
+            certificate = certificate_of(coordinates, problem, vertex)
             return None, certificate if checker.bound(class_id, certificate).upper <= 0 else None
-        point, gaps = _best_nearby(checker, class_id, _point(chart, vertex))
+        point, gaps = _best_nearby(checker, class_id, _point(coordinates, vertex))
         if gaps.settle(np.array([tied]))[0]:
             return point[0], None
         if gaps.rival[0] in rivals or np.isneginf(gaps.lower[0]):
@@ -277,8 +279,8 @@ def _best_nearby(
     return point, gaps
 
 
-def _point(chart: Chart, vertex: Vertex) -> NDArray[np.float64]:
+def _point(coordinates: Coordinates, vertex: Vertex) -> NDArray[np.float64]:
     x = np.array([[float(v) for v in vertex.x]])
-    if chart.domain.removes_mean:
+    if coordinates.domain.removes_mean:
         x = np.hstack([x, -x.sum(axis=1, keepdims=True)])
-    return chart.to_point(x)
+    return coordinates.to_point(x)

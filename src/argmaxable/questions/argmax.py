@@ -23,7 +23,7 @@ from argmaxable.run.journal import NO_JOURNAL, Journal
 from argmaxable.run.phases import early_processes, settle_all
 from argmaxable.run.plan import DEFAULT_ENGINE, Engine, RunPlan, make_plan
 from argmaxable.run.session import Session
-from argmaxable.run.settled_classes import Ledger
+from argmaxable.run.settled_classes import SettledClasses
 
 DEFAULT_DOMAIN = Box(-100.0, 100.0)
 
@@ -66,16 +66,16 @@ def run_plan(
         prepared = PreparedHead(head, centre=journal.centre, compute=settings.compute)
         checker = Checker(prepared, plan.domain)
         twins = prepared.twins
-        ledger = Ledger(checker, twins, plan.wanted, journal.known)
+        settled_classes = SettledClasses(checker, twins, plan.wanted, journal.known)
         prover = Prover(
             checker, ignored=twins.ignored, tied=frozenset(twins.ties), score=None, seed=settings.seed
         )
         deadline = Deadline(settings.time_limit)
-        session = Session(ledger, prover, settings, deadline, progress, journal, processes, start)
+        session = Session(settled_classes, prover, settings, deadline, progress, journal, processes, start)
         session.phases["set-up"] = time.perf_counter() - start
         is_complete = settle_all(session)
     session.record()
     return Result(
         head=head, facts=prepared.facts, domain=plan.domain, centre=checker.centre,
-        verdicts=ledger.verdicts(), cost=session.cost(), is_complete=is_complete,
+        verdicts=settled_classes.verdicts(), cost=session.cost(), is_complete=is_complete,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A kept run: a line about it, a JSON object, and the findings that a summary is written from."""
+"""A stored run: a line about it, a JSON object, and the findings that a summary is written from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kept runs as the tables of Grivas et al. 2022: a row for each model (their Tables 4 to 8), or the
+"""Stored runs as the tables of Grivas et al. 2022: a row for each model (their Tables 4 to 8), or the
 models of a family summed (their Table 1).
 """
 

@@ -15,7 +15,7 @@ _MOST_LABELS = 400
 
 
 class Findings(Protocol):
-    """What is told of a run: a Record has all of it, a kept run needs few of its verdicts for it."""
+    """What is told of a run: a Record has all of it, a stored run needs few of its verdicts for it."""
 
     @property
     def facts(self) -> Facts: ...
@@ -38,9 +38,9 @@ class Findings(Protocol):
 def summary(record: Findings) -> list[str]:
     """The answer first, then the classes it is about, then what it took."""
     lines = [_what(record), "", _answer(record)]
-    lost = [verdict for verdict in record.unargmaxable if not verdict.is_tied]
-    if lost:
-        lines += ["", _labels(lost)]
+    unargmaxable = [verdict for verdict in record.unargmaxable if not verdict.is_tied]
+    if unargmaxable:
+        lines += ["", _labels(unargmaxable)]
     lines += _ties(record)
     if record.undecided:
         lines += ["", _undecided(record)]
@@ -56,10 +56,13 @@ def _what(record: Findings) -> str:
 
 
 def _answer(record: Findings) -> str:
-    total, lost = record.verified, len(record.unargmaxable)
-    if lost:
-        noun, scope = "class" if lost == 1 else "classes", ", whatever the input" * record.domain.has_features
-        return f"{lost:,} of {total:,} {noun} {record.domain.never_predicted()}{scope}."
+    total, unargmaxable = record.verified, len(record.unargmaxable)
+    if unargmaxable:
+        noun, scope = (
+            "class" if unargmaxable == 1 else "classes",
+            ", whatever the input" * record.domain.has_features,
+        )
+        return f"{unargmaxable:,} of {total:,} {noun} {record.domain.never_predicted()}{scope}."
     if record.undecided or not record.is_complete:
         return f"No class of {total:,} was proven unargmaxable so far."
     return "The only class is always predicted." if total == 1 else f"All {total:,} classes can be predicted."

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from argmaxable.check.checker import Bound
 from argmaxable.compute.blocks import blocks
-from argmaxable.compute.coordinates import Chart
+from argmaxable.compute.coordinates import Coordinates
 from argmaxable.core.arrays import Ids
 from argmaxable.core.progress import Pace
 from argmaxable.core.verdict import Algorithm, Method, Strength
@@ -63,10 +63,10 @@ def settle_all(session: Session) -> bool:
         _PHASES[session.settings.algorithm](session)
     except (Stop, KeyboardInterrupt):
         why, finished = "interrupted", False
-    for class_id in session.ledger.open_ids.tolist():
-        session.ledger.entries[class_id].reason = why
+    for class_id in session.settled_classes.open_ids.tolist():
+        session.settled_classes.entries[class_id].reason = why
         if finished:
-            session.ledger.give_up(class_id)
+            session.settled_classes.give_up(class_id)
     return finished
 
 
@@ -111,7 +111,7 @@ _PHASES: dict[Algorithm, Callable[[Session], None]] = {
 
 
 def _try_own_directions(session: Session) -> None:
-    ids, checker = session.ledger.open_ids, session.checker
+    ids, checker = session.settled_classes.open_ids, session.checker
     if not checker.domain.has_features:
         _try_corners(session)
         return
@@ -119,7 +119,7 @@ def _try_own_directions(session: Session) -> None:
     method = Method.OWN_DIRECTION if checker.head.classes > 1 else Method.ONLY_CLASS
     pace, done = Pace(), 0
     for some, gaps in checker.own_gaps(ids, exponents):
-        settled = session.ledger.enter_gaps(ids[some], gaps, own_directions(exponents[some]), method)
+        settled = session.settled_classes.enter_gaps(ids[some], gaps, own_directions(exponents[some]), method)
         session.prover.solver.blockers.saw(gaps.rival[~settled], 1e-3)
         done += len(some)
         session.report("own direction", pace.seconds_left(done, len(ids)))
@@ -127,34 +127,34 @@ def _try_own_directions(session: Session) -> None:
 
 def _try_corners(session: Session) -> None:
     """Over a hull, whoever wins at one of the given vectors; the others have no direction of their own."""
-    classes, corners = corner_winners(session.chart)
-    is_open = session.ledger.open[classes]
+    classes, corners = corner_winners(session.coordinates)
+    is_open = session.settled_classes.open[classes]
     classes, corners = classes[is_open], corners[is_open]
     for block in blocks(len(classes), session.checker.domain.point_size(session.checker.head.features)):
-        points = session.chart.corner_points(corners[block])
+        points = session.coordinates.corner_points(corners[block])
         gaps = session.checker.gaps(classes[block], points)
-        session.ledger.enter_gaps(classes[block], gaps, points_as_witnesses(points), Method.CORNER)
+        session.settled_classes.enter_gaps(classes[block], gaps, points_as_witnesses(points), Method.CORNER)
         session.report("corners")
 
 
 def _try_reflections(session: Session, engine: Workers) -> None:
     """Reflect all open classes until a step finds fewer than solving would in the same time."""
-    price = _solve_seconds(1, session.chart.size) / (engine.size + 1)
+    price = _solve_seconds(1, session.coordinates.size) / (engine.size + 1)
     for ids in _portions(session):
-        start = session.checker.rebuild(ids, own_exponents(session.checker, ids))[:, session.chart.kept]
+        start = session.checker.rebuild(ids, own_exponents(session.checker, ids))[:, session.coordinates.used]
         _reflect(session, ids, start, lambda number, found, seconds: number > 2 and found * price < seconds)
 
 
 def _reflect_alone(session: Session) -> None:
     """Braid Reflect as the paper has it: from x = w_c, for as long as patience lasts."""
     for ids in _portions(session):
-        start = session.chart.coordinates(session.checker.head.rows(ids))
+        start = session.coordinates.rows_seen(session.checker.head.rows(ids))
         _reflect(session, ids, start, lambda number, found, seconds: False)
 
 
 def _portions(session: Session) -> list[Ids]:
     """The open classes, so many at a time that their points are no burden."""
-    ids = session.ledger.open_ids
+    ids = session.settled_classes.open_ids
     return [ids[block] for block in blocks(len(ids), session.checker.head.features, _REFLECTED_ENTRIES)]
 
 
@@ -162,21 +162,26 @@ def _reflect(
     session: Session, ids: Ids, start: NDArray[np.float64], is_enough: Callable[[int, int, float], bool]
 ) -> None:
     if not (
-        len(ids) and session.settings.patience and session.chart.size and session.checker.domain.has_features
+        len(ids)
+        and session.settings.patience
+        and session.coordinates.size
+        and session.checker.domain.has_features
     ):
         return
     with np.errstate(over="ignore"):
         begin = start.astype(np.float32)
     began = time.perf_counter()
-    for number, step in enumerate(reflect(session.chart, ids, begin)):
+    for number, step in enumerate(reflect(session.coordinates, ids, begin)):
         found = 0
         if len(step.classes):
-            points = session.chart.to_point(step.points.astype(np.float64))
+            points = session.coordinates.to_point(step.points.astype(np.float64))
             gaps = session.checker.gaps(step.classes, points)
             witnesses = points_as_witnesses(points)
-            found = int(session.ledger.enter_gaps(step.classes, gaps, witnesses, Method.REFLECTION).sum())
+            found = int(
+                session.settled_classes.enter_gaps(step.classes, gaps, witnesses, Method.REFLECTION).sum()
+            )
             for class_id in step.classes.tolist():
-                session.ledger.entries[class_id].steps = number
+                session.settled_classes.entries[class_id].steps = number
         session.prover.solver.blockers.saw(step.winners, 1e-3)
         session.report("reflection")
         seconds, began = time.perf_counter() - began, time.perf_counter()
@@ -186,31 +191,35 @@ def _reflect(
 
 def _prove_together(session: Session) -> None:
     """Classes deep inside the hull, all over the same rows of classes that have won."""
-    ledger, checker = session.ledger, session.checker
-    winners = np.setdiff1d(session.chart.usable, ledger.open_ids, assume_unique=True)
-    for found in prove_together(session.chart, ledger.open_ids, winners, seed=session.settings.seed):
+    settled_classes, checker = session.settled_classes, session.checker
+    winners = np.setdiff1d(session.coordinates.usable, settled_classes.open_ids, assume_unique=True)
+    for found in prove_together(
+        session.coordinates, settled_classes.open_ids, winners, seed=session.settings.seed
+    ):
         uppers = checker.bounds_together(found.classes, found.certificates).tolist()
         for class_id, certificate, upper in zip(
             found.classes.tolist(), found.certificates, uppers, strict=True
         ):
             if upper <= 0:
-                ledger.enter_bound(class_id, Bound(upper, Strength.INTERVAL), certificate, Method.SHARED_ROWS)
+                settled_classes.enter_bound(
+                    class_id, Bound(upper, Strength.INTERVAL), certificate, Method.SHARED_ROWS
+                )
         session.report("shared rows")
 
 
 def _solve_by_chebyshev(session: Session) -> None:
-    ids, pace = session.ledger.open_ids, Pace()
+    ids, pace = session.settled_classes.open_ids, Pace()
     for done, class_id in enumerate(ids.tolist()):
         session.report("chebyshev", pace.seconds_left(done, len(ids)))
         begin = time.perf_counter()
         centre = chebyshev_centre(
-            session.chart, session.checker, class_id, tied=class_id in session.prover.solver.tied
+            session.coordinates, session.checker, class_id, tied=class_id in session.prover.solver.tied
         )
         answer = Answer(
             class_id, centre.point, centre.certificate, 0, session.checker.head.classes, 0, centre.reason
         )
         session.enter(Report(Settled(answer, Method.CHEBYSHEV), time.perf_counter() - begin), share=False)
-        session.ledger.entries[class_id].radius = centre.radius
+        session.settled_classes.entries[class_id].radius = centre.radius
 
 
 def _engine(session: Session) -> Workers:
@@ -220,7 +229,7 @@ def _engine(session: Session) -> Workers:
         from argmaxable.run.engines.ray import RayWorkers  # imports what few runs need
 
         return RayWorkers(address, workers)
-    expected = _solve_seconds(int(session.ledger.open.sum()), session.chart.size)
+    expected = _solve_seconds(int(session.settled_classes.open.sum()), session.coordinates.size)
     if session.processes.size and expected >= _WORTH_A_PROCESS:
         return session.processes
     session.processes.close()  # started too soon
@@ -244,7 +253,7 @@ def _job(session: Session) -> Job:
 def _solve_rest(session: Session, engine: Workers) -> None:
     """This process solves from the middle of the open classes, the others from the outside: the
     middle ones tend to be unargmaxable, with proofs that transfer, the outer ones argmaxable."""
-    todo = deque(_from_the_middle(session.chart, session.ledger.open_ids).tolist())
+    todo = deque(_from_the_middle(session.coordinates, session.settled_classes.open_ids).tolist())
     total, pace = len(todo), Pace()
     while todo or engine.pending:
         _feed(session, engine, todo)
@@ -268,7 +277,7 @@ def _next(session: Session, pop: Callable[[], int]) -> int | None:
             class_id = pop()
         except IndexError:
             return None
-        if session.ledger.open[class_id]:
+        if session.settled_classes.open[class_id]:
             return class_id
 
 
@@ -280,9 +289,9 @@ def _feed(session: Session, engine: Workers, todo: deque[int]) -> None:
             engine.submit(worker, batch)
 
 
-def _from_the_middle(chart: Chart, ids: Ids) -> Ids:
+def _from_the_middle(coordinates: Coordinates, ids: Ids) -> Ids:
     if not len(ids):
         return ids
-    rows = chart.rows32[ids]
+    rows = coordinates.rows32[ids]
     with np.errstate(over="ignore", invalid="ignore"):
         return ids[np.argsort(((rows - rows.mean(axis=0)) ** 2).sum(axis=1))]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from argmaxable.check.checker import Bound, Checker, require
-from argmaxable.compute.coordinates import Chart
+from argmaxable.compute.coordinates import Coordinates
 from argmaxable.core.progress import Deadline, Progress, ProgressCallback
 from argmaxable.core.result import Cost
 from argmaxable.core.verdict import Certificate, Method, Strength, Verdict
@@ -19,7 +19,7 @@ from argmaxable.run.engines.engine import Report
 from argmaxable.run.engines.processes import Processes
 from argmaxable.run.journal import Journal
 from argmaxable.run.plan import Settings
-from argmaxable.run.settled_classes import Ledger, points_as_witnesses
+from argmaxable.run.settled_classes import SettledClasses, points_as_witnesses
 
 # How often finished classes are handed to the journal.
 _SECONDS_BETWEEN_ENTRIES = 1.0
@@ -33,7 +33,7 @@ class Stop(Exception):
 class Session:
     """A run in progress."""
 
-    ledger: Ledger
+    settled_classes: SettledClasses
     prover: Prover
     settings: Settings
     deadline: Deadline
@@ -48,11 +48,11 @@ class Session:
 
     @property
     def checker(self) -> Checker:
-        return self.ledger.checker
+        return self.settled_classes.checker
 
     @property
-    def chart(self) -> Chart:
-        return self.prover.chart
+    def coordinates(self) -> Coordinates:
+        return self.prover.coordinates
 
     def timed(self, phase: str, work: Callable[[], None]) -> None:
         """Do the work and note the seconds it took, finished or not."""
@@ -68,53 +68,57 @@ class Session:
             self.record()
         if self.deadline.has_passed:
             raise Stop
-        ledger = self.ledger
-        total = len(ledger.entries) + len(ledger.known)
-        note = f"{ledger.argmaxable:,} argmaxable, {ledger.unargmaxable:,} unargmaxable"
-        done = ledger.argmaxable + ledger.unargmaxable
+        settled_classes = self.settled_classes
+        total = len(settled_classes.entries) + len(settled_classes.known)
+        note = f"{settled_classes.argmaxable:,} argmaxable, {settled_classes.unargmaxable:,} unargmaxable"
+        done = settled_classes.argmaxable + settled_classes.unargmaxable
         self.progress(Progress(phase, done, total, seconds_left, note))
 
     def record(self) -> None:
         """Hand what was settled since the last time to the journal."""
-        self._unrecorded += self.ledger.collect()
+        self._unrecorded += self.settled_classes.collect()
         self.journal.record(self._unrecorded, self.cost())
         self._unrecorded = []  # only now: an interruption in between must not drop any
         self._recorded_at = time.perf_counter()
 
     def enter(self, report: Report, *, share: bool = True) -> None:
-        """Put an answer into the ledger, checked again by this process, and try its proof on others."""
-        settled, ledger = report.settled, self.ledger
+        """Enter an answer, checked again by this process, and try its proof on others."""
+        settled, settled_classes = report.settled, self.settled_classes
         answer = settled.answer
         self.reports.append(report)
-        ledger.enter_cost(
+        settled_classes.enter_cost(
             answer.class_id,
             steps=answer.steps,
             rows=answer.rows,
             seconds=report.seconds,
             reason=answer.reason,
         )
-        if not ledger.open[answer.class_id]:
+        if not settled_classes.open[answer.class_id]:
             return  # settled meanwhile by another's proof
         if answer.point is not None:
             ids = np.array([answer.class_id])
             gaps = self.checker.gaps(ids, answer.point[None])
-            accepted = ledger.enter_gaps(ids, gaps, points_as_witnesses(answer.point[None]), settled.method)
+            accepted = settled_classes.enter_gaps(
+                ids, gaps, points_as_witnesses(answer.point[None]), settled.method
+            )
             require(bool(accepted[0]), f"The witness for class {answer.class_id} failed its check.")
         elif answer.certificate is not None:
             self._enter_certificate(settled, answer.certificate, share=share)
         else:
-            ledger.give_up(answer.class_id)
+            settled_classes.give_up(answer.class_id)
 
     def _enter_certificate(self, settled: Settled, certificate: Certificate, *, share: bool) -> None:
         class_id = settled.answer.class_id
         bound = self.checker.bound(class_id, certificate)
         require(bound.upper <= 0, f"The certificate for class {class_id} failed its check.")
-        self.ledger.enter_bound(class_id, bound, certificate, settled.method)
+        self.settled_classes.enter_bound(class_id, bound, certificate, settled.method)
         if not share:
             return
-        moved, uppers = transfer(self.chart, self.checker, certificate, self.ledger.open_ids)
+        moved, uppers = transfer(self.coordinates, self.checker, certificate, self.settled_classes.open_ids)
         for other, upper in zip(moved.tolist(), uppers.tolist(), strict=True):
-            self.ledger.enter_bound(other, Bound(upper, Strength.FLOAT64), certificate, Method.TRANSFER)
+            self.settled_classes.enter_bound(
+                other, Bound(upper, Strength.FLOAT64), certificate, Method.TRANSFER
+            )
 
     def cost(self) -> Cost:
         """What the run took so far, with the part before it was resumed."""

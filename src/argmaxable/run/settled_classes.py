@@ -1,4 +1,4 @@
-"""The ledger of a run: which classes are settled so far, how, and by what evidence.
+"""The settled classes of a run: which classes are settled so far, how, and by what evidence.
 
 Only checked evidence is entered. Settled classes become verdicts as they are collected, the others
 at the end or at an interruption.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from argmaxable.check.checker import Bound, Checker, require, rival_certificate
 from argmaxable.check.witnesses import Gaps
-from argmaxable.compute.identical_rows import Twins
+from argmaxable.compute.identical_rows import IdenticalRows
 from argmaxable.core.arrays import Ids, Mask
 from argmaxable.core.verdict import (
     Certificate,
@@ -33,7 +33,7 @@ _STRENGTHS = list(Strength)
 
 
 @dataclass(slots=True)
-class Entry:
+class ClassRecord:
     """What is known about one class."""
 
     lower: float = -math.inf
@@ -50,17 +50,17 @@ class Entry:
 
 
 @dataclass(eq=False)
-class Ledger:
+class SettledClasses:
     """Entries of all wanted classes; `open` marks those still to be settled.
 
     `known` holds verdicts of an earlier part of the run; they are taken over as they are.
     """
 
     checker: Checker
-    twins: Twins
+    twins: IdenticalRows
     wanted: Ids
     known: Mapping[int, Verdict] = field(default_factory=dict)
-    entries: dict[int, Entry] = field(default_factory=dict)
+    entries: dict[int, ClassRecord] = field(default_factory=dict)
     open: Mask = field(init=False)
     argmaxable: int = 0
     unargmaxable: int = 0
@@ -77,7 +77,7 @@ class Ledger:
         beaten_by = self.twins.beaten_by[left]
         self.open = np.zeros(self.checker.head.classes, bool)
         self.open[np.where(beaten_by >= 0, beaten_by, left)] = True
-        self.entries = {int(class_id): Entry() for class_id in np.flatnonzero(self.open)}
+        self.entries = {int(class_id): ClassRecord() for class_id in np.flatnonzero(self.open)}
         for class_id, best in zip(left.tolist(), beaten_by.tolist(), strict=True):
             self._stands_for.setdefault(best if best >= 0 else class_id, []).append(class_id)
         for verdict in self.known.values():
@@ -182,19 +182,21 @@ class Ledger:
             return self._build(class_id, entry, group)
         return self._tied_verdict(class_id, entry, group)
 
-    def _tied_verdict(self, class_id: int, entry: Entry, group: tuple[int, ...]) -> Verdict:
+    def _tied_verdict(self, class_id: int, entry: ClassRecord, group: tuple[int, ...]) -> Verdict:
         tied = self._beaten_by(class_id, group[1] if class_id == group[0] else group[0])
         if entry.method is not Method.NONE:  # known to reach the top; otherwise only unargmaxable
             tied.lower, tied.witness = 0.0, entry.witness
         return self._build(class_id, tied, group)
 
-    def _beaten_by(self, class_id: int, twin: int) -> Entry:
+    def _beaten_by(self, class_id: int, twin: int) -> ClassRecord:
         certificate = rival_certificate(twin)
         bound = self.checker.bound(class_id, certificate)
         require(bound.upper <= 0, f"Class {class_id} is not beaten by its twin {twin}.")
-        return Entry(upper=bound.upper, method=Method.TWIN, strength=bound.strength, certificate=certificate)
+        return ClassRecord(
+            upper=bound.upper, method=Method.TWIN, strength=bound.strength, certificate=certificate
+        )
 
-    def _build(self, class_id: int, entry: Entry, group: tuple[int, ...]) -> Verdict:
+    def _build(self, class_id: int, entry: ClassRecord, group: tuple[int, ...]) -> Verdict:
         status = status_of(entry.lower, entry.upper)
         return Verdict(
             class_id=class_id, label=self.checker.head.label(class_id), status=status,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.compute.compare import best_at
-from argmaxable.compute.coordinates import Chart
+from argmaxable.compute.coordinates import Coordinates
 from argmaxable.core.arrays import Ids
 
 
@@ -26,8 +26,8 @@ class Step:
     winners: Ids
 
 
-def reflect(chart: Chart, classes: Ids, start: NDArray[np.float32]) -> Iterator[Step]:
-    """Yield the steps of a batched search from `start` (n × kept features) until all have won.
+def reflect(coordinates: Coordinates, classes: Ids, start: NDArray[np.float32]) -> Iterator[Step]:
+    """Yield the steps of a batched search from `start` (n × used features) until all have won.
 
     A class whose point wins leaves the search; whether the point lies in the domain is for the
     caller to check.
@@ -35,12 +35,14 @@ def reflect(chart: Chart, classes: Ids, start: NDArray[np.float32]) -> Iterator[
     x = start.copy()
     open_ids = classes
     while len(open_ids):
-        best = best_at(chart.backend, chart.rows32, chart.biases32, x, open_ids)
+        best = best_at(coordinates.backend, coordinates.rows32, coordinates.biases32, x, open_ids)
         winners, won = best.rival, best.own > best.score
         yield Step(open_ids[won], x[won], winners[~won])
         open_ids, x, winners = open_ids[~won], x[~won], winners[~won]
         with np.errstate(over="ignore", invalid="ignore"):
-            normal = chart.rows32[open_ids] - chart.rows32[winners]
-            score = (x * normal).sum(axis=1) + (chart.biases32[open_ids] - chart.biases32[winners])
+            normal = coordinates.rows32[open_ids] - coordinates.rows32[winners]
+            score = (x * normal).sum(axis=1) + (
+                coordinates.biases32[open_ids] - coordinates.biases32[winners]
+            )
             length = np.maximum((normal * normal).sum(axis=1), np.float32(1e-30))
             x -= (2 * score / length)[:, None] * normal

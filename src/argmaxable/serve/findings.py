@@ -25,7 +25,7 @@ _MOST_LABELS = 120
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
+class RunFindings:
     """The parts of a report that a run's page has, without the verdicts they were made from."""
 
     answer: str
@@ -35,19 +35,19 @@ class Findings:
     claim: str
     noun: Noun
     is_characters: bool
-    lost: tuple[tuple[int, str], ...]
-    lost_count: int
+    unargmaxable: tuple[tuple[int, str], ...]
+    unargmaxable_count: int
     margins: tuple[Chart, ...]
     steps: Chart | None
     ways: tuple[Way, ...]
     recheck: tuple[str, ...]
 
 
-def findings_of(store: Store, run: RunSummary) -> Findings:
+def findings_of(store: Store, run: RunSummary) -> RunFindings:
     """Read all verdicts of the run and sum them up."""
     subject = subject_of_run(store, run)
     content = content_of(subject)
-    return Findings(
+    return RunFindings(
         answer=content.answer,
         caveat=subject.caveat,
         size=subject.size,
@@ -55,8 +55,10 @@ def findings_of(store: Store, run: RunSummary) -> Findings:
         claim=content.claim,
         noun=content.noun,
         is_characters=content.noun is CHARACTERS,
-        lost=tuple((verdict.class_id, shown_label(verdict.label)) for verdict in content.lost[:_MOST_LABELS]),
-        lost_count=len(content.lost),
+        unargmaxable=tuple(
+            (verdict.class_id, shown_label(verdict.label)) for verdict in content.unargmaxable[:_MOST_LABELS]
+        ),
+        unargmaxable_count=len(content.unargmaxable),
         margins=tuple(margin_charts(subject.verdicts, content.noun)),
         steps=steps_chart(subject.verdicts, content.noun),
         ways=content.ways,

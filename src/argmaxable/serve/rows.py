@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from argmaxable.core.verdict import Status, Verdict
 from argmaxable.report.page.columns import blockers, character_name, short_lower, short_upper, shown_label
-from argmaxable.report.page.groups import Kind, kinds_of
+from argmaxable.report.page.groups import LabelKind, kinds_of
 from argmaxable.report.page.wording import STATUSES
 from argmaxable.report.rows import known_class
 from argmaxable.store import Named
@@ -70,7 +70,7 @@ def class_rows(verdicts: Sequence[Verdict], names: Mapping[int, Named]) -> list[
             class_id=verdict.class_id,
             number=known_class(verdict),
             label=shown_label(verdict.label),
-            name=_code_point(verdict.label) if kind is Kind.CHARACTER else "",
+            name=_code_point(verdict.label) if kind is LabelKind.CHARACTER else "",
             status=STATUSES[verdict.status],
             role=ROLES[verdict.status],
             lower=_number(short_lower(verdict.lower)),

@@ -90,5 +90,5 @@ def witness_in_words(verdict: Verdict, domain: Domain) -> str:
     gain = "gain · " if not domain.is_identity else ""
     return (
         f"It {does} in its own direction, z = {power} · {gain}(w − mean of all rows), moved into the domain "
-        "where it sticks out. This vector is rebuilt from the weights when it is checked, so none is kept."
+        "where it sticks out. This vector is rebuilt from the weights when it is checked, so none is stored."
     )

@@ -19,7 +19,7 @@ from argmaxable.report.page.weights import weights_of
 from argmaxable.report.page.wording import METHODS, STRENGTHS, noun_for
 from argmaxable.report.stored_runs import headline
 from argmaxable.serve.addresses import choice_from
-from argmaxable.serve.findings import Findings, findings_of
+from argmaxable.serve.findings import RunFindings, findings_of
 from argmaxable.serve.html import render
 from argmaxable.serve.neighbours import nearest
 from argmaxable.serve.rows import class_rows, reference, references_of, referred_to
@@ -52,10 +52,10 @@ class Site:
         self.heads = heads
         # By run and what changes with its verdicts; one is made at a time, since people reload what is slow.
         self._lock = Lock()
-        self._findings: dict[tuple[int, State, Counts], Findings] = {}
+        self._findings: dict[tuple[int, State, Counts], RunFindings] = {}
         self._comparisons: dict[tuple[int, Counts, int, Counts], Comparison] = {}
 
-    def findings(self, run: RunSummary) -> Findings:
+    def findings(self, run: RunSummary) -> RunFindings:
         key = run.run_id, run.state, run.counts
         with self._lock:
             return _remembered(self._findings, key, lambda: findings_of(self.store, run))

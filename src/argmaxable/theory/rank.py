@@ -157,19 +157,19 @@ def _report(
 ) -> RankReport:
     """The spectra of [1 T] rightᵀ (or T itself) from the triangle of [1 T].
 
-    `energy` is the sum of squares of the whole matrix, where a sketch may have lost some of it.
+    `energy` is the sum of squares of the whole matrix, where a sketch may miss some of it.
     """
     products = _products(triangle.factor, right)
     most = min(triangle.count, rows.columns)
     values = [_singular_values(product)[:most] for product in products]
     kept = float((values[0] ** 2).sum())
-    lost = 0.0 if energy is None else max(0.0, energy - kept)
-    size = math.sqrt((kept + lost) / (triangle.count * rows.columns))
+    missed = 0.0 if energy is None else max(0.0, energy - kept)
+    size = math.sqrt((kept + missed) / (triangle.count * rows.columns))
     rounding = _ROUNDINGS * rows.unit * size * (math.sqrt(triangle.count) + math.sqrt(rows.columns))
     # The factorisations here have errors too, in float64: those that numpy's matrix_rank reckons with.
     ours = max(triangle.factor.shape) * float(np.finfo(np.float64).eps) * float(values[0][0])
     limit = rounding + ours if threshold is None else threshold * float(values[0][0])
-    plain, shifted, centred = (Spectrum(each, limit, float((each**2).sum()) + lost) for each in values)
+    plain, shifted, centred = (Spectrum(each, limit, float((each**2).sum()) + missed) for each in values)
     return RankReport(triangle.count, rows.columns, plain, shifted, centred, energy is not None)
 
 

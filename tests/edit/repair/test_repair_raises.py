@@ -49,13 +49,13 @@ def wishes(solver: MarginSolver, result: am.Result) -> tuple[Wanted, Wanted]:
     """The lost classes by the margin, the others by half of what they have."""
     middle = solver.middle
     lost = np.array([verdict.class_id for verdict in result.unargmaxable])
-    kept = [verdict for verdict in result.argmaxable]
-    points = [solver.checker.point(v.class_id, v.witness) for v in kept if v.witness is not None]
-    lower = np.array([verdict.lower for verdict in kept])
+    standing = [verdict for verdict in result.argmaxable]
+    points = [solver.checker.point(v.class_id, v.witness) for v in standing if v.witness is not None]
+    lower = np.array([verdict.lower for verdict in standing])
     return (
         Wanted(lost, np.full(len(lost), MARGIN), np.tile(middle, (len(lost), 1))),
         Wanted(
-            np.array([verdict.class_id for verdict in kept]),
+            np.array([verdict.class_id for verdict in standing]),
             np.minimum(lower, MARGIN) / 2,
             solver.from_domain(np.array(points)),
         ),
@@ -67,10 +67,10 @@ def test_the_least_raise_is_that_of_one_large_programme(seed: int) -> None:
     head = random_damaged(seed, classes=14, features=2)
     result = am.verify(head, BOX, engine=am.Engine(workers=1))
     solver = MarginSolver(am.Checker(head, BOX, centre=result.centre))
-    wanted, kept = wishes(solver, result)
-    found = least_raises(solver, wanted, kept, limit=LIMIT, seconds=60)
+    wanted, standing = wishes(solver, result)
+    found = least_raises(solver, wanted, standing, limit=LIMIT, seconds=60)
     targets = dict(zip(wanted.ids.tolist(), wanted.targets.tolist(), strict=True))
-    targets |= dict(zip(kept.ids.tolist(), kept.targets.tolist(), strict=True))
+    targets |= dict(zip(standing.ids.tolist(), standing.targets.tolist(), strict=True))
     truth = least_change_by_linprog(head, targets)
     assert found.upper is not None
     reached, least = found.upper.max() / 2, found.lower.max() / 2
@@ -104,8 +104,8 @@ def test_raises_that_suffice_do_so_at_the_points_given() -> None:
     head = random_damaged(3)
     result = am.verify(head, BOX, engine=am.Engine(workers=1))
     solver = MarginSolver(am.Checker(head, BOX, centre=result.centre))
-    wanted, kept = wishes(solver, result)
-    found = least_raises(solver, wanted, kept, limit=LIMIT, seconds=60)
+    wanted, standing = wishes(solver, result)
+    found = least_raises(solver, wanted, standing, limit=LIMIT, seconds=60)
     assert found.upper is not None
     raises = np.zeros(head.classes)
     raises[found.ids] = found.upper

@@ -36,8 +36,8 @@ from argmaxable import (
     RMSNorm,
     Status,
 )
-from argmaxable.compute.coordinates import chart_of
-from argmaxable.compute.identical_rows import find_twins
+from argmaxable.compute.coordinates import coordinates_of
+from argmaxable.compute.identical_rows import find_identical_rows
 from argmaxable.prove.transfer import transfer
 from argmaxable.questions.argmax import verify
 from argmaxable.run.plan import ONE_PROCESS, Engine
@@ -63,7 +63,7 @@ def random_head(*, bias: bool, classes: int = 60, features: int = 5) -> Head:
 
 
 def tied_head(*, bias: bool) -> Head:
-    """Twins of the outermost class, of one inside, and in pairs that differ by their bias alone."""
+    """IdenticalRows of the outermost class, of one inside, and in pairs that differ by their bias alone."""
     head = random_head(bias=bias)
     weight, biases = np.array(head.weight), np.array(head.biases(), np.float32)
     outermost = int(np.abs(weight).sum(axis=1).argmax())
@@ -292,23 +292,23 @@ def test_chebyshev_refuses_a_domain_that_is_no_bounded_box(domain: Domain) -> No
 def test_equal_rows_are_twins_in_every_dtype(dtype: Any) -> None:
     weight = np.random.default_rng(0).normal(size=(50, 7)).astype(dtype)
     weight[[8, 31]] = weight[4]
-    twins = find_twins(Head(weight))
+    twins = find_identical_rows(Head(weight))
     assert twins.ties == {4: (4, 8, 31)}
     assert twins.ignored.tolist() == [8, 31]
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
 def test_zeros_of_either_sign_are_equal(dtype: Any) -> None:
-    twins = find_twins(Head(np.array([[0.0, 1], [2, 2], [-0.0, 1]], dtype)))
+    twins = find_identical_rows(Head(np.array([[0.0, 1], [2, 2], [-0.0, 1]], dtype)))
     assert twins.ties == {0: (0, 2)}
 
 
 def test_biases_of_zero_of_either_sign_are_equal() -> None:
-    assert find_twins(Head(np.ones((2, 3)), np.array([-0.0, 0.0]))).ties == {0: (0, 1)}
+    assert find_identical_rows(Head(np.ones((2, 3)), np.array([-0.0, 0.0]))).ties == {0: (0, 1)}
 
 
 def test_a_twin_with_less_bias_loses_to_the_one_with_most() -> None:
-    twins = find_twins(Head(np.ones((4, 2)), [1.0, 3, 2, 3]))
+    twins = find_identical_rows(Head(np.ones((4, 2)), [1.0, 3, 2, 3]))
     assert twins.ties == {1: (1, 3)}
     assert twins.beaten_by.tolist() == [1, -1, 1, 1]
 
@@ -316,19 +316,19 @@ def test_a_twin_with_less_bias_loses_to_the_one_with_most() -> None:
 def test_rows_that_differ_in_the_last_bit_are_no_twins() -> None:
     weight = np.ones((2, 64), np.float32)
     weight[1, 63] = np.nextafter(np.float32(1), np.float32(2))
-    assert not find_twins(Head(weight)).ties
+    assert not find_identical_rows(Head(weight)).ties
 
 
 def test_permuted_rows_are_no_twins() -> None:
     weight = np.tile(np.arange(6.0), (6, 1))
     for shift in range(6):
         weight[shift] = np.roll(weight[shift], shift)
-    assert not find_twins(Head(weight)).ties
+    assert not find_identical_rows(Head(weight)).ties
 
 
 def test_all_of_many_groups_of_twins_are_found() -> None:
     distinct = np.random.default_rng(0).integers(-2, 3, size=(400, 3)).astype(np.float16)
-    twins = find_twins(Head(distinct))
+    twins = find_identical_rows(Head(distinct))
     rows, counts = np.unique(distinct, axis=0, return_counts=True)
     assert sorted(map(len, twins.ties.values())) == sorted(counts[counts > 1].tolist())
     assert len(twins.ignored) == 400 - len(rows)
@@ -386,7 +386,7 @@ def test_a_proof_transfers_to_what_it_dominates_and_to_nothing_else() -> None:
     checker = Checker(head, BOX)
     certificate = Certificate(np.arange(60), np.ones(60))
     moved, uppers = transfer(
-        chart_of(checker.prepared, checker.domain), checker, certificate, np.arange(60, 260)
+        coordinates_of(checker.prepared, checker.domain), checker, certificate, np.arange(60, 260)
     )
     proven = [checker.bound(class_id, certificate).upper <= 0 for class_id in range(60, 260)]
     assert moved.tolist() == (60 + np.flatnonzero(proven)).tolist()
@@ -398,7 +398,9 @@ def test_a_proof_does_not_transfer_to_the_classes_it_is_made_of() -> None:
     head = clustered_head()
     checker = Checker(head, BOX)
     certificate = Certificate(np.arange(80), np.ones(80))
-    moved, _ = transfer(chart_of(checker.prepared, checker.domain), checker, certificate, np.arange(260))
+    moved, _ = transfer(
+        coordinates_of(checker.prepared, checker.domain), checker, certificate, np.arange(260)
+    )
     assert not set(moved.tolist()) & set(range(80))
 
 
@@ -406,7 +408,7 @@ def test_a_proof_with_a_basis_does_not_transfer() -> None:
     checker = Checker(clustered_head(), BOX)
     certificate = Certificate(np.arange(60), np.ones(60), basis=7)
     moved, uppers = transfer(
-        chart_of(checker.prepared, checker.domain), checker, certificate, np.arange(60, 260)
+        coordinates_of(checker.prepared, checker.domain), checker, certificate, np.arange(60, 260)
     )
     assert len(moved) == len(uppers) == 0
 

@@ -46,7 +46,7 @@ def test_a_class_just_outside_the_hull_is_on_paper_only() -> None:
 
 def test_a_class_whose_rounded_row_is_unargmaxable_is_lost() -> None:
     head = square_and([0.0, 1 + 2.0**-12])
-    assert outcomes(head, "bf16")[-1] is Outcome.LOST
+    assert outcomes(head, "bf16")[-1] is Outcome.UNARGMAXABLE
     assert outcomes(head, "fp32")[-1] is Outcome.SURVIVES
 
 
@@ -182,8 +182,10 @@ def test_verify_names_what_is_lost_in_a_format(command: Command, thin: Path) -> 
 def test_verify_says_it_in_json(command: Command, thin: Path) -> None:
     record = json.loads(command("verify", thin, "--no-db", "--dtype", "bf16", "--json").out)["arithmetic"]
     assert record["dtype"] == "bf16"
-    assert record["argmaxable"] == record["survive"] + len(record["lost"]) + len(record["on_paper_only"])
-    assert "peak" in [each["label"] for each in record["lost"]]
+    assert record["argmaxable"] == record["survive"] + len(record["unargmaxable"]) + len(
+        record["on_paper_only"]
+    )
+    assert "peak" in [each["label"] for each in record["unargmaxable"]]
     assert record["merged"] == [[0, 5]]
 
 

@@ -14,7 +14,7 @@ from argmaxable.core.head import Head
 from argmaxable.edit.repair.margin import MarginSolver
 from argmaxable.edit.repair.raises import Raises, Wanted, least_raises
 from argmaxable.edit.repair.rows import Steps, crowded_rows, stepped_rows
-from argmaxable.edit.repair.task import ROOM, Draft, Task
+from argmaxable.edit.repair.task import ROOM, Draft, RepairTask
 
 # Raises are mostly below so many margins; where one is not, the room for rounding it is found again.
 _USUAL_RAISE = 100.0
@@ -22,13 +22,13 @@ _USUAL_RAISE = 100.0
 _STRIDES = (1.0, 4.0, 16.0)
 
 
-def by_bias(task: Task, *, bias_only: bool, even: bool) -> Draft:
+def by_bias(task: RepairTask, *, bias_only: bool, even: bool) -> Draft:
     head = task.head
     steps = task.steps()
     found: Raises | None = None
     for stride in (0.0,) if bias_only else _STRIDES:
         distance = stride * steps.length
-        near_to = crowded_rows(head, task.chosen, task.kept, distance) if distance else {}
+        near_to = crowded_rows(head, task.chosen, task.standing, distance) if distance else {}
         moved = _with_rows(head, stepped_rows(head, near_to, Steps(steps.features, steps.signs, distance)))
         solver = MarginSolver(Checker(moved, task.domain))
         task.say(f"raising biases of {len(task.chosen)} classes, {len(near_to)} rows moved by {distance:.3g}")
@@ -42,7 +42,7 @@ def by_bias(task: Task, *, bias_only: bool, even: bool) -> Draft:
 
 
 def _raise_biases(
-    task: Task, moved: Head, solver: MarginSolver, *, even: bool
+    task: RepairTask, moved: Head, solver: MarginSolver, *, even: bool
 ) -> tuple[Raises, Draft | None]:
     """The least raises and the head that has them; rounding to the bias's dtype may cost each class a unit in
     the last place of the largest bias, so that much more is asked for."""
@@ -59,12 +59,14 @@ def _raise_biases(
         unit = needed
 
 
-def _raises(task: Task, solver: MarginSolver, unit: float) -> Raises:
-    scale = solver.chart.scale
+def _raises(task: RepairTask, solver: MarginSolver, unit: float) -> Raises:
+    scale = solver.coordinates.scale
     middle = solver.middle
     targets = np.full(len(task.chosen), task.margin * (1 + ROOM) + unit) * scale
     wanted = Wanted(task.chosen, targets, np.tile(middle, (len(task.chosen), 1)))
-    kept = Wanted(task.kept, task.kept_targets(unit) * scale, solver.from_domain(task.kept_points))
+    standing = Wanted(
+        task.standing, task.standing_targets(unit) * scale, solver.from_domain(task.standing_points)
+    )
 
     def progress(lower: float, upper: float) -> None:
         bound = f"at most {upper / scale:.6g}" if np.isfinite(upper) else "not found yet"
@@ -73,7 +75,7 @@ def _raises(task: Task, solver: MarginSolver, unit: float) -> Raises:
     limit = 2 * solver.farthest_gap() + float(targets.max())
     extra = float(targets.max()) - task.margin * scale  # asked for because of rounding alone
     found = least_raises(
-        solver, wanted, kept, limit=limit, seconds=task.seconds_left, extra=extra, progress=progress
+        solver, wanted, standing, limit=limit, seconds=task.seconds_left, extra=extra, progress=progress
     )
     upper = None if found.upper is None else found.upper / scale
     return replace(found, lower=found.lower / scale, upper=upper)
@@ -94,11 +96,11 @@ def _raised(moved: Head, solver: MarginSolver, found: Raises, chosen: int, *, ev
     return Draft(head, solver.to_domain(found.points[:chosen]), reached, least)
 
 
-def _no_raise(task: Task, found: Raises, bias_only: bool) -> str:
+def _no_raise(task: RepairTask, found: Raises, bias_only: bool) -> str:
     means = "no bias gives" if bias_only else "neither biases nor small steps of rows give"
     asked = f"{means} these {len(task.chosen)} classes a margin of {task.margin:g} over {task.domain}"
     if found.is_hopeless:
-        pair = crowded_rows(task.head, task.chosen, task.kept, task.steps().length)
+        pair = crowded_rows(task.head, task.chosen, task.standing, task.steps().length)
         why = ""
         if pair:
             class_id, near = next(iter(pair.items()))

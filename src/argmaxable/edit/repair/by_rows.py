@@ -10,7 +10,7 @@ from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
 from argmaxable.edit.repair.margin import MarginSolver
 from argmaxable.edit.repair.rows import Ways, crowded_rows, grown_row
-from argmaxable.edit.repair.task import ROOM, Draft, Task
+from argmaxable.edit.repair.task import ROOM, Draft, RepairTask
 
 # Passes over rows that grow: each may cover a neighbour, which then grows too.
 _MOST_PASSES = 30
@@ -19,21 +19,23 @@ _GENEROUS = 2.0
 _BLOCK = 1024
 
 
-def by_rows(task: Task) -> Draft:
+def by_rows(task: RepairTask) -> Draft:
     """Rows grow one after the other until all have their margins; whoever is covered by it grows too."""
     head, steps = task.head, task.steps()
-    near_to = crowded_rows(head, task.chosen, task.kept, steps.length)
+    near_to = crowded_rows(head, task.chosen, task.standing, steps.length)
     targets = dict.fromkeys(task.chosen.tolist(), task.margin * (1 + ROOM))
-    kept_targets = dict(zip(task.kept.tolist(), task.kept_targets(0.0).tolist(), strict=True))
+    standing_targets = dict(zip(task.standing.tolist(), task.standing_targets(0.0).tolist(), strict=True))
     solver = MarginSolver(Checker(head, task.domain))
-    points = dict(zip(task.kept.tolist(), solver.from_domain(task.kept_points), strict=True))
+    points = dict(zip(task.standing.tolist(), solver.from_domain(task.standing_points), strict=True))
     weight = np.array(head.weight)
     ways = Ways(head, task.chosen, near_to, steps)
     todo = task.chosen
     for number in range(_MOST_PASSES):
         task.say(f"pass {number + 1}: {len(todo)} rows to grow")
         for class_id in todo.tolist():
-            target = targets.setdefault(class_id, kept_targets.get(class_id, 0.0)) * solver.chart.scale
+            target = (
+                targets.setdefault(class_id, standing_targets.get(class_id, 0.0)) * solver.coordinates.scale
+            )
             # Neighbours that take from each other's margins again and again would never end: more than asked.
             aim = target if number == 0 else _GENEROUS * target
             attempts = (grown_row(solver, class_id, aim, weight[class_id], way) for way in ways.of(class_id))
@@ -44,7 +46,7 @@ def by_rows(task: Task) -> Draft:
                     f"over {task.domain} however far its row is moved. Ask for a smaller --margin."
                 )
             weight[class_id], points[class_id] = grown
-        todo = _without_margin(solver, points, kept_targets | targets)
+        todo = _without_margin(solver, points, standing_targets | targets)
         if not len(todo):
             after = Head(weight, None, head.labels, name=head.name)
             return Draft(after, solver.to_domain(np.array([points[each] for each in task.chosen.tolist()])))
@@ -59,7 +61,7 @@ def by_rows(task: Task) -> Draft:
 def _without_margin(solver: MarginSolver, points: dict[int, Vector], targets: dict[int, float]) -> Ids:
     """The classes that win by less than their target, at their points or any other."""
     ids = np.array(sorted(points), np.intp)
-    wanted = np.array([targets[class_id] for class_id in ids.tolist()]) * solver.chart.scale
+    wanted = np.array([targets[class_id] for class_id in ids.tolist()]) * solver.coordinates.scale
     still = np.zeros(solver.classes)
     left = []
     for first in range(0, len(ids), _BLOCK):

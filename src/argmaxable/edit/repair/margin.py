@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker
-from argmaxable.compute.coordinates import Chart, chart_of
+from argmaxable.compute.coordinates import Coordinates, coordinates_of
 from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.errors import DomainError
 from argmaxable.prove.lazy import without
@@ -23,7 +23,7 @@ from argmaxable.prove.margin_loop import MarginLoop, Next, Problem, domain_space
 _MAX_STEPS = 200
 # Newton steps whose Gram matrix may be of float32, counted from each start.
 _SINGLE_STEPS = 12
-# Rows known at the start and kept for the next solve of the class, in units of the features.
+# Rows known at the start and standing for the next solve of the class, in units of the features.
 _FIRST_ROWS, _KEPT_ROWS = 3, 3
 # Weights below this share of the largest are the interior point's dust. More must not be dropped: in a wide
 # domain each adds its share of a row, times the width, to the bound.
@@ -32,7 +32,7 @@ _DUST = 1e-11
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """The margin of a class lies in [lower, upper]: the gap at x (chart coordinates), and what the weights
+    """The margin of a class lies in [lower, upper]: the gap at x (coordinates), and what the weights
     prove, all in floats."""
 
     x: Vector
@@ -45,23 +45,23 @@ class Estimate:
 class MarginSolver:
     """Margins of classes of one head over one bounded domain, with biases raised and rows moved at will.
 
-    Everything is in units of the chart. Nothing here is proven: the checker has the last word.
+    Everything is in units of the coordinates. Nothing here is proven: the checker has the last word.
     """
 
     def __init__(self, checker: Checker) -> None:
         require_bounded(checker)
         self.checker = checker
-        self.chart: Chart = chart_of(checker.prepared, checker.domain)
-        chart = self.chart
-        if not chart.size:
+        self.coordinates: Coordinates = coordinates_of(checker.prepared, checker.domain)
+        coordinates = self.coordinates
+        if not coordinates.size:
             raise DomainError(
                 "all classes have the same weights: no input tells them apart, so none can win."
             )
-        self.rows = chart.rows(np.arange(chart.head.classes))
-        self.bounds = chart.domain_bounds()
-        self.biases = chart.biases.copy()
+        self.rows = coordinates.rows(np.arange(coordinates.head.classes))
+        self.bounds = coordinates.domain_bounds()
+        self.biases = coordinates.biases.copy()
         self._fixed = checker.domain.fixed_part(checker.head.features)
-        self.score = 1e-9 * chart.lengths()
+        self.score = 1e-9 * coordinates.lengths()
         self._known: dict[int, Ids] = {}
 
     @property
@@ -70,33 +70,33 @@ class MarginSolver:
 
     @property
     def middle(self) -> Vector:
-        """A point well inside the domain, in chart coordinates."""
-        return domain_space(self.chart)[1]
+        """A point well inside the domain, in coordinates."""
+        return domain_space(self.coordinates)[1]
 
     def scores(self, points: Matrix, ids: Ids | slice = slice(None)) -> Matrix:
-        """Scores of classes, without raises, at points in chart coordinates (points × ids)."""
+        """Scores of classes, without raises, at points in coordinates (points × ids)."""
         return np.asarray(points @ self.rows[ids].T + self.biases[ids])
 
     def place_row(self, class_id: int, row: NDArray[Any]) -> None:
         """Give a class another row, of the head's features; what the domain fixes of x adds to its bias."""
-        chart = self.chart
+        coordinates = self.coordinates
         exact = row.astype(np.float64)
-        self.rows[class_id] = chart.coordinates(exact[None] - chart.centre)[0] * chart.scale
-        moved = exact - chart.head.rows(np.array([class_id]))[0]
-        self.biases[class_id] = chart.biases[class_id] + float(moved @ self._fixed) * chart.scale
+        self.rows[class_id] = coordinates.rows_seen(exact[None] - coordinates.centre)[0] * coordinates.scale
+        moved = exact - coordinates.head.rows(np.array([class_id]))[0]
+        self.biases[class_id] = coordinates.biases[class_id] + float(moved @ self._fixed) * coordinates.scale
 
     def to_domain(self, points: Matrix) -> Matrix:
-        """Points z of the domain (n × all features) from chart coordinates."""
-        chart = self.chart
-        return chart.whole_points(points)
+        """Points z of the domain (n × all features) from coordinates."""
+        coordinates = self.coordinates
+        return coordinates.whole_points(points)
 
     def from_domain(self, points: Matrix) -> Matrix:
-        """Chart coordinates of points z of the domain."""
-        return np.ascontiguousarray(points[:, self.chart.kept])
+        """Coordinates of points z of the domain."""
+        return np.ascontiguousarray(points[:, self.coordinates.used])
 
     def farthest_gap(self) -> float:
         """More than any two scores can differ at any point of the domain."""
-        radius = self.chart.domain_radius
+        radius = self.coordinates.domain_radius
         if radius is not None:
             reach = radius * np.sqrt((self.rows * self.rows).sum(axis=1))
         else:
@@ -110,7 +110,7 @@ class MarginSolver:
             return _Solve(self, class_id, self.biases + raises, target, tolerance).run()
 
     def first_rows(self, class_id: int) -> Ids:
-        size = self.chart.size
+        size = self.coordinates.size
         if class_id in self._known:
             return self._known[class_id]
         if (_FIRST_ROWS + 1) * size >= self.classes - 1:
@@ -121,7 +121,7 @@ class MarginSolver:
 
     def remember(self, class_id: int, classes: Ids, weights: Vector) -> None:
         """Who stood in the way of a class, for its next solve and for those of others."""
-        self._known[class_id] = classes[np.argsort(-weights)[: _KEPT_ROWS * self.chart.size]]
+        self._known[class_id] = classes[np.argsort(-weights)[: _KEPT_ROWS * self.coordinates.size]]
         self.score[classes] += np.minimum(weights * len(weights), 3)
 
 
@@ -134,9 +134,9 @@ class _Solve:
         self.solver, self.class_id, self.biases = solver, class_id, biases
         self.target, self.tolerance = target, tolerance
         problem = Problem(
-            class_id=class_id, size=solver.chart.size, rows=lambda ids: solver.rows[ids],
-            limits=lambda ids, _: biases[class_id] - biases[ids], space=lambda _: domain_space(solver.chart),
-            most_steps=_MAX_STEPS, single_steps=_SINGLE_STEPS, is_single_again=True,
+            class_id=class_id, size=solver.coordinates.size, rows=lambda ids: solver.rows[ids],
+            limits=lambda ids, _: biases[class_id] - biases[ids],
+            space=lambda _: domain_space(solver.coordinates), most_steps=_MAX_STEPS, single_steps=_SINGLE_STEPS, is_single_again=True,
         )  # fmt: skip
         self.loop = MarginLoop(problem, solver.first_rows(class_id))
         middle = solver.middle
@@ -186,7 +186,7 @@ class _Solve:
         among = gaps[loop.ids].min()
         gaps[loop.ids] = np.inf
         missing = np.flatnonzero(gaps < among)
-        size = self.solver.chart.size
+        size = self.solver.coordinates.size
         return missing if len(missing) <= size else missing[np.argpartition(gaps[missing], size)[:size]]
 
 

@@ -1,4 +1,4 @@
-"""repair(head, domain): a head in which the chosen classes win by a margin, and no other class is lost.
+"""repair(head, domain): a head in which the chosen classes win by a margin, and none becomes unargmaxable.
 
 Biases alone where they can do it, moved rows where they can't. What is planned in floats is rounded to the
 head's own dtypes first; then the rounded head is verified like any other: a repair is no promise but a fact.
@@ -22,7 +22,7 @@ from argmaxable.core.verdict import Status
 from argmaxable.edit.repair.bound import changed_classes, logit_movement
 from argmaxable.edit.repair.by_bias import by_bias
 from argmaxable.edit.repair.by_rows import by_rows
-from argmaxable.edit.repair.task import Draft, Say, Task
+from argmaxable.edit.repair.task import Draft, RepairTask, Say
 from argmaxable.questions.argmax import verify
 from argmaxable.run.plan import DEFAULT_ENGINE, Engine
 
@@ -127,10 +127,10 @@ def _task(
     margin: float,
     deadline: float,
     say: Say,
-) -> Task:
+) -> RepairTask:
     argmaxable = {verdict.class_id: verdict for verdict in before.argmaxable}
-    lost = [verdict.class_id for verdict in before.unargmaxable]
-    chosen = sorted(set(lost if only is None else only))
+    unargmaxable = [verdict.class_id for verdict in before.unargmaxable]
+    chosen = sorted(set(unargmaxable if only is None else only))
     if not chosen:
         undecided = f" ({len(before.undecided)} are undecided)" if before.undecided else ""
         raise InputError(f"no class is unargmaxable over {domain}{undecided}: there is nothing to repair.")
@@ -145,20 +145,20 @@ def _task(
             f"{verdict.lower:.3g}{f', and so are {len(already) - 1} more' if len(already) > 1 else ''}. "
             "Leave out classes that need no repair."
         )
-    kept = [verdict for verdict in before.argmaxable if verdict.witness is not None]
+    standing = [verdict for verdict in before.argmaxable if verdict.witness is not None]
     checker = Checker(head, domain, centre=before.centre)
-    points = np.empty((len(kept), head.features))
-    for place, verdict in enumerate(kept):
+    points = np.empty((len(standing), head.features))
+    for place, verdict in enumerate(standing):
         assert verdict.witness is not None
         points[place] = checker.point(verdict.class_id, verdict.witness)
-    return Task(
+    return RepairTask(
         head, domain, margin, np.array(chosen, np.intp),
-        np.array([verdict.class_id for verdict in kept], np.intp),
-        np.array([verdict.lower for verdict in kept]), points, deadline, say,
+        np.array([verdict.class_id for verdict in standing], np.intp),
+        np.array([verdict.lower for verdict in standing]), points, deadline, say,
     )  # fmt: skip
 
 
-def _proven_margins(task: Task, draft: Draft) -> Vector:
+def _proven_margins(task: RepairTask, draft: Draft) -> Vector:
     """The chosen classes' gaps at their points in the repaired head, proven; all at least the margin."""
     claims = np.full(len(task.chosen), task.margin)
     gaps = Checker(draft.head, task.domain).gaps(task.chosen, draft.points, claims=claims)
@@ -172,16 +172,16 @@ def _proven_margins(task: Task, draft: Draft) -> Vector:
     return gaps.lower
 
 
-def _require_kept(task: Task, after: Result) -> None:
-    promised = np.union1d(task.chosen, task.kept)
-    lost = [
+def _require_kept(task: RepairTask, after: Result) -> None:
+    promised = np.union1d(task.chosen, task.standing)
+    unproven = [
         verdict.class_id
         for verdict in after.verdicts
         if verdict.status is not Status.ARGMAXABLE and verdict.class_id in set(promised.tolist())
     ]
-    if lost:
-        shown = ", ".join(map(str, lost[:_SHOWN]))
+    if unproven:
+        shown = ", ".join(map(str, unproven[:_SHOWN]))
         raise InputError(
-            f"the repair found would leave {len(lost)} classes without proof that they can win ({shown}), so "
-            "it was not taken. Ask for a smaller --margin."
+            f"the repair found would leave {len(unproven)} classes without proof that they can win ({shown}), "
+            "so it was not taken. Ask for a smaller --margin."
         )

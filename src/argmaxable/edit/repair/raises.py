@@ -36,7 +36,7 @@ _MOST_POLICIES = 200
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """Classes, the margin each is to have, and a point (chart coordinates) from which to start."""
+    """Classes, the margin each is to have, and a point (coordinates) from which to start."""
 
     ids: Ids
     targets: Vector
@@ -47,7 +47,7 @@ class Wanted:
 class Raises:
     """Raises that suffice, entry by entry for `ids`, and the least possible ones as far as proven.
 
-    At `points` (chart coordinates) each class has its target. `upper` is None where none were found: with
+    At `points` (coordinates) each class has its target. `upper` is None where none were found: with
     `is_hopeless` because none exist below the limit, otherwise because time or rounds ran out.
     """
 
@@ -73,7 +73,7 @@ class _Search:
 
     solver: MarginSolver
     wanted: Wanted
-    kept: Wanted
+    standing: Wanted
     limit: float
     ids: Ids = field(init=False)
     targets: Vector = field(init=False)
@@ -148,7 +148,7 @@ class _Search:
             apart = ((rows - row) ** 2).sum(axis=1)
             apart[place] = np.inf
             rivals[place] = self.ids[apart.argmin()]
-        bounds = self.solver.checker.rival_bounds(self.ids, rivals) * self.solver.chart.scale
+        bounds = self.solver.checker.rival_bounds(self.ids, rivals) * self.solver.coordinates.scale
         return [
             _Cut(int(class_id), float(target - bound), np.array([rival]), np.ones(1))
             for class_id, target, bound, rival in zip(self.ids, self.targets, bounds, rivals, strict=True)
@@ -158,7 +158,7 @@ class _Search:
         """What the weights prove of every sufficient raise; the checker's bound makes it a theorem."""
         certificate = Certificate(estimate.classes, estimate.weights)
         bound = float(self.solver.checker.bounds(np.array([class_id]), certificate)[0])
-        constant = target - bound * self.solver.chart.scale
+        constant = target - bound * self.solver.coordinates.scale
         return _Cut(class_id, constant, estimate.classes, estimate.weights)
 
     def _needs(self, points: Matrix) -> tuple[Vector, Matrix]:
@@ -184,7 +184,7 @@ class _Search:
         return np.asarray(np.maximum(alone, (among + raises).max(axis=1)))
 
     def _find_sufficient(self, points: Matrix, tolerance: float) -> None:
-        """The least raise that suffices at the points; kept classes that would lose become active."""
+        """The least raise that suffices at the points; standing classes that would lose become active."""
         while len(points) == len(self.ids):
             upper = _least_at_points(*self._needs(points), self.limit)
             if upper is None:
@@ -197,33 +197,35 @@ class _Search:
                 self.upper, self.points = upper, points
                 return
             self._activate(losing)
-            points = np.concatenate([points, self.kept.points[losing]])
+            points = np.concatenate([points, self.standing.points[losing]])
 
     def _losing(self, raises: Vector, tolerance: float) -> Ids:
-        """Which kept classes (by place) have no point any more at which they have their target."""
-        kept = self.kept
-        rest = np.flatnonzero(~np.isin(kept.ids, self.ids))
+        """Which standing classes (by place) have no point any more at which they have their target."""
+        standing = self.standing
+        rest = np.flatnonzero(~np.isin(standing.ids, self.ids))
         if not len(rest):
             return rest
-        own = np.einsum("ij,ij->i", kept.points[rest], self.solver.rows[kept.ids[rest]])
-        own += self.solver.biases[kept.ids[rest]]
-        rivals = (self.solver.scores(kept.points[rest], self.ids) + raises).max(axis=1)
-        doubtful = rest[own - rivals < kept.targets[rest]]
+        own = np.einsum("ij,ij->i", standing.points[rest], self.solver.rows[standing.ids[rest]])
+        own += self.solver.biases[standing.ids[rest]]
+        rivals = (self.solver.scores(standing.points[rest], self.ids) + raises).max(axis=1)
+        doubtful = rest[own - rivals < standing.targets[rest]]
         spread = self.everywhere(raises)
         losing = []
         for place in doubtful.tolist():
-            target = float(kept.targets[place])
-            found = self.solver.solve(int(kept.ids[place]), spread, target=target, tolerance=tolerance / 4)
-            kept.points[place] = found.x
+            target = float(standing.targets[place])
+            found = self.solver.solve(
+                int(standing.ids[place]), spread, target=target, tolerance=tolerance / 4
+            )
+            standing.points[place] = found.x
             if found.lower < target:
                 losing.append(place)
         return np.array(losing, np.intp)
 
     def _activate(self, places: Ids) -> None:
-        self.ids = np.concatenate([self.ids, self.kept.ids[places]])
-        self.targets = np.concatenate([self.targets, self.kept.targets[places]])
-        self.points = np.concatenate([self.points, self.kept.points[places]])
-        self.latest = np.concatenate([self.latest, self.kept.points[places]])
+        self.ids = np.concatenate([self.ids, self.standing.ids[places]])
+        self.targets = np.concatenate([self.targets, self.standing.targets[places]])
+        self.points = np.concatenate([self.points, self.standing.points[places]])
+        self.latest = np.concatenate([self.latest, self.standing.points[places]])
         self.lower = np.concatenate([self.lower, np.zeros(len(places))])
         self.upper = None if self.upper is None else np.concatenate([self.upper, np.zeros(len(places))])
 
@@ -231,19 +233,19 @@ class _Search:
 def least_raises(
     solver: MarginSolver,
     wanted: Wanted,
-    kept: Wanted,
+    standing: Wanted,
     *,
     limit: float,
     seconds: float,
     extra: float = 0.0,
     progress: Callable[[float, float], None] = lambda lower, upper: None,
 ) -> Raises:
-    """Raises for the wanted classes, and for kept ones that would lose their target, as small as can be.
+    """Raises for the wanted classes, and for standing ones that would lose their target, as small as can be.
 
-    All in chart units. Raises above the limit count as none; the time given is heeded between rounds. What is
-    proven to be needed is so for targets that are smaller by `extra`.
+    All in units of the coordinates. Raises above the limit count as none; the time given is heeded between
+    rounds. What is proven to be needed is so for targets that are smaller by `extra`.
     """
-    search = _Search(solver, wanted, kept, limit)
+    search = _Search(solver, wanted, standing, limit)
     started, is_hopeless, rounds = time.perf_counter(), False, 0
     while rounds < _MOST_ROUNDS and not search.is_close and not is_hopeless:
         is_hopeless = not search.round()

@@ -70,13 +70,13 @@ def _both(varying: Ids, head: Head) -> Ids:
     return np.concatenate([varying, varying + head.features])
 
 
-def crowded_rows(head: Head, chosen: Ids, kept: Ids, distance: float) -> dict[int, int]:
-    """The chosen classes whose rows are nearer than that to a kept row, or to an earlier chosen one that
+def crowded_rows(head: Head, chosen: Ids, standing: Ids, distance: float) -> dict[int, int]:
+    """The chosen classes whose rows are nearer than that to a standing row, or to an earlier chosen one that
     stays where it is, and the class that each is near to."""
     staying: list[int] = []
     near_to: dict[int, int] = {}
     rows = head.rows(chosen)
-    nearest = _nearest(head, rows, kept, distance)
+    nearest = _nearest(head, rows, standing, distance)
     for place, class_id in enumerate(chosen.tolist()):
         if nearest[place] >= 0:
             near_to[class_id] = int(nearest[place])
@@ -90,20 +90,20 @@ def crowded_rows(head: Head, chosen: Ids, kept: Ids, distance: float) -> dict[in
     return near_to
 
 
-def _nearest(head: Head, rows: Matrix, kept: Ids, distance: float) -> Ids:
-    """For each row a kept class nearer than the distance, or −1."""
+def _nearest(head: Head, rows: Matrix, standing: Ids, distance: float) -> Ids:
+    """For each row a standing class nearer than the distance, or −1."""
     found = np.full(len(rows), -1)
-    if not len(kept):
+    if not len(standing):
         return found
-    theirs = head.rows(kept)
+    theirs = head.rows(standing)
     squares = (theirs * theirs).sum(axis=1)
-    for block in blocks(len(rows), len(kept)):
+    for block in blocks(len(rows), len(standing)):
         mine = rows[block]
         # The square of a distance by its three products is off by rounding: candidates, then the truth.
         rough = (mine * mine).sum(axis=1)[:, None] + squares - 2 * (mine @ theirs.T)
         nearest = rough.argmin(axis=1)
         apart = np.sqrt(((theirs[nearest] - mine) ** 2).sum(axis=1))
-        found[block] = np.where(apart < distance, kept[nearest], -1)
+        found[block] = np.where(apart < distance, standing[nearest], -1)
     return found
 
 
@@ -139,8 +139,8 @@ def _directions(features: int, steps: Steps) -> Iterator[Vector]:
 def grown_row(
     solver: MarginSolver, class_id: int, target: float, row: NDArray[Any], away: Vector
 ) -> tuple[NDArray[Any], Vector] | None:
-    """The row, moved by the least multiple of `away` that gives the class its target (chart units), and a
-    point that shows it; None where none up to the largest does. The solver keeps the new row."""
+    """The row, moved by the least multiple of `away` that gives the class its target (in units of the
+    coordinates), and a point that shows it; None where none up to the largest does. The solver keeps the new row."""
     still = np.zeros(solver.classes)
 
     def attempt(multiple: float) -> tuple[NDArray[Any], Vector] | None:

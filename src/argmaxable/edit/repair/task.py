@@ -22,16 +22,16 @@ ROOM = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class RepairTask:
     """What is to be done to which head."""
 
     head: Head
     domain: Domain
     margin: float
     chosen: Ids
-    kept: Ids
-    kept_lower: Vector
-    kept_points: Matrix  # points z of the domain
+    standing: Ids
+    standing_lower: Vector
+    standing_points: Matrix  # points z of the domain
     deadline: float
     say: Say
 
@@ -39,15 +39,15 @@ class Task:
     def seconds_left(self) -> float:
         return self.deadline - time.perf_counter()
 
-    def kept_targets(self, unit: float) -> Vector:
+    def standing_targets(self, unit: float) -> Vector:
         """Half of the margin a class has, or of the one asked for, and room for rounding if it has that."""
-        half = np.minimum(self.kept_lower, self.margin) / 2
-        return np.asarray(np.minimum(half + unit, self.kept_lower))
+        half = np.minimum(self.standing_lower, self.margin) / 2
+        return np.asarray(np.minimum(half + unit, self.standing_lower))
 
     def steps(self) -> Steps:
         """In which features rows may move, and how far."""
-        chart = MarginSolver(Checker(self.head, self.domain)).chart
-        return steps_for(self.head, self.domain, self.chosen, self.margin, chart.kept)
+        coordinates = MarginSolver(Checker(self.head, self.domain)).coordinates
+        return steps_for(self.head, self.domain, self.chosen, self.margin, coordinates.used)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 A verdict is about exact arithmetic. Here each argmaxable class is shown an input at which it leads by more
 than the rounding errors; where none is found, it is argmaxable on paper only, or, when its rounded row
-is unargmaxable itself, lost.
+is unargmaxable itself, unargmaxable.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker
-from argmaxable.compute.identical_rows import find_twins
+from argmaxable.compute.identical_rows import find_identical_rows
 from argmaxable.core.arrays import Ids, Matrix
 from argmaxable.core.result import Result
 from argmaxable.core.verdict import Status, Verdict
@@ -35,7 +35,7 @@ class Outcome(StrEnum):
 
     SURVIVES = "survives"
     ON_PAPER_ONLY = "on paper only"
-    LOST = "lost"
+    UNARGMAXABLE = "unargmaxable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def survival(result: Result, number: Float | str) -> Survival:
     """What becomes of the argmaxable classes of a result when logits are computed in that format.
 
     Witnesses that don't survive are improved first. That a class is on paper only says that no better input
-    was found, not that there is none; that the rounded row of a lost one is unargmaxable is proven.
+    was found, not that there is none; that the rounded row of such a class is unargmaxable is proven.
     """
     machine = Machine(result.head, result.domain, number)
     verdicts = [verdict for verdict in result.verdicts if verdict.status is Status.ARGMAXABLE]
@@ -83,9 +83,9 @@ def survival(result: Result, number: Float | str) -> Survival:
     if len(weak):
         units[weak] = np.maximum(units[weak], _best_units(machine, classes[weak], points[weak]))
     left = np.flatnonzero(~(units > 1))
-    lost = _unargmaxable(machine, classes[left])
+    unargmaxable = _unargmaxable(machine, classes[left])
     fates = tuple(
-        Fate(verdict.class_id, verdict.label, _outcome(verdict.class_id, lead, lost), lead)
+        Fate(verdict.class_id, verdict.label, _outcome(verdict.class_id, lead, unargmaxable), lead)
         for verdict, lead in zip(verdicts, units.tolist(), strict=True)
     )
     return Survival(machine.number, fates, _merged(result, machine), len(weak) - len(left))
@@ -100,10 +100,10 @@ def witness_points(checker: Checker, verdicts: Sequence[Verdict]) -> Matrix:
     return points
 
 
-def _outcome(class_id: int, units: float, lost: frozenset[int]) -> Outcome:
+def _outcome(class_id: int, units: float, unargmaxable: frozenset[int]) -> Outcome:
     if units > 1:
         return Outcome.SURVIVES
-    return Outcome.LOST if class_id in lost else Outcome.ON_PAPER_ONLY
+    return Outcome.UNARGMAXABLE if class_id in unargmaxable else Outcome.ON_PAPER_ONLY
 
 
 def _best_units(machine: Machine, classes: Ids, points: Matrix) -> NDArray[np.float64]:
@@ -122,8 +122,8 @@ def _unargmaxable(machine: Machine, classes: Ids) -> frozenset[int]:
 
 
 def _merged(result: Result, machine: Machine) -> tuple[tuple[int, ...], ...]:
-    before = find_twins(result.head).tied_to
-    groups = find_twins(machine.head).ties.values()
+    before = find_identical_rows(result.head).tied_to
+    groups = find_identical_rows(machine.head).ties.values()
     return tuple(group for group in groups if len(set(_origins(before, group))) > 1)
 
 

@@ -15,21 +15,23 @@ _MOST_LISTED = 40
 def describe(survival: Survival) -> list[str]:
     """The answer first, then the classes it is about."""
     name, total = survival.number.value, len(survival.fates)
-    thin, lost = survival.having(Outcome.ON_PAPER_ONLY), survival.having(Outcome.LOST)
-    kept = total - len(thin) - len(lost)
+    thin, unargmaxable = survival.having(Outcome.ON_PAPER_ONLY), survival.having(Outcome.UNARGMAXABLE)
+    surviving = total - len(thin) - len(unargmaxable)
     if not total:
         return [f"In {name}: no argmaxable class, so none to lose."]
-    lines = [f"In {name}: {kept:,} of {total:,} argmaxable classes lead by more than its rounding errors."]
+    lines = [
+        f"In {name}: {surviving:,} of {total:,} argmaxable classes lead by more than its rounding errors."
+    ]
     if thin:
         lines += [
             f"{len(thin):,} on paper only: no input was found where the class leads by more than the errors, "
             "so rounding decides whether it wins (in brackets its best lead, in units of the error bound):",
             _listed(thin),
         ]
-    if lost:
+    if unargmaxable:
         lines += [
-            f"{len(lost):,} lost: with weights rounded to {name} the class is proven unargmaxable:",
-            _listed(lost),
+            f"{len(unargmaxable):,} can never be predicted with weights rounded to {name}, proven:",
+            _listed(unargmaxable),
         ]
     if survival.merged:
         members = sum(map(len, survival.merged))
@@ -46,13 +48,13 @@ def _listed(fates: tuple[Fate, ...]) -> str:
 
 def as_record(survival: Survival) -> dict[str, Any]:
     """The object under "arithmetic" that `verify --dtype … --json` prints."""
-    thin, lost = survival.having(Outcome.ON_PAPER_ONLY), survival.having(Outcome.LOST)
+    thin, unargmaxable = survival.having(Outcome.ON_PAPER_ONLY), survival.having(Outcome.UNARGMAXABLE)
     return {
         "dtype": survival.number.value,
         "argmaxable": len(survival.fates),
-        "survive": len(survival.fates) - len(thin) - len(lost),
+        "survive": len(survival.fates) - len(thin) - len(unargmaxable),
         "on_paper_only": [_record(fate) for fate in thin],
-        "lost": [_record(fate) for fate in lost],
+        "unargmaxable": [_record(fate) for fate in unargmaxable],
         "merged": [list(group) for group in survival.merged],
     }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.compute.coordinates import Chart
+from argmaxable.compute.coordinates import Coordinates
 from argmaxable.compute.rows import row_slices
 from argmaxable.core.arrays import Ids
 
@@ -26,28 +26,28 @@ _STRIDE = 0.1
 _BLOCK_SCORES = 1 << 22
 
 
-def points_with_few_above(chart: Chart, classes: Ids) -> NDArray[np.float64]:
+def points_with_few_above(coordinates: Coordinates, classes: Ids) -> NDArray[np.float64]:
     """For each class a point z of the domain (n × features), the best of the descent from its own
     direction."""
-    found = np.zeros((len(classes), chart.head.features))
-    if not chart.size:
-        return chart.to_point(np.zeros((len(classes), 0)))
-    size = max(1, _BLOCK_SCORES // chart.head.classes)
+    found = np.zeros((len(classes), coordinates.head.features))
+    if not coordinates.size:
+        return coordinates.to_point(np.zeros((len(classes), 0)))
+    size = max(1, _BLOCK_SCORES // coordinates.head.classes)
     for first in range(0, len(classes), size):
         some = slice(first, first + size)
         with np.errstate(all="ignore"):
-            found[some] = chart.to_point(_descend(chart, classes[some]).astype(np.float64))
+            found[some] = coordinates.to_point(_descend(coordinates, classes[some]).astype(np.float64))
     return found
 
 
-def _descend(chart: Chart, classes: Ids) -> Batch:
+def _descend(coordinates: Coordinates, classes: Ids) -> Batch:
     index = np.arange(len(classes))
-    own = chart.rows32[classes]
-    x = _inside(chart, (own / np.maximum(_length(own), np.float32(1e-30))).astype(np.float32))
-    best, fewest = x.copy(), np.full(len(classes), chart.head.classes)
+    own = coordinates.rows32[classes]
+    x = _inside(coordinates, (own / np.maximum(_length(own), np.float32(1e-30))).astype(np.float32))
+    best, fewest = x.copy(), np.full(len(classes), coordinates.head.classes)
     for step in range(_STEPS + 1):
         share = step / _STEPS
-        gaps = _scores(chart, x)
+        gaps = _scores(coordinates, x)
         gaps -= gaps[index, classes][:, None]
         above = (gaps >= 0).sum(axis=1) - 1
         better = above < fewest
@@ -56,18 +56,18 @@ def _descend(chart: Chart, classes: Ids) -> Batch:
         slope = _slope(gaps, smoothing)
         slope[index, classes] = 0
         gradient = -slope.sum(axis=1, keepdims=True) * own
-        for block in row_slices(chart.rows32):
-            gradient += slope[:, block] @ chart.rows32[block]
+        for block in row_slices(coordinates.rows32):
+            gradient += slope[:, block] @ coordinates.rows32[block]
         stride = _STRIDE * (1 - share) * _length(x) / np.maximum(_length(gradient), np.float32(1e-30))
-        x = _inside(chart, x - stride.astype(np.float32) * gradient)
+        x = _inside(coordinates, x - stride.astype(np.float32) * gradient)
     return best
 
 
-def _scores(chart: Chart, x: Batch) -> Batch:
-    scores = np.empty((len(x), chart.head.classes), np.float32)
-    for block in row_slices(chart.rows32):
-        scores[:, block] = x @ chart.rows32[block].T
-    return scores if chart.is_cone else scores + chart.biases32
+def _scores(coordinates: Coordinates, x: Batch) -> Batch:
+    scores = np.empty((len(x), coordinates.head.classes), np.float32)
+    for block in row_slices(coordinates.rows32):
+        scores[:, block] = x @ coordinates.rows32[block].T
+    return scores if coordinates.is_cone else scores + coordinates.biases32
 
 
 def _slope(gaps: Batch, smoothing: Batch) -> Batch:
@@ -80,7 +80,7 @@ def _length(vectors: Batch) -> Batch:
     return np.asarray(np.sqrt((vectors * vectors).sum(axis=1, keepdims=True)))
 
 
-def _inside(chart: Chart, x: Batch) -> Batch:
-    if chart.radius is None:
-        return np.clip(x, chart.lo, chart.hi).astype(np.float32)
-    return x * np.minimum(1, chart.radius / np.maximum(_length(x), 1e-30)).astype(np.float32)
+def _inside(coordinates: Coordinates, x: Batch) -> Batch:
+    if coordinates.radius is None:
+        return np.clip(x, coordinates.lo, coordinates.hi).astype(np.float32)
+    return x * np.minimum(1, coordinates.radius / np.maximum(_length(x), 1e-30)).astype(np.float32)

@@ -12,8 +12,8 @@ import numpy as np
 
 from argmaxable.check.checker import Checker, rival_certificate
 from argmaxable.check.ranks import Reduced
-from argmaxable.compute.coordinates import chart_of
-from argmaxable.compute.identical_rows import Twins
+from argmaxable.compute.coordinates import coordinates_of
+from argmaxable.compute.identical_rows import IdenticalRows
 from argmaxable.core.arrays import Ids, Vector
 from argmaxable.core.verdict import Certificate
 from argmaxable.prove.prover import Prover
@@ -28,7 +28,7 @@ class Found:
     reason: str = ""
 
 
-def peers(checker: Checker, twins: Twins, class_id: int) -> Ids:
+def peers(checker: Checker, twins: IdenticalRows, class_id: int) -> Ids:
     """The other classes with the same row and no smaller bias: not below the class at any x."""
     beaten_by = twins.beaten_by
     best = beaten_by[class_id] if beaten_by[class_id] >= 0 else class_id
@@ -37,7 +37,7 @@ def peers(checker: Checker, twins: Twins, class_id: int) -> Ids:
     return np.setdiff1d(group[biases[:-1] >= biases[-1]], [class_id])
 
 
-def settle_without(whole: Checker, twins: Twins, class_id: int, excluded: Ids, *, seed: int) -> Found:
+def settle_without(whole: Checker, twins: IdenticalRows, class_id: int, excluded: Ids, *, seed: int) -> Found:
     """Decide whether the class is argmaxable once the excluded classes are gone, with checked evidence."""
     excluded = np.setdiff1d(excluded, [class_id])
     left = np.setdiff1d(peers(whole, twins, class_id), excluded)
@@ -45,8 +45,8 @@ def settle_without(whole: Checker, twins: Twins, class_id: int, excluded: Ids, *
         return Found(certificate=rival_certificate(int(left[0])))
     reduced = Reduced.of(whole, excluded)
     if len(reduced.classes) == 1:  # every point of the domain will do
-        chart = chart_of(reduced.checker.prepared, whole.domain)
-        return Found(point=chart.some_point()[0])
+        coordinates = coordinates_of(reduced.checker.prepared, whole.domain)
+        return Found(point=coordinates.some_point()[0])
     # A twin stands for others only while it is there itself.
     beaten_by = twins.beaten_by[reduced.classes]
     ignored = np.flatnonzero((beaten_by >= 0) & ~np.isin(beaten_by, excluded) & (reduced.classes != class_id))

@@ -16,7 +16,7 @@ import numpy as np
 
 from argmaxable.check.checker import Checker, rival_certificate
 from argmaxable.check.ranks import not_below, scores_at
-from argmaxable.compute.identical_rows import Twins
+from argmaxable.compute.identical_rows import IdenticalRows
 from argmaxable.core.arrays import Ids, Vector
 from argmaxable.core.best_rank import BestRank, support_of
 from argmaxable.core.progress import Deadline
@@ -41,7 +41,7 @@ class RankSearch:
     """Searches over one head and domain; certificates found for one class are tried on all `classes`."""
 
     checker: Checker
-    twins: Twins
+    twins: IdenticalRows
     classes: Ids
     seed: int = 0
     known: dict[int, list[Certificate]] = field(default_factory=dict)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from argmaxable.check.checker import Checker
-from argmaxable.compute.coordinates import chart_of
-from argmaxable.compute.identical_rows import find_twins
+from argmaxable.compute.coordinates import coordinates_of
+from argmaxable.compute.identical_rows import find_identical_rows
 from argmaxable.core.best_rank import BestRank, RankProof
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import InputError
@@ -53,9 +53,9 @@ def best_ranks(
         return ()
     classes = np.array([verdict.class_id for verdict in never], np.intp)
     checker = Checker(head, domain, centre=result.centre)
-    search = RankSearch(checker, find_twins(head), classes, seed)
+    search = RankSearch(checker, find_identical_rows(head), classes, seed)
     _learn_verdicts(search, never)
-    points = points_with_few_above(chart_of(checker.prepared, domain), classes)
+    points = points_with_few_above(coordinates_of(checker.prepared, domain), classes)
     found: list[BestRank] = []
     pace = Pace()
     try:

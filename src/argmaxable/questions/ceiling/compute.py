@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from argmaxable.check.checker import Checker
 from argmaxable.check.mixtures import mixture_bound
 from argmaxable.check.probabilities import CeilingChecker
-from argmaxable.compute.identical_rows import find_twins
+from argmaxable.compute.identical_rows import find_identical_rows
 from argmaxable.core.arrays import Ids
 from argmaxable.core.ceiling import Ceiling, Ceilings, Mixture
 from argmaxable.core.domain import Domain
@@ -189,7 +189,7 @@ def _mixtures(work: _Work, class_id: int, landing: Landing, upper: float) -> Ite
 def _twins(head: Head) -> dict[int, Ids]:
     """The other classes with the same row and bias, for each class that has some."""
     others = {}
-    for group in find_twins(head).ties.values():
+    for group in find_identical_rows(head).ties.values():
         members = np.array(group)
         for member in group:
             others[member] = members[members != member]

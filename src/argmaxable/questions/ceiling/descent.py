@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from argmaxable.check.checker import Checker
-from argmaxable.compute.coordinates import Chart, chart_of
+from argmaxable.compute.coordinates import Coordinates, coordinates_of
 from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.questions.ceiling.region import Region, Sphere, Walls
 
@@ -38,7 +38,7 @@ _BEYOND, _LARGE_RISE = 2.0, 1e4
 
 @dataclass(frozen=True, eq=False)
 class Landing:
-    """Where a descent ended: x in the chart, the softmax weights there, and what floats make of both ends."""
+    """Where a descent ended: x, the softmax weights there, and what floats make of both ends."""
 
     x: Vector
     weights: Vector
@@ -49,22 +49,22 @@ class Landing:
 
 
 class Slope:
-    """One head's log-odds over one domain, in the chart's coordinates, ready for descents."""
+    """One head's log-odds over one domain, in coordinates of z, ready for descents."""
 
     def __init__(self, checker: Checker, *, temperature: float, tolerance: float) -> None:
-        self.chart, self.tolerance = _chart(checker), tolerance
+        self.coordinates, self.tolerance = _coordinates(checker), tolerance
         every = np.arange(checker.head.classes)
         with np.errstate(all="ignore"):
-            self.rows = self.chart.rows(every) / (self.chart.scale * temperature)
-            self.offsets = self.chart.biases / (self.chart.scale * temperature)
+            self.rows = self.coordinates.rows(every) / (self.coordinates.scale * temperature)
+            self.offsets = self.coordinates.biases / (self.coordinates.scale * temperature)
             self.size = float(np.abs(self.rows).sum(axis=1).mean())
-        self.start = _middle(self.chart)
+        self.start = _middle(self.coordinates)
 
     def region(self) -> Region:
         """The domain around the start of a descent."""
-        if self.chart.radius is not None:
-            return Sphere(self.chart.radius, self.start)
-        return Walls(self.chart.lo, self.chart.hi, self.start, tolerance=self.tolerance)
+        if self.coordinates.radius is not None:
+            return Sphere(self.coordinates.radius, self.start)
+        return Walls(self.coordinates.lo, self.coordinates.hi, self.start, tolerance=self.tolerance)
 
     @np.errstate(all="ignore")
     def first_points(self, classes: Ids) -> Matrix:
@@ -72,8 +72,8 @@ class Slope:
         as far as its edge and then back onto it; a large way where it has none."""
         weights, _ = _softmax(self.rows @ self.start + self.offsets)
         ways = self.rows[classes] - weights @ self.rows
-        is_endless = self.chart.radius is None and bool(
-            (np.isinf(self.chart.lo) | np.isinf(self.chart.hi)).any()
+        is_endless = self.coordinates.radius is None and bool(
+            (np.isinf(self.coordinates.lo) | np.isinf(self.coordinates.hi)).any()
         )
         if is_endless:
             lengths = _LARGE_RISE / (ways * ways).sum(axis=1)
@@ -83,8 +83,8 @@ class Slope:
         return self.place(self.start + lengths[:, None] * ways)
 
     def place(self, x: Matrix) -> Matrix:
-        """Points z of the domain from chart coordinates."""
-        return self.chart.to_point(np.where(np.isfinite(x), x, self.start))
+        """Points z of the domain from coordinates."""
+        return self.coordinates.to_point(np.where(np.isfinite(x), x, self.start))
 
     @np.errstate(all="ignore")  # extreme heads overflow here and there; bounds.py has the last word
     def descend(self, class_id: int) -> Landing:
@@ -103,8 +103,12 @@ class Slope:
 
     def _heats(self) -> list[float]:
         """Factors on the temperature, from where the softmax is smooth over the whole domain down to 1."""
-        width = np.where(np.isfinite(self.chart.hi - self.chart.lo), self.chart.hi - self.chart.lo, 1.0)
-        reach = self.chart.radius or float(width.max(initial=0.0))
+        width = np.where(
+            np.isfinite(self.coordinates.hi - self.coordinates.lo),
+            self.coordinates.hi - self.coordinates.lo,
+            1.0,
+        )
+        reach = self.coordinates.radius or float(width.max(initial=0.0))
         heats = [reach * self.size / _COOLING]
         while heats[-1] > _COOLING and len(heats) < _MOST_HEATS:
             heats.append(heats[-1] / _COOLING)
@@ -213,21 +217,21 @@ class _Descent:
         return step
 
 
-def _chart(checker: Checker) -> Chart:
-    """The chart with the domain itself as its set: where a cone suffices for the sign of a margin,
+def _coordinates(checker: Checker) -> Coordinates:
+    """The coordinates with the domain itself as its set: where a cone suffices for the sign of a margin,
     probabilities need the true scale."""
-    chart = chart_of(checker.prepared, checker.domain)
-    lo, hi = chart.domain_bounds()
-    return replace(chart, is_cone=False, lo=lo, hi=hi, radius=chart.domain_radius)
+    coordinates = coordinates_of(checker.prepared, checker.domain)
+    lo, hi = coordinates.domain_bounds()
+    return replace(coordinates, is_cone=False, lo=lo, hi=hi, radius=coordinates.domain_radius)
 
 
-def _middle(chart: Chart) -> Vector:
+def _middle(coordinates: Coordinates) -> Vector:
     """0 where the set has it well inside, else the nearest point that is."""
-    if chart.radius is not None:
-        return np.zeros(chart.size)
-    room = chart.hi - chart.lo
+    if coordinates.radius is not None:
+        return np.zeros(coordinates.size)
+    room = coordinates.hi - coordinates.lo
     inset = np.where(np.isfinite(room), np.minimum(1.0, room / 4), 1.0)
-    return np.asarray(np.clip(0.0, chart.lo + inset, chart.hi - inset))
+    return np.asarray(np.clip(0.0, coordinates.lo + inset, coordinates.hi - inset))
 
 
 def _softmax(odds: Vector) -> tuple[Vector, float]:

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from argmaxable.check.checker import Checker
-from argmaxable.compute.coordinates import Chart
+from argmaxable.compute.coordinates import Coordinates
 from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.ceiling import Mixture
 from argmaxable.core.verdict import Certificate
@@ -35,35 +35,35 @@ def twin_mixture(twins: Ids) -> Mixture:
 def mixture_at(checker: Checker, slope: Slope, class_id: int, landing: Landing) -> Mixture | None:
     """The softmax weights where a descent ended, moved by a hair so that u vanishes where the domain has
     no end; None when that can't be done."""
-    chart = slope.chart
+    coordinates = slope.coordinates
     rows = np.flatnonzero(landing.weights > _SUPPORT * landing.weights.max())
     weights = landing.weights[rows] / landing.weights[rows].sum()
-    differences = _differences(chart, class_id, rows)
+    differences = _differences(coordinates, class_id, rows)
     size = float(weights @ np.abs(differences).sum(axis=1))
-    free = _endless(weights @ differences, chart.lo, chart.hi, size)
+    free = _endless(weights @ differences, coordinates.lo, coordinates.hi, size)
     certificate: Certificate | None = Certificate(rows, weights)
     if len(free):
-        chosen = None if len(free) == chart.head.features else free
-        certificate = basis_certificate(chart, class_id, rows, weights, chosen, whole=True)
+        chosen = None if len(free) == coordinates.head.features else free
+        certificate = basis_certificate(coordinates, class_id, rows, weights, chosen, whole=True)
     if certificate is None:
         return None
-    margin = _margin(chart, class_id, certificate, free)
+    margin = _margin(coordinates, class_id, certificate, free)
     return Mixture(certificate, margin) if math.isfinite(margin) else None
 
 
-def _differences(chart: Chart, class_id: int, rows: Ids) -> Matrix:
-    return np.asarray(chart.rows(np.array([class_id])) - chart.rows(rows))
+def _differences(coordinates: Coordinates, class_id: int, rows: Ids) -> Matrix:
+    return np.asarray(coordinates.rows(np.array([class_id])) - coordinates.rows(rows))
 
 
-def _margin(chart: Chart, class_id: int, certificate: Certificate, free: Ids) -> float:
+def _margin(coordinates: Coordinates, class_id: int, certificate: Certificate, free: Ids) -> float:
     """The bound on the margin by a certificate whose u vanishes in the free features, with a little room."""
     rows, weights = certificate.classes, certificate.weights
-    u = weights @ _differences(chart, class_id, rows)
+    u = weights @ _differences(coordinates, class_id, rows)
     u[free] = 0.0
-    pulls = np.where(u == 0, 0.0, u * np.where(u > 0, chart.hi, chart.lo))
-    drops = weights * (chart.biases[class_id] - chart.biases[rows])
-    room = _ROOM * float(np.abs(pulls).sum() + np.abs(drops).sum() + chart.scale)
-    return (float(pulls.sum() + drops.sum()) + room) / chart.scale
+    pulls = np.where(u == 0, 0.0, u * np.where(u > 0, coordinates.hi, coordinates.lo))
+    drops = weights * (coordinates.biases[class_id] - coordinates.biases[rows])
+    room = _ROOM * float(np.abs(pulls).sum() + np.abs(drops).sum() + coordinates.scale)
+    return (float(pulls.sum() + drops.sum()) + room) / coordinates.scale
 
 
 def _endless(u: Vector, lo: Vector, hi: Vector, size: float) -> Ids:

@@ -9,8 +9,8 @@ import numpy as np
 from argmaxable.check.checker import Checker
 from argmaxable.check.ranks import scores_at
 from argmaxable.compute.blocks import row_blocks
-from argmaxable.compute.coordinates import Chart, chart_of
-from argmaxable.compute.identical_rows import Twins, find_twins
+from argmaxable.compute.coordinates import Coordinates, coordinates_of
+from argmaxable.compute.identical_rows import IdenticalRows, find_identical_rows
 from argmaxable.core.arrays import Vector
 from argmaxable.core.best_rank import BestRank
 from argmaxable.core.domain import Domain
@@ -59,8 +59,10 @@ class Explainer:
         self.verdicts = {verdict.class_id: verdict for verdict in result.verdicts}
         self.head, self.domain = head, domain
         self.checker = Checker(head, domain, centre=result.centre)
-        self.twins: Twins = find_twins(head)
-        self.chart: Chart = chart_of(self.checker.prepared, domain, ignored=self.twins.ignored)
+        self.twins: IdenticalRows = find_identical_rows(head)
+        self.coordinates: Coordinates = coordinates_of(
+            self.checker.prepared, domain, ignored=self.twins.ignored
+        )
         wanted = np.array(sorted(set(self.classes)), np.intp)
         self.search = RankSearch(self.checker, self.twins, wanted, seed)
 
@@ -70,7 +72,7 @@ class Explainer:
 
     def explain(self, class_id: int) -> Explanation:
         verdict = self.verdicts[class_id]
-        margin = nearly_best_margin(self.checker, self.chart, class_id, self._known(verdict))
+        margin = nearly_best_margin(self.checker, self.coordinates, class_id, self._known(verdict))
         if verdict.status is Status.ARGMAXABLE:
             return self._argmaxable(verdict, margin)
         rank = self._best_rank(verdict, margin)
@@ -99,7 +101,7 @@ class Explainer:
             return margin.point, None
         points, domain = [margin.point], self.domain
         if is_finite_box(domain) and self.head.weight.size <= _MOST_FOR_CENTRE:
-            centre = chebyshev_centre(self.chart, self.checker, class_id)
+            centre = chebyshev_centre(self.coordinates, self.checker, class_id)
             points += [] if centre.point is None else [centre.point]
         widths = [self._width_at(class_id, point) for point in points]
         best = max(range(len(points)), key=lambda number: widths[number].radius)
@@ -124,7 +126,7 @@ class Explainer:
 
     def _growth(self, verdict: Verdict) -> Growth | None:
         is_beaten_by_twin = self.twins.beaten_by[verdict.class_id] >= 0
-        if not self.chart.is_cone or verdict.status is not Status.UNARGMAXABLE or is_beaten_by_twin:
+        if not self.coordinates.is_cone or verdict.status is not Status.UNARGMAXABLE or is_beaten_by_twin:
             return None
         return growth_needed(self.checker, verdict.class_id, seed=self.seed)
 
@@ -133,7 +135,9 @@ class Explainer:
         for certificate in (verdict.certificate, margin.certificate):
             if certificate is not None and self.checker.bound(class_id, certificate).upper <= 0:
                 self.search.learn(class_id, certificate)
-        starts = [*points_with_few_above(chart_of(self.checker.prepared, self.domain), np.array([class_id]))]
+        starts = [
+            *points_with_few_above(coordinates_of(self.checker.prepared, self.domain), np.array([class_id]))
+        ]
         if margin.point is not None:
             starts.append(margin.point)
         return self.search.best_rank(

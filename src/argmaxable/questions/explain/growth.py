@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from argmaxable.check.checker import Checker
-from argmaxable.compute.identical_rows import find_twins
+from argmaxable.compute.identical_rows import find_identical_rows
 from argmaxable.core.head import Head
 from argmaxable.questions.best_rank.reduced import settle_without
 
@@ -65,7 +65,7 @@ def _wins_with(checker: Checker, class_id: int, factor: float, seed: int) -> boo
     weight[class_id] = checker.centre + factor * (weight[class_id] - checker.centre)
     head = Head(weight)
     longer = Checker(head, checker.domain)
-    found = settle_without(longer, find_twins(head), class_id, np.empty(0, np.intp), seed=seed)
+    found = settle_without(longer, find_identical_rows(head), class_id, np.empty(0, np.intp), seed=seed)
     if found.certificate is None and found.point is None:
         return None
     return found.point is not None

@@ -17,7 +17,7 @@ import numpy as np
 
 from argmaxable.check.checker import Checker
 from argmaxable.check.ranks import scores_at
-from argmaxable.compute.coordinates import Chart
+from argmaxable.compute.coordinates import Coordinates
 from argmaxable.core.arrays import Ids, Vector
 from argmaxable.core.verdict import Certificate
 from argmaxable.prove.boundary import basis_certificate
@@ -49,21 +49,21 @@ class Margin:
     certificate: Certificate | None
 
 
-def nearly_best_margin(checker: Checker, chart: Chart, class_id: int, known: Margin) -> Margin:
+def nearly_best_margin(checker: Checker, coordinates: Coordinates, class_id: int, known: Margin) -> Margin:
     """Bounds on the class's margin as close as floats allow; never worse than those already known."""
     found = known
-    if not chart.size:
+    if not coordinates.size:
         return found
     with np.errstate(all="ignore"):
-        best = _best_state(checker, chart, class_id)
+        best = _best_state(checker, coordinates, class_id)
         if best is None:
             return found
         points = best.points
-        if chart.is_cone:  # all classes tie at 0, which is the best that an unargmaxable one can do
-            points = [*points, np.zeros(chart.head.features)]
+        if coordinates.is_cone:  # all classes tie at 0, which is the best that an unargmaxable one can do
+            points = [*points, np.zeros(coordinates.head.features)]
         for point in points:
             found = _with_point(checker, class_id, point, found)
-        for certificate in _certificates(chart, class_id, best.rows, best.weights):
+        for certificate in _certificates(coordinates, class_id, best.rows, best.weights):
             upper = checker.bound(class_id, certificate).upper
             if upper < found.upper:
                 found = Margin(found.lower, upper, found.point, certificate)
@@ -98,10 +98,12 @@ def _with_few(checker: Checker, class_id: int, found: Margin) -> Margin:
     return Margin(found.lower, upper, found.point, fewer)
 
 
-def _certificates(chart: Chart, class_id: int, rows: Ids, weights: Vector) -> Iterator[Certificate]:
+def _certificates(
+    coordinates: Coordinates, class_id: int, rows: Ids, weights: Vector
+) -> Iterator[Certificate]:
     yield Certificate(rows, weights / weights.sum())
-    if not chart.is_bounded:
-        basis = basis_certificate(chart, class_id, rows, weights)
+    if not coordinates.is_bounded:
+        basis = basis_certificate(coordinates, class_id, rows, weights)
         if basis is not None:
             yield basis
 
@@ -115,17 +117,17 @@ class _State:
     weights: Vector
 
 
-def _best_state(checker: Checker, chart: Chart, class_id: int) -> _State | None:
+def _best_state(checker: Checker, coordinates: Coordinates, class_id: int) -> _State | None:
     """Where the loop ends; None when it fails from the start."""
-    rows = LazySolver(chart, checker, Blockers.of(chart)).first_rows(class_id)
+    rows = LazySolver(coordinates, checker, Blockers.of(coordinates)).first_rows(class_id)
     if not len(rows):
         return None
     problem = Problem(
-        class_id=class_id, size=chart.size, rows=chart.rows,
-        limits=lambda ids, _: chart.biases[class_id] - chart.biases[ids],
-        space=lambda _: domain_space(chart), most_steps=_MAX_STEPS,
+        class_id=class_id, size=coordinates.size, rows=coordinates.rows,
+        limits=lambda ids, _: coordinates.biases[class_id] - coordinates.biases[ids],
+        space=lambda _: domain_space(coordinates), most_steps=_MAX_STEPS,
     )  # fmt: skip
-    rule = _BoundsMeet(chart, class_id)
+    rule = _BoundsMeet(coordinates, class_id)
     with suppress(Stalled):  # what was reached before is as valid as any
         MarginLoop(problem, rows).run(rule)
     return rule.best
@@ -134,8 +136,8 @@ def _best_state(checker: Checker, chart: Chart, class_id: int) -> _State | None:
 class _BoundsMeet:
     """The rule of an explanation: stop where both bounds agree, or floats can't bring them closer."""
 
-    def __init__(self, chart: Chart, class_id: int) -> None:
-        self.chart, self.class_id = chart, class_id
+    def __init__(self, coordinates: Coordinates, class_id: int) -> None:
+        self.coordinates, self.class_id = coordinates, class_id
         self.best: _State | None = None
         self._begin()
 
@@ -145,7 +147,7 @@ class _BoundsMeet:
     def judge(self, loop: MarginLoop) -> Next:
         point = loop.point
         weights, upper = point.dual_bound()
-        self.best = _State(points_at(self.chart, point)[1:], loop.ids, weights)
+        self.best = _State(points_at(self.coordinates, point)[1:], loop.ids, weights)
         self.gap = (upper - point.t) / max(abs(upper), abs(point.t), 1e-300)
         is_closer = self.gap < self.closest / 2 or self.gap >= _NEARLY
         self.closest, self.idle = (self.gap, 0) if is_closer else (self.closest, self.idle + 1)
@@ -153,7 +155,7 @@ class _BoundsMeet:
         return Next.LOOK if self.is_last or self.gap < self.look_below else Next.STEP
 
     def look(self, loop: MarginLoop) -> Ids | None:
-        missing = _missing(self.chart, self.class_id, loop)
+        missing = _missing(self.coordinates, self.class_id, loop)
         if len(missing):
             self._begin()
         elif self.is_last:
@@ -163,13 +165,15 @@ class _BoundsMeet:
         return missing
 
 
-def _missing(chart: Chart, class_id: int, loop: MarginLoop) -> Ids:
+def _missing(coordinates: Coordinates, class_id: int, loop: MarginLoop) -> Ids:
     """Rows left out that hold the class down more than those known, the worst of them."""
     x = loop.point.x
-    gaps = np.full(chart.head.classes, np.inf)
-    for block in np.array_split(chart.usable, 1 + len(chart.usable) * chart.size // (1 << 20)):
-        gaps[block] = -(chart.rows(block) @ x) - chart.biases[block]
-    gaps += float(loop.own @ x) + chart.biases[class_id]
+    gaps = np.full(coordinates.head.classes, np.inf)
+    for block in np.array_split(
+        coordinates.usable, 1 + len(coordinates.usable) * coordinates.size // (1 << 20)
+    ):
+        gaps[block] = -(coordinates.rows(block) @ x) - coordinates.biases[block]
+    gaps += float(loop.own @ x) + coordinates.biases[class_id]
     gaps[loop.ids] = gaps[class_id] = np.inf
     missing = np.flatnonzero(gaps < loop.point.t)
-    return missing[np.argsort(gaps[missing])[: chart.size]]
+    return missing[np.argsort(gaps[missing])[: coordinates.size]]

@@ -56,28 +56,28 @@ def exact_certificate(
     """
     chosen = pairs[certificate.classes - 1]
     weights = Dyadic.of(certificate.weights)
-    kept = weights.integers * 2 ** max(weights.exponent, 0)
+    used = weights.integers * 2 ** max(weights.exponent, 0)
     if not certificate.basis:
-        return _certificate(chosen, kept.tolist())
+        return _certificate(chosen, used.tolist())
     rows = _gaps(head, domain, chosen)[0].integers
     if certificate.coordinates is not None and not domain.removes_mean:
         rows = rows[:, certificate.coordinates]
-    solved = _solve(rows, kept, 2 ** max(-weights.exponent, 0), certificate.basis)
+    solved = _solve(rows, used, 2 ** max(-weights.exponent, 0), certificate.basis)
     return None if solved is None else _certificate(chosen, solved)
 
 
-def _solve(rows: Integers, kept: Integers, unit: int, basis: int) -> list[int] | None:
-    """Weights on all rows that cancel: free ones on the first `basis`, the others in the ratios kept.
+def _solve(rows: Integers, used: Integers, unit: int, basis: int) -> list[int] | None:
+    """Weights on all rows that cancel: free ones on the first `basis`, the others in the ratios used.
 
-    The kept weights are integers over `unit`. Together all weights make one, as they did in floats; the
+    The used weights are integers over `unit`. Together all weights make one, as they did in floats; the
     solution must be unique up to a factor, and of one sign.
     """
     columns = [*rows[:basis]]
     if basis < len(rows):
-        columns.append(kept[basis:] @ rows[basis:])
+        columns.append(used[basis:] @ rows[basis:])
     matrix = np.array(columns).T.tolist()
     if basis < len(rows):
-        matrix.append([1] * basis + [int(kept[basis:].sum()) - unit])
+        matrix.append([1] * basis + [int(used[basis:].sum()) - unit])
     if not matrix:
         return None
     solutions, count = flint.fmpz_mat(matrix).nullspace()
@@ -88,7 +88,7 @@ def _solve(rows: Integers, kept: Integers, unit: int, basis: int) -> list[int] |
     values = [sign * value for value in values]
     if min(values) < 0 or not values[-1]:
         return None
-    return values if basis == len(rows) else [*values[:-1], *(values[-1] * kept[basis:]).tolist()]
+    return values if basis == len(rows) else [*values[:-1], *(values[-1] * used[basis:]).tolist()]
 
 
 def _certificate(pairs: Pairs, weights: list[int]) -> OrderCertificate:
@@ -109,7 +109,7 @@ class _System:
     order: Order
     rows: Integers
     bits: list[int]
-    kept: NDArray[np.intp]
+    used: NDArray[np.intp]
 
     def problem(self) -> ExactProblem:
         """Maximise t with −row · (y, τ) + t ≤ 0 in the unit box."""
@@ -149,19 +149,19 @@ def settle_exactly(head: Head, domain: Domain, order: Order) -> Evidence | None:
         return None
     if vertex.t <= 0:
         return system.certificate(vertex)
-    return _point(head, domain, system.kept, [value / vertex.x[-1] for value in vertex.x[:-1]])
+    return _point(head, domain, system.used, [value / vertex.x[-1] for value in vertex.x[:-1]])
 
 
 def _system(head: Head, domain: Domain, order: Order) -> _System:
     gaps, offsets = _gaps(head, domain, order.pairs)
     lo, hi = (bound[: gaps.integers.shape[1]] for bound in domain.bounds(head.features))
-    kept, fixed = np.flatnonzero(lo < hi), np.flatnonzero(lo == hi)
+    used, fixed = np.flatnonzero(lo < hi), np.flatnonzero(lo == hi)
     if len(fixed):
         offsets = offsets + gaps[:, fixed] @ Dyadic.of(lo[fixed])
-    walls = _walls(lo[kept], hi[kept])
-    rows = np.vstack([_beside(gaps[:, kept], offsets), Dyadic.of(walls).integers])
+    walls = _walls(lo[used], hi[used])
+    rows = np.vstack([_beside(gaps[:, used], offsets), Dyadic.of(walls).integers])
     bits = [max((abs(int(value)) for value in row), default=0).bit_length() for row in rows]
-    return _System(order, rows, bits, kept)
+    return _System(order, rows, bits, used)
 
 
 def _beside(gaps: Dyadic, offsets: Dyadic) -> Integers:
@@ -180,7 +180,7 @@ def _walls(lo: Vector, hi: Vector) -> NDArray[np.float64]:
     return np.vstack([np.append(np.zeros(count), 1.0), below, above])
 
 
-def _point(head: Head, domain: Domain, kept: NDArray[np.intp], values: list[Fraction]) -> Vector | None:
+def _point(head: Head, domain: Domain, used: NDArray[np.intp], values: list[Fraction]) -> Vector | None:
     """The domain's point z with these coordinates, rounded; None where they are no floats."""
     try:
         coordinates = np.array([float(value) for value in values])
@@ -190,7 +190,7 @@ def _point(head: Head, domain: Domain, kept: NDArray[np.intp], values: list[Frac
         return _shrunk(domain, np.append(coordinates, -coordinates.sum()))
     lo, hi = domain.bounds(head.features)
     z = np.array(lo)
-    z[kept] = coordinates
+    z[used] = coordinates
     return _shrunk(domain, np.clip(z, lo, hi))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from argmaxable.report.figures.braid import braid, construction, slices
 from argmaxable.report.figures.counts import unargmaxable_counts
 from argmaxable.report.figures.effort import Effort, effort_of, steps_needed, steps_over_classes
-from argmaxable.report.figures.gallery import Group, all_figures, run_figures
+from argmaxable.report.figures.gallery import FigureGroup, all_figures, run_figures
 from argmaxable.report.figures.hull import hull
 from argmaxable.report.figures.plif import plif
 from argmaxable.report.figures.random_heads import Measured, measure_random_heads, random_heads
@@ -17,7 +17,7 @@ from argmaxable.report.figures.style import save
 
 __all__ = [
     "Effort",
-    "Group",
+    "FigureGroup",
     "Measured",
     "all_figures",
     "braid",

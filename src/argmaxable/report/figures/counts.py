@@ -1,4 +1,4 @@
-"""How many classes each model can never predict: Figure 6 of Grivas et al. 2022, from kept runs."""
+"""How many classes each model can never predict: Figure 6 of Grivas et al. 2022, from stored runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TIED = "#E69F00"
 
 
 @dataclass(frozen=True)
-class Bar:
+class RunBar:
     """A model's classes that are dominated, at best tied with identical ones, or not decided, of so many."""
 
     name: str
@@ -29,21 +29,21 @@ class Bar:
     verified: int
 
     @property
-    def lost(self) -> int:
+    def unargmaxable(self) -> int:
         return self.dominated + self.tied
 
 
-def bars_of(runs: Sequence[RunSummary], names: Sequence[str] | None = None) -> list[Bar]:
-    """A bar for each run, the most lost classes first; `names` instead of the models' own."""
+def bars_of(runs: Sequence[RunSummary], names: Sequence[str] | None = None) -> list[RunBar]:
+    """A bar for each run, the most unargmaxable classes first; `names` instead of the models' own."""
     bars = [
-        Bar(
+        RunBar(
             name=name, domain=str(run.domain), dominated=run.counts.unargmaxable - run.counts.tied,
             tied=run.counts.tied, undecided=run.counts.undecided + run.counts.open,
             verified=run.counts.wanted,
         )
         for name, run in zip(names or [run.facts.name for run in runs], runs, strict=True)
     ]  # fmt: skip
-    return sorted(bars, key=lambda bar: (-bar.lost, -bar.undecided, bar.name))
+    return sorted(bars, key=lambda bar: (-bar.unargmaxable, -bar.undecided, bar.name))
 
 
 def unargmaxable_counts(
@@ -60,7 +60,9 @@ def unargmaxable_counts(
         ("unargmaxable by a tie with identical classes", _TIED, [bar.tied for bar in bars]),
         ("undecided", STATUS_COLOURS[Status.UNDECIDED], [bar.undecided for bar in bars]),
     )
-    heading = title or f"unargmaxable classes in {sum(bar.lost > 0 for bar in bars)} of {len(bars)} runs"
+    heading = (
+        title or f"unargmaxable classes in {sum(bar.unargmaxable > 0 for bar in bars)} of {len(bars)} runs"
+    )
     with drawing(PAGE, 0.95 + 0.19 * len(bars), heading) as figure:
         axes = figure.add_subplot()
         ends = [0] * len(bars)
@@ -85,8 +87,8 @@ def unargmaxable_counts(
     return figure
 
 
-def _told(bar: Bar) -> str:
-    if not bar.lost and not bar.undecided:
+def _told(bar: RunBar) -> str:
+    if not bar.unargmaxable and not bar.undecided:
         return f"none of {bar.verified:,}"
-    told = f"{bar.lost:,} of {bar.verified:,}"
+    told = f"{bar.unargmaxable:,} of {bar.verified:,}"
     return f"{told}, {bar.undecided:,} undecided" if bar.undecided else told

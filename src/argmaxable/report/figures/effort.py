@@ -1,4 +1,4 @@
-"""What it took to settle each class: Figures 9, 11 and 12 of Grivas et al. 2022, from kept runs.
+"""What it took to settle each class: Figures 9, 11 and 12 of Grivas et al. 2022, from stored runs.
 
 Steps are those of the method that settled a class: reflections in a run of reflection alone, as in the paper;
 otherwise none for a class that wins along its own direction or is settled by another's proof, reflections

@@ -1,4 +1,4 @@
-"""The whole set of figures: those about small heads, and those about one's own kept runs."""
+"""The whole set of figures: those about small heads, and those about one's own stored runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RANDOM_DIMS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30)
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class FigureGroup:
     """Runs to be seen side by side: a family, an ensemble, teachers and students.
 
     `efforts` may be fewer than the runs: those whose verdicts tell about steps.
@@ -43,7 +43,7 @@ class Group:
     efforts: tuple[Effort, ...]
 
 
-def all_figures(groups: Sequence[Group], *, title: str | None = None) -> Iterator[tuple[str, Figure]]:
+def all_figures(groups: Sequence[FigureGroup], *, title: str | None = None) -> Iterator[tuple[str, Figure]]:
     """Every figure with a name for its file, one after the other; those about runs are headed `title`."""
     yield "decision-regions", decision_regions(LOST_CLASS)
     yield "decision-regions-bias", decision_regions(FOUND_CLASS)
@@ -73,7 +73,7 @@ def random_plif(bins: int = PLIF_BINS, *, seed: int = SEED, title: str | None = 
     return plif(np.linspace(-4.0, 4.0, bins + 1), slopes, title=title)
 
 
-def run_figures(groups: Sequence[Group], *, title: str | None = None) -> Iterator[tuple[str, Figure]]:
+def run_figures(groups: Sequence[FigureGroup], *, title: str | None = None) -> Iterator[tuple[str, Figure]]:
     """The figures of the set that are about runs: counts of all, steps of each group in pages of eight."""
     runs = [run for group in groups for run in group.runs]
     names = [name for group in groups for name in group.names]

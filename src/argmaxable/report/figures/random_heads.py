@@ -85,8 +85,8 @@ def random_heads(measured: Sequence[Measured], *, title: str | None = None) -> F
     drawn = " and ".join(sorted({each.distribution.value for each in measured}))
     with drawing(PAGE, 2.5, title or f"random heads, {classes} classes, {drawn} weights") as figure:
         left, right = figure.subplots(1, 2)
-        lost = [each.unargmaxable for each in measured]
-        _draw(left, measured, lost, "unargmaxable classes", Status.UNARGMAXABLE)
+        unargmaxable = [each.unargmaxable for each in measured]
+        _draw(left, measured, unargmaxable, "unargmaxable classes", Status.UNARGMAXABLE)
         steps = [each.steps for each in measured]
         _draw(right, measured, steps, "mean steps to find the others", Status.ARGMAXABLE)
         left.set_yscale("symlog", linthresh=1)

@@ -101,12 +101,12 @@ def _draw_regions(
                 va="center",
                 color=INK,
             )
-    lost = [verdict for verdict in result.verdicts if verdict.status is Status.UNARGMAXABLE]
+    unargmaxable = [verdict for verdict in result.verdicts if verdict.status is Status.UNARGMAXABLE]
     axes.set(
         xlim=(left, right), ylim=(low, high), aspect="equal", xlabel="first feature", ylabel="second feature"
     )
     axes.locator_params(nbins=5)
-    axes.set_title("who wins where" + (f"; no region: {_names(lost)}" if lost else ""))
+    axes.set_title("who wins where" + (f"; no region: {_names(unargmaxable)}" if unargmaxable else ""))
 
 
 def _names(verdicts: list[Any]) -> str:

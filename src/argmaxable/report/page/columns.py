@@ -17,7 +17,7 @@ import numpy as np
 
 from argmaxable.core.labels import visible, visible_text
 from argmaxable.core.verdict import Certificate, Status, Verdict
-from argmaxable.report.page.groups import Kind, kinds_of, scripts
+from argmaxable.report.page.groups import LabelKind, kinds_of, scripts
 from argmaxable.report.page.wording import STATUSES
 from argmaxable.report.rows import known_class
 
@@ -32,7 +32,7 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def columns(verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    """The columns; `lost` has the places of all classes with more to tell, the unargmaxable and undecided."""
+    """The columns; `detailed` has the places of the classes with more to tell: unargmaxable and undecided."""
     numbers = [known_class(verdict) for verdict in verdicts]
     more = [place for place, verdict in enumerate(verdicts) if verdict.status is not Status.ARGMAXABLE]
     kinds, certificates, ties = kinds_of(verdicts), _Shelf(), _Shelf()
@@ -46,16 +46,16 @@ def columns(verdicts: Sequence[Verdict]) -> dict[str, Any]:
         "labels": [shown_label(verdict.label) for verdict in verdicts],
         "status": _coded([STATUSES[verdict.status] for verdict in verdicts], list(STATUSES.values())),
         "method": _coded([verdict.method.value for verdict in verdicts]),
-        "character": Kind.CHARACTER.value,
+        "character": LabelKind.CHARACTER.value,
         "kind": _coded([kind.value for kind in kinds]),
         "script": _coded(scripts(verdicts, kinds)),
         "lower": [short_lower(verdict.lower) for verdict in verdicts],
         "steps": {"at": stepped, "value": [verdicts[place].steps for place in stepped]},
-        "lost": {
+        "detailed": {
             "at": more,
             "upper": [short_upper(verdicts[place].upper) for place in more],
             "name": [
-                character_name(verdicts[place].label) if kinds[place] is Kind.CHARACTER else ""
+                character_name(verdicts[place].label) if kinds[place] is LabelKind.CHARACTER else ""
                 for place in more
             ],
             "proof": [proof for proof, _ in evidence],

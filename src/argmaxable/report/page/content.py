@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from argmaxable.core.labels import visible
 from argmaxable.core.verdict import Method, Status, Strength, Verdict
-from argmaxable.report.page.groups import Group, Kind, groups, kinds_of, scripts
+from argmaxable.report.page.groups import LabelGroup, LabelKind, groups, kinds_of, scripts
 from argmaxable.report.page.subject import Subject
 from argmaxable.report.page.wording import (
     CLAIM,
@@ -40,11 +40,11 @@ class Content:
     domain: str
     claim: str
     counts: dict[Status, int]
-    lost: tuple[Verdict, ...]
+    unargmaxable: tuple[Verdict, ...]
     tied: tuple[Verdict, ...]
     tie_groups: int
-    kinds: tuple[Group, ...]
-    scripts: tuple[Group, ...]
+    kinds: tuple[LabelGroup, ...]
+    scripts: tuple[LabelGroup, ...]
     ways: tuple[Way, ...]
     strengths: dict[str, int]
 
@@ -53,10 +53,10 @@ def content_of(subject: Subject) -> Content:
     """Everything that verdicts and facts tell by themselves."""
     verdicts = subject.verdicts
     kinds = kinds_of(verdicts)
-    is_named = Kind.UNNAMED not in kinds
+    is_named = LabelKind.UNNAMED not in kinds
     noun = noun_for([verdict.label for verdict in verdicts] if is_named else [])
-    lost = subject.having(Status.UNARGMAXABLE)
-    tied = tuple(verdict for verdict in lost if verdict.is_tied)
+    unargmaxable = subject.having(Status.UNARGMAXABLE)
+    tied = tuple(verdict for verdict in unargmaxable if verdict.is_tied)
     return Content(
         subject=subject,
         noun=noun,
@@ -65,11 +65,11 @@ def content_of(subject: Subject) -> Content:
         domain=subject.domain.in_words(),
         claim=CLAIM.format(one=noun.one),
         counts={status: len(subject.having(status)) for status in STATUSES},
-        lost=lost,
+        unargmaxable=unargmaxable,
         tied=tied,
         tie_groups=len({verdict.tie_group for verdict in tied}),
-        kinds=groups(verdicts, [kind.value for kind in kinds]) if lost and is_named else (),
-        scripts=groups(verdicts, scripts(verdicts, kinds)) if lost and is_named else (),
+        kinds=groups(verdicts, [kind.value for kind in kinds]) if unargmaxable and is_named else (),
+        scripts=groups(verdicts, scripts(verdicts, kinds)) if unargmaxable and is_named else (),
         ways=_ways(verdicts),
         strengths=_strengths(verdicts),
     )

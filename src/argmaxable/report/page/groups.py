@@ -1,4 +1,4 @@
-"""Who is lost: classes by kind (characters, word pieces, special tokens, padding) and by script."""
+"""The unargmaxable classes by kind (characters, word pieces, special tokens, padding) and by script."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from argmaxable.report.page.wording import is_character
 NOT_TEXT = "not text"
 
 
-class Kind(StrEnum):
+class LabelKind(StrEnum):
     """What a label stands for."""
 
     CHARACTER = "single characters"
@@ -26,44 +26,44 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Group:
-    """Classes that have something in common, and how many of them are lost."""
+class LabelGroup:
+    """Classes that have something in common, and how many of them are unargmaxable."""
 
     name: str
     total: int
-    lost: int
+    unargmaxable: int
 
     @property
     def share(self) -> float:
-        return self.lost / self.total
+        return self.unargmaxable / self.total
 
     @property
     def percent(self) -> str:
         """The share for people: a few of very many are not nobody."""
-        if self.lost and self.share < 0.001:
+        if self.unargmaxable and self.share < 0.001:
             return "< 0.1 %"
-        return f"{100 * self.share:.1f} %" if self.lost else "–"
+        return f"{100 * self.share:.1f} %" if self.unargmaxable else "–"
 
 
-def kinds_of(verdicts: Sequence[Verdict]) -> list[Kind]:
+def kinds_of(verdicts: Sequence[Verdict]) -> list[LabelKind]:
     """The kind of each class. Where every label is the class's number, the model has none."""
     if all(verdict.label == str(verdict.class_id) for verdict in verdicts):
-        return [Kind.UNNAMED] * len(verdicts)
+        return [LabelKind.UNNAMED] * len(verdicts)
     return [_kind(verdict.label) for verdict in verdicts]
 
 
-def _kind(label: str) -> Kind:
+def _kind(label: str) -> LabelKind:
     if is_padding(label):
-        return Kind.PADDING
+        return LabelKind.PADDING
     if is_special(label):
-        return Kind.SPECIAL
-    return Kind.CHARACTER if is_character(label) else Kind.PIECE
+        return LabelKind.SPECIAL
+    return LabelKind.CHARACTER if is_character(label) else LabelKind.PIECE
 
 
-def scripts(verdicts: Sequence[Verdict], kinds: Sequence[Kind]) -> list[str]:
+def scripts(verdicts: Sequence[Verdict], kinds: Sequence[LabelKind]) -> list[str]:
     """The script of each label, or what stands for one."""
     return [
-        _script(scripts_of(verdict.label)) if kind in (Kind.CHARACTER, Kind.PIECE) else NOT_TEXT
+        _script(scripts_of(verdict.label)) if kind in (LabelKind.CHARACTER, LabelKind.PIECE) else NOT_TEXT
         for verdict, kind in zip(verdicts, kinds, strict=True)
     ]
 
@@ -76,11 +76,11 @@ def _script(names: set[str]) -> str:
     return min(names) if names <= SCRIPTS else "other"
 
 
-def groups(verdicts: Sequence[Verdict], names: Sequence[str]) -> tuple[Group, ...]:
+def groups(verdicts: Sequence[Verdict], names: Sequence[str]) -> tuple[LabelGroup, ...]:
     """The groups of text that the names make, most losses first."""
     totals = Counter(names)
-    lost = Counter(
+    unargmaxable = Counter(
         name for verdict, name in zip(verdicts, names, strict=True) if verdict.status is Status.UNARGMAXABLE
     )
-    made = (Group(name, total, lost[name]) for name, total in totals.items() if name != NOT_TEXT)
-    return tuple(sorted(made, key=lambda group: (-group.lost, -group.total, group.name)))
+    made = (LabelGroup(name, total, unargmaxable[name]) for name, total in totals.items() if name != NOT_TEXT)
+    return tuple(sorted(made, key=lambda group: (-group.unargmaxable, -group.total, group.name)))

@@ -8,11 +8,11 @@ from argmaxable.core.verdict import Status, Verdict
 from argmaxable.report.grid import Column, Grid, GridFormat, in_markdown, render
 from argmaxable.report.page.columns import blockers, character_name, labels_by_class, shown_label
 from argmaxable.report.page.content import Content
-from argmaxable.report.page.groups import Group
+from argmaxable.report.page.groups import LabelGroup
 from argmaxable.report.page.wording import CHARACTERS
 from argmaxable.report.rows import finite, known_class
 
-# A model card is read by people: so many lost classes get a row, so many more are listed by label.
+# A model card is read by people: how many unargmaxable classes get a row, how many are listed by label.
 _MOST_ROWS, _MOST_LABELS, _MOST_GROUPS = 30, 400, 12
 _BLOCKERS = 3
 
@@ -32,9 +32,9 @@ def _lines(content: Content) -> Iterator[str]:
     yield from (f"{in_markdown(content.domain)} {in_markdown(content.claim)}", "")
     if content.tied:
         yield from (_ties(content), "")
-    if content.lost:
-        yield from (f"## Never predicted: {len(content.lost):,}", "", _lost_table(content))
-        yield from _more_labels(content.lost[_MOST_ROWS:])
+    if content.unargmaxable:
+        yield from (f"## Never predicted: {len(content.unargmaxable):,}", "", _unargmaxable_table(content))
+        yield from _more_labels(content.unargmaxable[_MOST_ROWS:])
     if content.kinds:
         yield from ("## Whom it concerns", "", _group_table([*content.kinds, *_named(content.scripts)]))
     yield from ("## How the verdicts were reached", "", _way_table(content))
@@ -51,7 +51,7 @@ def _ties(content: Content) -> str:
     )
 
 
-def _lost_table(content: Content) -> str:
+def _unargmaxable_table(content: Content) -> str:
     is_characters = content.noun is CHARACTERS
     columns = (
         Column("class", "class", is_number=True),
@@ -69,7 +69,7 @@ def _lost_table(content: Content) -> str:
             finite(verdict.upper),
             _blocked_by(verdict, names) or None,
         )
-        for verdict in content.lost[:_MOST_ROWS]
+        for verdict in content.unargmaxable[:_MOST_ROWS]
     )
     return render(Grid(columns, rows), GridFormat.MARKDOWN)
 
@@ -95,19 +95,25 @@ def _more_labels(verdicts: Sequence[Verdict]) -> Iterator[str]:
         yield from (f"And: {shown}{f'  … and {rest:,} more' if rest > 0 else ''}", "")
 
 
-def _named(scripts: Sequence[Group]) -> list[Group]:
+def _named(scripts: Sequence[LabelGroup]) -> list[LabelGroup]:
     """Those with losses: a card has no room for the others."""
-    return [Group(f"script: {group.name}", group.total, group.lost) for group in scripts if group.lost]
+    return [
+        LabelGroup(f"script: {group.name}", group.total, group.unargmaxable)
+        for group in scripts
+        if group.unargmaxable
+    ]
 
 
-def _group_table(groups: Sequence[Group]) -> str:
+def _group_table(groups: Sequence[LabelGroup]) -> str:
     columns = (
         Column("", "group"),
         Column("in all", "total", is_number=True),
-        Column("never predicted", "lost", is_number=True),
+        Column("never predicted", "unargmaxable", is_number=True),
         Column("share", "share", is_number=True),
     )
-    rows = tuple((group.name, group.total, group.lost, group.percent) for group in groups[:_MOST_GROUPS])
+    rows = tuple(
+        (group.name, group.total, group.unargmaxable, group.percent) for group in groups[:_MOST_GROUPS]
+    )
     return render(Grid(columns, rows), GridFormat.MARKDOWN)
 
 

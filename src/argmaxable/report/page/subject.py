@@ -1,4 +1,4 @@
-"""What a report is about: a result, a kept run, or the claims of a proof bundle."""
+"""What a report is about: a result, a stored run, or the claims of a proof bundle."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def subject_of_result(result: Result, folder: str = "proofs") -> Subject:
     )
 
 
-# ---------------------------------------------------------------------- a kept run
+# ---------------------------------------------------------------------- a stored run
 
 
 def subject_of_run(store: Store, run: RunSummary) -> Subject:

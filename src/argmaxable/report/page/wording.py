@@ -51,22 +51,22 @@ def noun_for(labels: Sequence[str]) -> Noun:
 
 def answer(subject: Subject, noun: Noun) -> str:
     """The report in one sentence; a second one where something is not decided."""
-    total, lost = len(subject.verdicts), len(subject.having(Status.UNARGMAXABLE))
+    total, unargmaxable = len(subject.verdicts), len(subject.having(Status.UNARGMAXABLE))
     undecided = len(subject.having(Status.UNDECIDED))
     return " ".join(
         sentence
         for sentence in (
-            _verdict_in_words(subject, noun, total, lost, undecided),
+            _verdict_in_words(subject, noun, total, unargmaxable, undecided),
             _rest_in_words(subject, undecided),
         )
         if sentence
     )
 
 
-def _verdict_in_words(subject: Subject, noun: Noun, total: int, lost: int, undecided: int) -> str:
+def _verdict_in_words(subject: Subject, noun: Noun, total: int, unargmaxable: int, undecided: int) -> str:
     among = "" if total == subject.facts.classes else " examined"
-    if lost:
-        return f"{lost:,} of {noun.count(total)}{among} {subject.domain.never_predicted()}."
+    if unargmaxable:
+        return f"{unargmaxable:,} of {noun.count(total)}{among} {subject.domain.never_predicted()}."
     if undecided or not subject.is_complete:
         return f"None of {noun.count(total)}{among} was proven unargmaxable so far."
     if total == 1:

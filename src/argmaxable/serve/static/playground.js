@@ -185,12 +185,12 @@ function lead(value, status) {
 }
 
 function tell(now) {
-  const lost = LETTERS.slice(0, now.length).split("").filter((_, k) => now[k] !== "can");
+  const unargmaxable = LETTERS.slice(0, now.length).split("").filter((_, k) => now[k] !== "can");
   const key = now.join();
   if (key === statuses) return;  // said only when it changes, or a reader would not stop talking
   statuses = key;
-  find("summary").textContent = lost.length
-    ? `${lost.length} of ${now.length} classes can never be predicted: ${lost.join(", ")}.`
+  find("summary").textContent = unargmaxable.length
+    ? `${unargmaxable.length} of ${now.length} classes can never be predicted: ${unargmaxable.join(", ")}.`
     : `All ${now.length} classes can be predicted.`;
 }
 

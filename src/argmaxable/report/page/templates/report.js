@@ -15,7 +15,7 @@
   const steps = new Int32Array(size);
   data.steps.at.forEach((row, k) => { steps[row] = data.steps.value[k]; });
   const more = new Int32Array(size).fill(NONE);
-  data.lost.at.forEach((row, k) => { more[row] = k; });
+  data.detailed.at.forEach((row, k) => { more[row] = k; });
   const classOf = (row) => (data.classes ? data.classes[row] : row);
   const coded = (column) => {
     const places = new Uint8Array(size);
@@ -29,11 +29,11 @@
   const columns = { status: data.status, kind: data.kind, script: data.script, method: data.method };
   const codes = Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, coded(column)]));
   const valueOf = (name, row) => columns[name].names[codes[name][row]];
-  const upper = (row) => (more[row] === NONE ? null : data.lost.upper[more[row]]);
+  const upper = (row) => (more[row] === NONE ? null : data.detailed.upper[more[row]]);
   const lower = (row) => data.lower[row];
-  const nameOf = (row) => (more[row] === NONE ? "" : data.lost.name[more[row]]);
-  const proofOf = (row) => (more[row] === NONE ? null : data.proofs[data.lost.proof[more[row]]] || null);
-  const tieOf = (row) => (more[row] === NONE ? null : data.ties[data.lost.tie[more[row]]] || null);
+  const nameOf = (row) => (more[row] === NONE ? "" : data.detailed.name[more[row]]);
+  const proofOf = (row) => (more[row] === NONE ? null : data.proofs[data.detailed.proof[more[row]]] || null);
+  const tieOf = (row) => (more[row] === NONE ? null : data.ties[data.detailed.tie[more[row]]] || null);
   let rowOfClass = null;
   const labelOf = (classId) => {
     if (!data.classes) return data.labels[classId] ?? `class ${classId}`;
@@ -55,7 +55,7 @@
     { key: "steps", title: "steps", css: "number minor", value: (row) => steps[row] },
     { key: "blocked", title: "blocked by", css: "blocked minor", value: (row) => (proofOf(row) ? -proofOf(row)[2][0] : tieOf(row) ? 0 : 1) },
     { key: "method", title: "method", css: "minor", value: (row) => valueOf("method", row) },
-  ].filter(({ key }) => (key !== "steps" || data.steps.at.length) && (key !== "blocked" || data.lost.at.length));
+  ].filter(({ key }) => (key !== "steps" || data.steps.at.length) && (key !== "blocked" || data.detailed.at.length));
   const orders = new Map();
 
   function orderBy(key) {
@@ -88,7 +88,7 @@
     const inNames = query.length < 3 ? null : query.toUpperCase();
     return (row) => lowered[row].includes(query) || (wanted !== NONE && classOf(row) === wanted)
       || (character !== null && data.labels[row] === character)
-      || (inNames !== null && more[row] !== NONE && data.lost.name[more[row]].includes(inNames));
+      || (inNames !== null && more[row] !== NONE && data.detailed.name[more[row]].includes(inNames));
   }
 
   function matching() {
@@ -192,7 +192,7 @@
     if (nameOf(row)) line(nameOf(row));
     line([`class ${classOf(row) ?? "–"}`, valueOf("kind", row), `margin ${marginText(row)}`, valueOf("method", row),
       steps[row] ? `${steps[row]} steps` : ""].filter(Boolean).join(" · "));
-    const reason = data.lost.reason[more[row]];
+    const reason = data.detailed.reason[more[row]];
     if (reason) line(`Undecided: ${reason}`);
     if (tieOf(row)) line(...tied(row, 12), ".");
     const proof = proofOf(row);
