@@ -43,7 +43,9 @@ def test_the_import_alone_loads_no_library_and_no_room() -> None:
 
 
 def test_verify_loads_only_what_it_uses() -> None:
-    loaded = loaded_after("import argmaxable as am\nam.verify(am.Head([[1.0, 0.0], [0.0, 1.0]]), workers=2)")
+    loaded = loaded_after(
+        "import argmaxable as am\nam.verify(am.Head([[1.0, 0.0], [0.0, 1.0]]), engine=am.Engine(workers=2))"
+    )
     assert "argmaxable.run.phases" in loaded
     assert not loaded & {"scipy.linalg", "highspy", "rich", "typer", "onnx", "sqlalchemy", "jinja2", "torch"}
     assert not {name for name in loaded if name.startswith(("argmaxable.models", "argmaxable.store"))}

@@ -21,10 +21,10 @@ DOMAIN = am.Ball(2.0)
 
 
 def write_all(folder: Path, head: am.Head) -> am.Result:
-    result = am.verify(head, DOMAIN, workers=1)
+    result = am.verify(head, DOMAIN, engine=am.Engine(workers=1))
     am.write_bundle(result, folder)
     write_ceilings(am.ceilings(head, DOMAIN), folder)
-    write_ranks(result, am.best_ranks(result), folder, top_k=None)
+    write_ranks(result, am.best_ranks(head, DOMAIN, result=result), folder, top_k=None)
     return result
 
 
@@ -68,7 +68,7 @@ def test_a_ceiling_from_0_to_1_is_undecided_and_not_proven(tmp_path: Path) -> No
 
 def test_a_best_rank_between_1_and_the_number_of_classes_is_undecided(tmp_path: Path) -> None:
     head = random_head(0)
-    result = am.verify(head, DOMAIN, workers=1)
+    result = am.verify(head, DOMAIN, engine=am.Engine(workers=1))
     nothing = am.BestRank(
         class_id=2, label="2", lower=1, upper=head.classes, lower_with_ties=1, proof=None,
         proof_with_ties=None, point=None,

@@ -11,14 +11,13 @@ import pytest
 
 import argmaxable as am
 from argmaxable.check.checker import Checker
-from argmaxable.compute.budget import Compute
 from argmaxable.prove.prover import Prover
 from argmaxable.questions import argmax
 from argmaxable.run import phases
 from argmaxable.run.engines.engine import Job
 from argmaxable.run.engines.processes import Processes
 from argmaxable.run.engines.worker import lay_out, pick_up
-from argmaxable.run.session import Settings
+from argmaxable.run.plan import Settings, make_plan
 
 
 def job_of(head: am.Head, domain: am.Domain) -> Job:
@@ -49,9 +48,9 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
     return processes
 
 
-def settings(workers: int = 2, **changes: Any) -> Settings:
-    algorithm = changes.pop("algorithm", am.Algorithm.AUTO)
-    return Settings(algorithm, 30, workers, 0, changes.pop("ray", None), Compute("numpy"))
+def settings(*, algorithm: am.Algorithm = am.Algorithm.AUTO, workers: int = 2, **changes: Any) -> Settings:
+    engine = am.Engine(workers=workers, **changes)
+    return make_plan(random_head(), am.Box(-1.0, 1.0), method=algorithm, engine=engine).settings
 
 
 @pytest.mark.parametrize("domain", [am.Box(-np.ones(3), np.full(3, np.inf)), am.Ball(2.0), am.Everywhere()])
@@ -118,7 +117,7 @@ def test_a_worker_whose_parent_is_gone_ends_by_itself(started: list[subprocess.P
 
 
 def test_a_small_head_starts_no_process(started: list[subprocess.Popen[bytes]]) -> None:
-    am.verify(random_head(300, 8), workers=4)
+    am.verify(random_head(300, 8), engine=am.Engine(workers=4))
     assert started == []
 
 
@@ -143,18 +142,18 @@ def test_processes_started_too_soon_are_ended_before_the_work(
     started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(phases, "_LEFT_OPEN", 1e9)
-    am.verify(random_head(), workers=2)
+    am.verify(random_head(), engine=am.Engine(workers=2))
     assert [process.poll() is not None for process in started] == [True]
 
 
 def test_an_error_while_a_head_is_prepared_ends_the_processes(
     started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(head: am.Head) -> None:
+    def fail(head: am.Head, **options: Any) -> None:
         raise MemoryError
 
     monkeypatch.setattr(phases, "_LEFT_OPEN", 1e9)
-    monkeypatch.setattr(argmax, "find_twins", fail)
+    monkeypatch.setattr(argmax, "PreparedHead", fail)
     with pytest.raises(MemoryError):
-        am.verify(random_head(), workers=2)
+        am.verify(random_head(), engine=am.Engine(workers=2))
     assert [process.poll() is not None for process in started] == [True]
