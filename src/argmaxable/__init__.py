@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from argmaxable.check.witnesses import Gaps
     from argmaxable.compute.budget import Compute
     from argmaxable.compute.compare import Best
+    from argmaxable.compute.identical_rows import Twins
     from argmaxable.compute.prepared import PreparedHead
     from argmaxable.compute.rows import StreamedRows
     from argmaxable.core.balls import Ball, LayerNorm, NormSolid, RMSNorm
     from argmaxable.core.best_rank import BestRank, RankProof, TopK
     from argmaxable.core.boxes import Box, Everywhere
-    from argmaxable.core.ceiling import Ceiling, Ceilings, Entry, Membership, Mixture, Nucleus
+    from argmaxable.core.ceiling import Ceiling, CeilingClaim, Ceilings, Entry, Membership, Mixture, Nucleus
     from argmaxable.core.claim import Failure, Recheck
     from argmaxable.core.domain import Domain
     from argmaxable.core.domains import parse_domain
@@ -53,10 +54,12 @@ if TYPE_CHECKING:
     )
     from argmaxable.edit.prune import Pruned, prune
     from argmaxable.edit.repair.plan import Repair, repair
+    from argmaxable.exact.dyadic import Dyadic
     from argmaxable.models import ModelRef, find_head, load_head
     from argmaxable.models.finding import Finding, HeadInputs, Labels, TensorInfo
     from argmaxable.proofs.bundle import read_bundle, write_bundle
-    from argmaxable.proofs.kind import Bundle, ClaimKind
+    from argmaxable.proofs.evidence import EvidenceReader, EvidenceWriter
+    from argmaxable.proofs.kind import Bundle, ClaimFiles, ClaimKind
     from argmaxable.proofs.recheck import recheck
     from argmaxable.questions.best_rank.top_k import best_ranks
     from argmaxable.questions.ceiling.compute import ceilings
@@ -82,19 +85,24 @@ __all__ = [
     "Bundle",
     "BundleError",
     "Ceiling",
+    "CeilingClaim",
     "Ceilings",
     "Certificate",
     "Checker",
+    "ClaimFiles",
     "ClaimKind",
     "Competitor",
     "Compute",
     "Cost",
     "Domain",
     "DomainError",
+    "Dyadic",
     "Engine",
     "Entry",
     "Everywhere",
     "EvidenceError",
+    "EvidenceReader",
+    "EvidenceWriter",
     "Explanation",
     "Facts",
     "Failure",
@@ -140,6 +148,7 @@ __all__ = [
     "Strength",
     "TensorInfo",
     "TopK",
+    "Twins",
     "Verdict",
     "Width",
     "__version__",
@@ -169,6 +178,7 @@ _NAMES = {
     "check.witnesses": ("Gaps",),
     "compute.budget": ("Compute",),
     "compute.compare": ("Best",),
+    "compute.identical_rows": ("Twins",),
     "compute.prepared": ("PreparedHead",),
     "compute.rows": ("StreamedRows",),
     "core.balls": (
@@ -188,6 +198,7 @@ _NAMES = {
     ),
     "core.ceiling": (
         "Ceiling",
+        "CeilingClaim",
         "Ceilings",
         "Entry",
         "Membership",
@@ -240,6 +251,7 @@ _NAMES = {
         "Repair",
         "repair",
     ),
+    "exact.dyadic": ("Dyadic",),
     "models": (
         "ModelRef",
         "find_head",
@@ -255,8 +267,13 @@ _NAMES = {
         "read_bundle",
         "write_bundle",
     ),
+    "proofs.evidence": (
+        "EvidenceReader",
+        "EvidenceWriter",
+    ),
     "proofs.kind": (
         "Bundle",
+        "ClaimFiles",
         "ClaimKind",
     ),
     "proofs.recheck": ("recheck",),

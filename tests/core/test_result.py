@@ -12,6 +12,7 @@ import pytest
 
 import argmaxable as am
 from argmaxable.core.result import Facts
+from argmaxable.proofs.verdicts import VERDICTS
 
 BOX = am.Box(-100.0, 100.0)
 
@@ -80,10 +81,10 @@ LARGE: dict[str, Any] = {
     "point": MIXED.verdicts[0].witness,
     "ceiling": am.Ceiling(3, "word", 0.1, 0.2, np.zeros(500)),
     "best rank": am.BestRank(
-        3, 1, 2, 1, am.RankProof((MIXED.verdicts[0].certificate,) * 90), None, np.zeros(500)  # type: ignore[arg-type]
+        3, "word", 1, 2, 1, am.RankProof((MIXED.verdicts[0].certificate,) * 90), None, np.zeros(500)  # type: ignore[arg-type]
     ),
     "pruned": am.Pruned(MIXED.head, MIXED.head, np.arange(5000), MIXED),
-    "bundle": am.Bundle({}, BOX, np.zeros(500), ()),
+    "bundle": am.Bundle(VERDICTS, {}, BOX, None, np.zeros(500), ()),
 }  # fmt: skip
 
 

@@ -142,7 +142,7 @@ def test_claims_read_are_written_again_as_they_were(name: str, kind: Kind) -> No
             assert found == expected or abs(found - expected) <= 2e-3 * abs(expected)
         assert again == line
     head = am.load_head(str(model_of(name)))
-    written = writer.arrays(Facts.of(head))
+    written = writer.arrays(Facts.of(head), head.features)
     for key, array in arrays_of(kind, folder).items():
         if key != "centre":
             assert written[key].dtype == array.dtype
