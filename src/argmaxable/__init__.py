@@ -149,6 +149,7 @@ __all__ = [
     "Strength",
     "TensorInfo",
     "TopK",
+    "Twins",
     "Verdict",
     "Width",
     "__version__",

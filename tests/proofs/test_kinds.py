@@ -24,7 +24,7 @@ def write_all(folder: Path, head: am.Head) -> am.Result:
     result = am.verify(head, DOMAIN, engine=am.Engine(workers=1))
     am.write_bundle(result, folder)
     write_ceilings(am.ceilings(head, DOMAIN), folder)
-    write_ranks(result, am.best_ranks(result), folder, top_k=None)
+    write_ranks(result, am.best_ranks(head, DOMAIN, result=result), folder, top_k=None)
     return result
 
 

@@ -11,14 +11,13 @@ import pytest
 
 import argmaxable as am
 from argmaxable.check.checker import Checker
-from argmaxable.compute.budget import Compute
 from argmaxable.prove.prover import Prover
 from argmaxable.questions import argmax
 from argmaxable.run import phases
 from argmaxable.run.engines.engine import Job
 from argmaxable.run.engines.processes import Processes
 from argmaxable.run.engines.worker import lay_out, pick_up
-from argmaxable.run.session import Settings
+from argmaxable.run.plan import Settings, make_plan
 
 
 def job_of(head: am.Head, domain: am.Domain) -> Job:
@@ -49,9 +48,9 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
     return processes
 
 
-def settings(workers: int = 2, **changes: Any) -> Settings:
-    algorithm = changes.pop("algorithm", am.Algorithm.AUTO)
-    return Settings(algorithm, 30, workers, 0, changes.pop("ray", None), Compute("numpy"))
+def settings(*, algorithm: am.Algorithm = am.Algorithm.AUTO, workers: int = 2, **changes: Any) -> Settings:
+    engine = am.Engine(workers=workers, **changes)
+    return make_plan(random_head(), am.Box(-1.0, 1.0), method=algorithm, engine=engine).settings
 
 
 @pytest.mark.parametrize("domain", [am.Box(-np.ones(3), np.full(3, np.inf)), am.Ball(2.0), am.Everywhere()])

@@ -16,7 +16,7 @@ from argmaxable.core.version import VERSION
 # The command NAME is the function NAME of the module argmaxable.cli.NAME; its docstring opens with this line.
 COMMANDS = {
     "verify": "Tell for every class of MODEL's output layer whether any input can make it the argmax.",
-    "check": "Re-check every verdict of a proof bundle, exactly and without a solver.",
+    "check": "Re-check every claim of a proof bundle, exactly and without a solver.",
     "inspect": "Show the output layer found in MODEL, what else it could be, and how to choose.",
     "explain": "Explain classes: what holds them down and by how much, or by how much they can win.",
     "doctor": "Name rows of MODEL's output layer that stand out: untrained, zero, duplicated, of odd norm or "
@@ -26,12 +26,12 @@ COMMANDS = {
     "prune": "Write MODEL's output layer without the classes that no input of the domain can make the "
     "argmax.",
     "random": "Verify a random head; without bias and up to 9 features compare with Qhull.",
-    "prevent": "Show that a random head loses no class once its rows have equal norms, or its bias is "
+    "prevent": "Show that every class of a random head can win once rows have equal norms, or the bias is "
     "-|w|^2/2.",
     "regions": "Print how many rankings of C classes a generic head with d features can put out.",
-    "ranking": "Tell whether some input makes MODEL rank its classes so, strictly, and prove it.",
-    "rank": "Measure the rank of log P, which a linear softmax head with d features keeps at d + 1 (d + 2 "
-    "with a bias).",
+    "ranking": "Decide whether any input ranks the classes in exactly this order, and prove it.",
+    "rank": "Measure the rank of log P, at most d + 1 for a linear softmax head with d features (d + 2 with "
+    "a bias).",
     "activations": "Measure the range of what reaches MODEL's output layer over a text.",
     "runs": "List stored runs, newest first, or delete some.",
     "show": "Show what a stored run found, or has found so far.",
@@ -44,7 +44,7 @@ COMMANDS = {
     "heads.",
     "export": "Write the verdicts of a stored run for other programs.",
     "figure": "Draw a figure, or with NAME all the whole set, as SVG, PNG or PDF.",
-    "import": "Keep verdicts that others published, as claims without evidence, to compare with.",
+    "import": "Store verdicts that others published, as claims without evidence, to compare with.",
     "campaign": "Verify the models listed in FILE one after another, past those that fail.",
 }
 

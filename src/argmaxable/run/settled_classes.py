@@ -135,7 +135,8 @@ class SettledClasses:
     def verdicts(self) -> tuple[Verdict, ...]:
         """One verdict for each wanted class, in order; none may be settled after this."""
         self.collect()
-        self._verdicts_of(self.open_ids.tolist())
+        # Open ones, and any whose verdict an interruption kept from being built.
+        self._verdicts_of([best for best, group in self._stands_for.items() if group[0] not in self._built])
         return tuple(self._built[class_id] for class_id in self.wanted.tolist())
 
     def _verdicts_of(self, standing: list[int]) -> list[Verdict]:
