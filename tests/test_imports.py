@@ -47,7 +47,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "ml_dtypes": {"core/head.py"} | under("models"),
     "mpl_toolkits": {"report/figures/style.py"},
     "onnx": {"models/onnx/reader.py"},
-    "pandas": {"core/notebook.py", "core/result.py"},
+    "pandas": {"core/notebook.py", "core/result.py"},  # the second names a type
     "pickle": {"run/engines/processes.py", "run/engines/worker.py"},
     "platformdirs": {"models/fetch/pypi.py", "store/location.py"},
     "psycopg": {"store/postgresql.py"},
