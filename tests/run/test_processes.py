@@ -149,11 +149,7 @@ def test_processes_started_too_soon_are_ended_before_the_work(
 def test_an_error_while_a_head_is_prepared_ends_the_processes(
     started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-<<<<<<< Updated upstream
-    def fail(head: am.Head, **options: Any) -> None:
-=======
     def fail(head: am.Head, **options: object) -> None:
->>>>>>> Stashed changes
         raise MemoryError
 
     monkeypatch.setattr(phases, "_LEFT_OPEN", 1e9)

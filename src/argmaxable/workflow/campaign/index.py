@@ -13,7 +13,7 @@ from argmaxable.core.errors import InputError
 from argmaxable.core.labels import visible
 from argmaxable.core.version import VERSION
 from argmaxable.report.grid import Cell, Column, Grid, GridFormat, in_markdown, render
-from argmaxable.workflow.campaign.plan import Campaign, CampaignModel, ModelFamily
+from argmaxable.workflow.campaign.plan import Campaign, CampaignFamily, CampaignModel
 from argmaxable.workflow.campaign.run import ModelOutcome, ModelSummary
 
 _FEW_LABELS = 5
@@ -74,7 +74,7 @@ def _count(number: int, one: str, several: str = "") -> str:
     return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
-def _family(family: ModelFamily, by_name: Mapping[str, ModelOutcome]) -> Iterator[str]:
+def _family(family: CampaignFamily, by_name: Mapping[str, ModelOutcome]) -> Iterator[str]:
     answered = [
         (entry, outcome.answer)
         for entry in family.entries

@@ -77,7 +77,7 @@ class CampaignModel:
 
 
 @dataclass(frozen=True)
-class ModelFamily:
+class CampaignFamily:
     """Models that share a line in a summary."""
 
     name: str
@@ -91,7 +91,7 @@ class Campaign:
 
     title: str
     about: str
-    families: tuple[ModelFamily, ...]
+    families: tuple[CampaignFamily, ...]
 
     @property
     def entries(self) -> tuple[CampaignModel, ...]:
@@ -133,7 +133,7 @@ def _tables(found: Any, where: str) -> list[Options]:
     return list(found)
 
 
-def _family(table: Options, defaults: Options, models: Path, where: str) -> ModelFamily:
+def _family(table: Options, defaults: Options, models: Path, where: str) -> CampaignFamily:
     _require_keys(table, _FAMILY_KEYS, where)
     name = table.get("name")
     if not name:
@@ -145,7 +145,7 @@ def _family(table: Options, defaults: Options, models: Path, where: str) -> Mode
         _entry(model, shared, name, models, f"{where}, model {number}")
         for number, model in enumerate(tables, start=1)
     )
-    return ModelFamily(name, table.get("about", "").strip(), tuple(entries))
+    return CampaignFamily(name, table.get("about", "").strip(), tuple(entries))
 
 
 def _entry(table: Options, shared: Options, family: str, models: Path, where: str) -> CampaignModel:
