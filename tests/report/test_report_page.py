@@ -22,7 +22,7 @@ from argmaxable.report.page.html import page
 from argmaxable.report.page.pictures import margin_charts, steps_chart, weight_charts
 from argmaxable.report.page.subject import Subject, require_same_head, subject_of_bundle, subject_of_result
 from argmaxable.report.page.weights import weights_of
-from argmaxable.report.page.wording import CHARACTERS, CLASSES, METHODS, TOKENS, domain_in_words, noun_for
+from argmaxable.report.page.wording import CHARACTERS, CLASSES, METHODS, TOKENS, noun_for
 
 # ---------------------------------------------------------------------- words
 
@@ -81,7 +81,7 @@ def test_the_answer_about_some_classes_says_so(database: Path) -> None:
     ],
 )
 def test_a_domain_is_explained(domain: am.Domain, words: str) -> None:
-    assert words in domain_in_words(domain)
+    assert words in domain.in_words()
 
 
 def test_every_method_is_explained() -> None:
