@@ -78,7 +78,7 @@ def may_go(verdict: Verdict) -> bool:
 
 
 def write_pruned(pruned: Pruned, target: Path, names: tuple[str, str], *, overwrite: bool) -> None:
-    """Write the head as .npz (W, b, labels, remaining), or as .safetensors with these names of weight and bias.
+    """Write the head as .npz (W, b, labels, remaining), or .safetensors with these names of its tensors.
 
     Raises InputError for other formats and where the file can't be written.
     """

@@ -136,7 +136,8 @@ class _Solve:
         problem = Problem(
             class_id=class_id, size=solver.coordinates.size, rows=lambda ids: solver.rows[ids],
             limits=lambda ids, _: biases[class_id] - biases[ids],
-            space=lambda _: domain_space(solver.coordinates), most_steps=_MAX_STEPS, single_steps=_SINGLE_STEPS, is_single_again=True,
+            space=lambda _: domain_space(solver.coordinates), most_steps=_MAX_STEPS,
+            single_steps=_SINGLE_STEPS, is_single_again=True,
         )  # fmt: skip
         self.loop = MarginLoop(problem, solver.first_rows(class_id))
         middle = solver.middle

@@ -140,7 +140,8 @@ def grown_row(
     solver: MarginSolver, class_id: int, target: float, row: NDArray[Any], away: Vector
 ) -> tuple[NDArray[Any], Vector] | None:
     """The row, moved by the least multiple of `away` that gives the class its target (in units of the
-    coordinates), and a point that shows it; None where none up to the largest does. The solver keeps the new row."""
+    coordinates), and a point that shows it; None where none up to the largest does. The solver
+    takes over the new row."""
     still = np.zeros(solver.classes)
 
     def attempt(multiple: float) -> tuple[NDArray[Any], Vector] | None:

@@ -2,7 +2,7 @@
 
 A verdict is about exact arithmetic. Here each argmaxable class is shown an input at which it leads by more
 than the rounding errors; where none is found, it is argmaxable on paper only, or, when its rounded row
-is unargmaxable itself, unargmaxable.
+is unargmaxable, not at all.
 """
 
 from __future__ import annotations
