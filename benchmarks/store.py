@@ -27,7 +27,8 @@ import numpy as np
 import psycopg
 
 import argmaxable as am
-from argmaxable.core.result import Cost, Facts
+from argmaxable.core.head import Facts
+from argmaxable.core.result import Cost
 from argmaxable.store import Plan, Store, open_store
 from argmaxable.store.migrations import _WORDS, STEPS
 from argmaxable.store.rows import EvidenceRow, VerdictRow, batch_of

@@ -9,7 +9,7 @@ import numpy as np
 
 import argmaxable as am
 from argmaxable.compute.prepared import centre_of
-from argmaxable.core.result import Facts
+from argmaxable.core.head import Facts
 from argmaxable.questions.argmax import run_plan
 from argmaxable.run.plan import ONE_PROCESS, make_plan
 from argmaxable.store import Plan, open_store

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
         NotFoundError,
         StoreError,
     )
-    from argmaxable.core.head import Head
+    from argmaxable.core.head import Facts, Head
     from argmaxable.core.hull import Hull
     from argmaxable.core.progress import Progress
-    from argmaxable.core.result import Cost, Facts, Record, Result
+    from argmaxable.core.result import Cost, Record, Result
     from argmaxable.core.select import Selection
     from argmaxable.core.stored_rows import StoredRows
     from argmaxable.core.verdict import (
@@ -149,7 +149,6 @@ __all__ = [
     "Strength",
     "TensorInfo",
     "TopK",
-    "Twins",
     "Verdict",
     "Width",
     "__version__",
@@ -223,12 +222,14 @@ _NAMES = {
         "NotFoundError",
         "StoreError",
     ),
-    "core.head": ("Head",),
+    "core.head": (
+        "Facts",
+        "Head",
+    ),
     "core.hull": ("Hull",),
     "core.progress": ("Progress",),
     "core.result": (
         "Cost",
-        "Facts",
         "Record",
         "Result",
     ),

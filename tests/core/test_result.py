@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import argmaxable as am
-from argmaxable.core.result import Facts
+from argmaxable.core.head import Facts
 from argmaxable.proofs.verdicts import VERDICTS
 
 BOX = am.Box(-100.0, 100.0)

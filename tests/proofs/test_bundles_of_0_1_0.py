@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from running import Command
 
 import argmaxable as am
-from argmaxable.core.result import Facts
+from argmaxable.core.head import Facts
 from argmaxable.proofs.bundle import read_all
 from argmaxable.proofs.claims_file import read_claims
 from argmaxable.proofs.evidence import EvidenceReader, EvidenceWriter

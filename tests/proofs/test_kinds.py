@@ -10,7 +10,7 @@ from convex_truth import random_head
 from running import Command
 
 import argmaxable as am
-from argmaxable.core.result import Facts
+from argmaxable.core.head import Facts
 from argmaxable.proofs.bundle import read_all
 from argmaxable.proofs.ceilings import CEILINGS, write_ceilings
 from argmaxable.proofs.claims_file import are_in, read_claims

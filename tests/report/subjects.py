@@ -10,7 +10,8 @@ import numpy as np
 from keeping import keep, lossy
 
 import argmaxable as am
-from argmaxable.core.result import Cost, Facts
+from argmaxable.core.head import Facts
+from argmaxable.core.result import Cost
 from argmaxable.report.page.subject import Subject, subject_of_run
 from argmaxable.store import open_store
 

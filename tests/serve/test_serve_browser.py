@@ -16,7 +16,7 @@ from serving import Served, serving
 from visits import Open, Visit
 
 import argmaxable as am
-from argmaxable.core.result import Facts
+from argmaxable.core.head import Facts
 from argmaxable.store import Plan, open_store
 
 HOSTILE = "<img src=x onerror=alert(1)>"

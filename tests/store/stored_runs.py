@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import argmaxable as am
-from argmaxable.core.result import Cost, Facts
+from argmaxable.core.head import Facts
+from argmaxable.core.result import Cost
 from argmaxable.core.verdict import Witness
 from argmaxable.store import Plan
 

@@ -17,7 +17,7 @@ from stored_runs import CENTRE, COST, as_plain, plan, verdicts
 from working import started
 
 import argmaxable as am
-from argmaxable.core.result import Facts
+from argmaxable.core.head import Facts
 from argmaxable.store import State, open_store
 from argmaxable.store.schema import EVIDENCE, RUNS, VERDICTS
 

@@ -14,7 +14,7 @@ from stored_runs import CENTRE, CLASSES, COST, as_plain, plan, verdicts
 from working import BATCH, CROWD, batch, heard, long_plan, started
 
 import argmaxable as am
-from argmaxable.core.result import Facts
+from argmaxable.core.head import Facts
 from argmaxable.store import State, Store, open_store
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Inspector, inspect, select, update
 from stored_runs import CENTRE, CLASSES, COST, as_plain, plan, verdicts
 
 import argmaxable as am
-from argmaxable.core.result import Facts
+from argmaxable.core.head import Facts
 from argmaxable.store import migrations, open_store
 from argmaxable.store.migrations import STEPS, newest_version
 from argmaxable.store.schema import METADATA, VERSIONS

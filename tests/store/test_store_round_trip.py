@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stored_runs import CENTRE, CLASSES, COST, as_plain, plan, verdict, verdicts
 
 import argmaxable as am
-from argmaxable.core.result import Facts
+from argmaxable.core.head import Facts
 from argmaxable.store import Plan, State, Store, open_store
 from argmaxable.store.texts import from_column, to_column
 

@@ -15,7 +15,8 @@ from stored_runs import CENTRE, CLASSES, COST, as_plain, plan, verdict, verdicts
 
 import argmaxable as am
 from argmaxable.compute.prepared import centre_of
-from argmaxable.core.result import Cost, Facts
+from argmaxable.core.head import Facts
+from argmaxable.core.result import Cost
 from argmaxable.questions.argmax import run_plan
 from argmaxable.run.plan import ONE_PROCESS, make_plan
 from argmaxable.store import Plan, PublishedVerdict, State, Store, open_store

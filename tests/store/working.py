@@ -18,7 +18,7 @@ from pathlib import Path
 from stored_runs import CENTRE, COST, plan, verdict, verdicts
 
 import argmaxable as am
-from argmaxable.core.result import Facts
+from argmaxable.core.head import Facts
 from argmaxable.store import Plan, open_store
 
 BATCH = 7

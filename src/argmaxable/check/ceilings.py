@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from argmaxable.check.checker import Checker
 from argmaxable.check.mixtures import mixture_bound
 from argmaxable.check.probabilities import CeilingChecker, never_enters
 from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.ceiling import CeilingClaim, Entry
 from argmaxable.core.claim import Failure
+
+if TYPE_CHECKING:
+    from argmaxable.check.checker import Checker
 
 _Bound = Callable[[Ids, Matrix], Vector]
 

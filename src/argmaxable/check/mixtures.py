@@ -7,13 +7,16 @@ By Jensen: log Σ exp(v_i) ≥ Σ λ_i v_i + H(λ), with v_i = (s_i − s_c)/T a
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import flint
 
-from argmaxable.check.checker import Checker
 from argmaxable.check.solutions import exact_weights
-from argmaxable.core.ceiling import Mixture
 from argmaxable.exact.dyadic import Dyadic
+
+if TYPE_CHECKING:
+    from argmaxable.check.checker import Checker
+    from argmaxable.core.ceiling import Mixture
 
 # Precision of the balls: their radii bound every rounding, so that more bits only make the bound tighter.
 _BITS = 128

@@ -12,16 +12,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from argmaxable.compute.blocks import row_blocks
-from argmaxable.core.arrays import Ids, Vector
-from argmaxable.core.domain import Domain
-from argmaxable.core.head import Head
-from argmaxable.core.orders import Order, Pairs
 from argmaxable.exact.dyadic import Dyadic, round_down
 from argmaxable.exact.rounding import TINY, UNIT, gamma
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Ids, Vector
+    from argmaxable.core.domain import Domain
+    from argmaxable.core.head import Head
+    from argmaxable.core.orders import Order, Pairs
 
 
 @dataclass(frozen=True, eq=False)

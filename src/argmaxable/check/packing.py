@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from argmaxable.core.arrays import Ids
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Ids
 
 # Collections looked at before a search gives up: about a second in Python, for whoever checks it as well.
 MOST_NODES = 20_000

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from argmaxable.check.checker import Checker
 from argmaxable.compute.blocks import blocks, row_blocks
-from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.exact.exponential import exp_bounds
 from argmaxable.exact.rounding import TINY, UNIT, gamma, length_bounds
+
+if TYPE_CHECKING:
+    from argmaxable.check.checker import Checker
+    from argmaxable.core.arrays import Ids, Matrix, Vector
 
 # Log-odds held at a time: 16 MB in float64, of which a handful of temporaries is made.
 _BLOCK = 1 << 21

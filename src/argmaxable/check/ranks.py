@@ -7,17 +7,20 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from argmaxable.check.checker import Checker
 from argmaxable.check.packing import Shares, are_packed, can_be_met
 from argmaxable.compute.blocks import row_blocks
-from argmaxable.core.arrays import Ids, Vector
 from argmaxable.core.best_rank import BestRank, RankProof, support_of
 from argmaxable.core.claim import Failure
 from argmaxable.core.head import Head
-from argmaxable.core.verdict import Certificate
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Ids, Vector
+    from argmaxable.core.verdict import Certificate
 
 
 def failed_ranks(checker: Checker, claims: Sequence[BestRank]) -> Iterator[Failure]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import flint
 import numpy as np
@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 
 from argmaxable.compute.blocks import row_blocks
 from argmaxable.compute.lapack import dpotrf, dpotrs
-from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
-from argmaxable.core.domain import Domain
-from argmaxable.core.head import Head
 from argmaxable.core.verdict import Certificate
 from argmaxable.exact.dyadic import Dyadic
 from argmaxable.exact.rounding import TINY, UNIT, gamma
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
+    from argmaxable.core.domain import Domain
+    from argmaxable.core.head import Head
 
 # Any prime of 62 bits: an equation system independent modulo it is independent; the converse
 # fails with probability 1e-16 and then only costs a refused certificate.

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from argmaxable.check.checker import Checker
 from argmaxable.compute.blocks import blocks
-from argmaxable.core.arrays import Ids, Vector
 from argmaxable.core.claim import Failure
-from argmaxable.core.head import Head
 from argmaxable.core.progress import Pace, Progress, ProgressCallback
 from argmaxable.core.verdict import Certificate, OwnDirection, Point, Status, Verdict, status_of
+
+if TYPE_CHECKING:
+    from argmaxable.check.checker import Checker
+    from argmaxable.core.arrays import Ids, Vector
+    from argmaxable.core.head import Head
 
 # Points held at a time while their gaps are formed.
 _BATCH = 2048

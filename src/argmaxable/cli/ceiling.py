@@ -12,10 +12,6 @@ from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.remarks import Remarks
 from argmaxable.core.errors import InputError
 from argmaxable.core.result import Result
-from argmaxable.proofs.ceilings import write_ceilings
-from argmaxable.questions.ceiling.compute import ceilings
-from argmaxable.questions.ceiling.nucleus import nucleus, require_share
-from argmaxable.questions.ceiling.wording import as_record, describe
 
 Ceiling = Annotated[
     bool, typer.Option("--ceiling", help="Prove too how probable each class can be at any input.")
@@ -43,6 +39,8 @@ def question(wanted: bool, temperature: float | None, top_p: float | None) -> Qu
         if value is not None and not wanted:
             raise InputError(f"{name} is about probabilities: add --ceiling.")
     if top_p is not None:
+        from argmaxable.questions.ceiling.nucleus import require_share
+
         require_share(top_p)
     if temperature is not None and not 0 < temperature < float("inf"):
         raise InputError(f"--temperature must be above 0 and finite, found {temperature:g}.")
@@ -55,6 +53,12 @@ def ceiling_remarks(
     """The answer, written into the bundle's folder if there is one; and whether it is complete."""
     if asked is None:
         return Remarks((), {}), True
+    # Late: few runs ask about probabilities.
+    from argmaxable.proofs.ceilings import write_ceilings
+    from argmaxable.questions.ceiling.compute import ceilings
+    from argmaxable.questions.ceiling.nucleus import nucleus
+    from argmaxable.questions.ceiling.wording import as_record, describe
+
     if not result.is_complete:
         return Remarks(("", "No ceilings: stopped before."), {}), False
     left = None if time_limit is None else max(time_limit - result.cost.seconds, 1e-3)

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from argmaxable.cli.answers import exit_code
 from argmaxable.cli.progress import progress_bar
-from argmaxable.cli.verify import exit_code
 from argmaxable.models.random_heads import Distribution, random_head, with_equal_norms, with_voronoi_bias
 from argmaxable.questions.argmax import verify as verify_head
 from argmaxable.report.text import summary

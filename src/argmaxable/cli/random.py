@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from argmaxable.cli.answers import exit_code
 from argmaxable.cli.progress import progress_bar
-from argmaxable.cli.verify import exit_code
 from argmaxable.core.domains import parse_domain
 from argmaxable.core.verdict import Algorithm
 from argmaxable.models.random_heads import Distribution, random_head

@@ -5,14 +5,15 @@ arithmetic leaves of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from argmaxable.core.balls import NormSolid
 from argmaxable.core.labels import visible
 from argmaxable.core.result import Result
 from argmaxable.questions.arithmetic.formats import Float
-from argmaxable.questions.arithmetic.norm_surface import Surface, surface_of
-from argmaxable.questions.arithmetic.survival import survival
-from argmaxable.questions.arithmetic.wording import as_record, describe
+
+if TYPE_CHECKING:
+    from argmaxable.questions.arithmetic.norm_surface import Surface
 
 # Classes listed in text; --json has all of them.
 _MOST_LISTED = 40
@@ -30,11 +31,18 @@ def remarks_on(result: Result, dtype: Float | None) -> Remarks:
     """What is worth knowing about the argmaxable classes of a result."""
     lines: list[str] = []
     record: dict[str, Any] = {}
-    surface = surface_of(result)
-    if surface is not None:
-        lines += _on_surface(result, surface)
-        record["solid_only"] = list(surface.solid_only)
+    # Late: most runs need neither.
+    if isinstance(result.domain, NormSolid):
+        from argmaxable.questions.arithmetic.norm_surface import surface_of
+
+        surface = surface_of(result)
+        if surface is not None:
+            lines += _on_surface(result, surface)
+            record["solid_only"] = list(surface.solid_only)
     if dtype is not None:
+        from argmaxable.questions.arithmetic.survival import survival
+        from argmaxable.questions.arithmetic.wording import as_record, describe
+
         outcome = survival(result, dtype)
         lines += describe(outcome)
         record["arithmetic"] = as_record(outcome)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from argmaxable.cli import options
+from argmaxable.cli.answers import parse_classes
 from argmaxable.cli.option_groups import Only, OptionGroup, takes_groups
-from argmaxable.cli.verify import parse_classes
 from argmaxable.core.errors import InputError
 from argmaxable.core.labels import visible
 from argmaxable.core.select import Selection

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from argmaxable.cli import options
+from argmaxable.cli.answers import write_file
 from argmaxable.cli.option_groups import Only, takes_groups
 from argmaxable.cli.stored_runs import find_run, opened
-from argmaxable.core.errors import InputError
 from argmaxable.report.page.content import content_of
 from argmaxable.report.page.html import page
 from argmaxable.report.page.markdown import markdown
@@ -99,13 +99,3 @@ def _write(text: str, target: Path | None) -> None:
         sys.stdout.flush()
     else:
         typer.echo(write_file(text, target))
-
-
-def write_file(text: str, target: Path) -> str:
-    """Write the page and say so. Raises InputError."""
-    encoded = text.encode()
-    try:
-        target.write_bytes(encoded)
-    except OSError as error:
-        raise InputError(f"can't write {target}: {error.strerror or error}.") from error
-    return f"Report: {target} ({len(encoded) / 1000:,.0f} kB)"

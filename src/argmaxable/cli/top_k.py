@@ -11,9 +11,6 @@ from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.remarks import Remarks
 from argmaxable.core.errors import InputError
 from argmaxable.core.result import Result
-from argmaxable.proofs.ranks import write_ranks
-from argmaxable.questions.best_rank.top_k import best_ranks
-from argmaxable.questions.best_rank.wording import as_record, describe
 
 TopK = Annotated[
     int | None,
@@ -35,6 +32,11 @@ def top_k_remarks(
     """The answer, written into the bundle's folder if there is one."""
     if top_k is None:
         return Remarks((), {})
+    # Late: few runs ask about places.
+    from argmaxable.proofs.ranks import write_ranks
+    from argmaxable.questions.best_rank.top_k import best_ranks
+    from argmaxable.questions.best_rank.wording import as_record, describe
+
     left = None if time_limit is None else max(time_limit - result.cost.seconds, 1e-3)
     with progress_bar() as progress:
         ranks = best_ranks(

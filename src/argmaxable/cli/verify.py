@@ -13,14 +13,13 @@ from typing import Annotated
 import typer
 
 from argmaxable.cli import options
+from argmaxable.cli.answers import exit_code, parse_classes, write_file
 from argmaxable.cli.ceiling import Ceiling, Question, Temperature, TopP, ceiling_remarks, question
 from argmaxable.cli.option_groups import OptionGroup, takes_groups
 from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.remarks import Remarks, remarks_on
-from argmaxable.cli.report import write_file
 from argmaxable.cli.top_k import TopK, require_places, top_k_remarks
 from argmaxable.core.boxes import Everywhere
-from argmaxable.core.errors import InputError
 from argmaxable.core.result import Result
 from argmaxable.core.select import Selection
 from argmaxable.core.verdict import Algorithm
@@ -204,29 +203,3 @@ def _choices(request: Request) -> list[str]:
     }
     words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
     return [*words, "--transpose"] if ref.transpose else words
-
-
-def exit_code(result: Result) -> int:
-    """0 all argmaxable, 1 some unargmaxable, 3 some undecided or interrupted."""
-    if result.undecided or not result.is_complete:
-        return 3
-    return 1 if result.unargmaxable else 0
-
-
-def parse_classes(text: str) -> list[int]:
-    """Class numbers from "3,17,20-40"."""
-    chosen: list[int] = []
-    for part in text.split(","):
-        first, _, last = part.strip().partition("-")
-        if not first.isdecimal() or (last and not last.isdecimal()) or (part.strip().endswith("-")):
-            raise InputError(
-                f"--only {text}: '{part.strip()}' is neither a class number nor a range like 20-40."
-            )
-        if max(len(first), len(last)) > 9:
-            raise InputError(f"--only: '{part.strip()[:20]}' is beyond the classes of any head.")
-        if last and int(last) < int(first):
-            raise InputError(f"--only {text}: the range {part.strip()} runs backwards.")
-        if last and int(last) - int(first) > 10**8:
-            raise InputError(f"--only {text}: the range {part.strip()} is larger than any head.")
-        chosen.extend(range(int(first), int(last or first) + 1))
-    return chosen

@@ -6,9 +6,6 @@ import os
 import re
 from dataclasses import dataclass
 
-import numpy as np
-
-from argmaxable.compute.rows import Rows, StreamedRows, hold
 from argmaxable.core.errors import InputError
 
 # What a process takes before it holds anything of a head: the interpreter, its libraries and the blocks
@@ -28,10 +25,9 @@ class Compute:
     device: str = "numpy"
     memory: int | None = None
 
-    def hold_if_it_fits(self, rows: StreamedRows) -> Rows:
-        """The rows in memory if they fit, else as they are."""
-        limit = self.memory if self.memory is not None else int(_SHARE_OF_FREE * free_memory())
-        return hold(rows) if 4 * int(np.prod(rows.shape)) <= limit else rows
+    def bytes_for_rows(self) -> int:
+        """How much the float32 copy of the rows may take."""
+        return self.memory if self.memory is not None else int(_SHARE_OF_FREE * free_memory())
 
 
 def parse_bytes(text: str) -> int:

@@ -11,17 +11,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.compute.backend import Backend
 from argmaxable.compute.blocks import row_blocks
-from argmaxable.compute.prepared import PreparedHead
-from argmaxable.compute.rows import Rows, StreamedRows, lengths
-from argmaxable.core.arrays import Ids, Mask, Matrix, Matrix32, Vector
-from argmaxable.core.domain import Domain
-from argmaxable.core.head import Head
+from argmaxable.compute.rows import Rows, StreamedRows, hold_if_it_fits, lengths
+
+if TYPE_CHECKING:
+    from argmaxable.compute.backend import Backend
+    from argmaxable.compute.prepared import PreparedHead
+    from argmaxable.core.arrays import Ids, Mask, Matrix, Matrix32, Vector
+    from argmaxable.core.domain import Domain
+    from argmaxable.core.head import Head
 
 # Half-width of the box that stands in for an unbounded domain, in units of the largest score
 # offset over the typical row; retried larger when a class stays undecided.
@@ -231,7 +234,7 @@ def _rows32(prepared: PreparedHead, domain: Domain, used: Ids, scale: float) -> 
             return np.asarray((domain.rows_seen(rows)[:, used] * scale).astype(np.float32))
 
     streamed = StreamedRows((head.classes, len(used)), convert)
-    return prepared.backend.settle_in(prepared.compute.hold_if_it_fits(streamed))
+    return prepared.backend.settle_in(hold_if_it_fits(streamed, prepared.compute.bytes_for_rows()))
 
 
 def _scale(prepared: PreparedHead) -> float:

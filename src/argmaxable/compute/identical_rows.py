@@ -9,8 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.core.arrays import Ids
-from argmaxable.core.head import Head
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argmaxable.core.head import Head
+    from argmaxable.core.arrays import Ids
 
 _BLOCK_ROWS = 4096
 _HASH_SEED = 2022

@@ -12,10 +12,12 @@ import sys
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from argmaxable.core.arrays import Ids, Matrix
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Ids, Matrix
 
 _EXTENSION = "scipy.linalg._flapack"
 

@@ -15,10 +15,9 @@ from argmaxable.compute.backend import backend_of
 from argmaxable.compute.blocks import row_blocks
 from argmaxable.compute.budget import Compute
 from argmaxable.compute.identical_rows import IdenticalRows, find_identical_rows
-from argmaxable.compute.rows import Rows, StreamedRows
+from argmaxable.compute.rows import Rows, StreamedRows, hold_if_it_fits
 from argmaxable.core.arrays import Ids, Matrix32, Vector
-from argmaxable.core.head import Head
-from argmaxable.core.result import Facts
+from argmaxable.core.head import Facts, Head
 from argmaxable.exact.rounding import length_bounds
 
 
@@ -37,7 +36,7 @@ class PreparedHead:
             self.biases32 = self.biases.astype(np.float32)
         self.backend = backend_of(self.compute.device)
         streamed = StreamedRows((head.classes, head.features), self._centred)
-        self.rows32: Rows = self.backend.settle_in(self.compute.hold_if_it_fits(streamed))
+        self.rows32: Rows = self.backend.settle_in(hold_if_it_fits(streamed, self.compute.bytes_for_rows()))
         self.norms = np.empty(head.classes)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             for block in row_blocks(head.classes, head.features):

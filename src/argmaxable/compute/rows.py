@@ -41,6 +41,11 @@ def hold(rows: StreamedRows) -> Matrix32:
     return held
 
 
+def hold_if_it_fits(rows: StreamedRows, limit: int) -> Rows:
+    """The rows in memory if they take no more bytes than that, else as they are."""
+    return hold(rows) if 4 * int(np.prod(rows.shape)) <= limit else rows
+
+
 def row_slices(rows: Rows) -> Iterator[slice]:
     """Slices of rows small enough to convert at a time."""
     count, width = rows.shape

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from argmaxable.compute.rows import Rows, StreamedRows
-from argmaxable.core.arrays import Ids, Matrix32, Vector32
 from argmaxable.core.errors import InputError
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from argmaxable.core.arrays import Ids, Matrix32, Vector32
 
 # Of a device's free memory, what the rows may take; the rest is for products.
 _SHARE_FOR_ROWS = 0.6

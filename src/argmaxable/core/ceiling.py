@@ -10,7 +10,7 @@ from typing import Any
 
 from argmaxable.core.arrays import Vector
 from argmaxable.core.domain import Domain
-from argmaxable.core.result import Facts
+from argmaxable.core.head import Facts
 from argmaxable.core.verdict import Certificate
 
 

@@ -154,6 +154,29 @@ class Head:
         return digest.hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a head without its weights; the fingerprint stands for those."""
+
+    name: str
+    sha256: str
+    classes: int
+    features: int
+    bias: bool
+    dtype: str
+
+    @staticmethod
+    def of(head: Head) -> Facts:
+        return Facts(
+            name=head.name,
+            sha256=head.sha256(),
+            classes=head.classes,
+            features=head.features,
+            bias=head.bias is not None,
+            dtype=head.weight.dtype.name,
+        )
+
+
 def _little_endian_bytes(array: NDArray[Any]) -> bytes:
     # Same-width integers carry the bits of every float dtype, bfloat16 included.
     bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")

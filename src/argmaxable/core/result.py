@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from argmaxable.core.arrays import Ids, Vector
 from argmaxable.core.domain import Domain
-from argmaxable.core.head import Head
-from argmaxable.core.notebook import as_frame, as_html
+from argmaxable.core.head import Facts, Head
 from argmaxable.core.verdict import Status, Verdict
 
 if TYPE_CHECKING:
@@ -43,29 +42,6 @@ class Cost:
             solves=solves,
             mean_steps=mine * self.mean_steps + theirs * other.mean_steps,
             mean_rows=mine * self.mean_rows + theirs * other.mean_rows,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What is known of a head without its weights; the fingerprint stands for those."""
-
-    name: str
-    sha256: str
-    classes: int
-    features: int
-    bias: bool
-    dtype: str
-
-    @staticmethod
-    def of(head: Head) -> Facts:
-        return Facts(
-            name=head.name,
-            sha256=head.sha256(),
-            classes=head.classes,
-            features=head.features,
-            bias=head.bias is not None,
-            dtype=head.weight.dtype.name,
         )
 
 
@@ -132,7 +108,9 @@ class Record:
 
     def to_frame(self) -> pandas.DataFrame:
         """The verdicts as a pandas data frame; raises InputError when pandas is not installed."""
-        return as_frame(self.verdicts)
+        from argmaxable.core import notebook  # loads what only notebooks need
+
+        return notebook.as_frame(self.verdicts)
 
     def _summary(self) -> str:
         counts = ", ".join(f"{len(self._having(status)):,} {status}" for status in Status)
@@ -144,7 +122,9 @@ class Record:
         return f"{type(self).__name__}({self._summary()})"
 
     def _repr_html_(self) -> str:
-        return as_html(self._summary(), self.verdicts)
+        from argmaxable.core import notebook  # loads what only notebooks need
+
+        return notebook.as_html(self._summary(), self.verdicts)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -9,14 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from argmaxable.core.boxes import Box
-from argmaxable.core.domain import Domain
 from argmaxable.core.errors import HeadError, LoadError
-from argmaxable.core.head import Head
-from argmaxable.core.result import Result
 from argmaxable.core.select import padding_classes, special_classes
 from argmaxable.core.verdict import Status, Verdict
 from argmaxable.doctor.diagnosis import Checkup, Diagnosis, Standing
@@ -25,10 +23,15 @@ from argmaxable.doctor.remarks import Patient, diagnoses_of
 from argmaxable.doctor.roles import ending_classes, ordinary_classes
 from argmaxable.doctor.rows import OddRows, odd_rows
 from argmaxable.models import model_name, read_head
-from argmaxable.models.finding import Finding
 from argmaxable.questions.argmax import verify
 from argmaxable.questions.arithmetic.formats import PRECISIONS, Float
 from argmaxable.questions.arithmetic.survival import Outcome, survival
+
+if TYPE_CHECKING:
+    from argmaxable.core.domain import Domain
+    from argmaxable.core.head import Head
+    from argmaxable.core.result import Result
+    from argmaxable.models.finding import Finding
 
 # Classes of each kind that are looked at closer: a kind's members mostly share their fate.
 _MOST_VERIFIED = 64

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.doctor.diagnosis import Diagnosis, FindingKind
-from argmaxable.models.finding import Finding
+
+if TYPE_CHECKING:
+    from argmaxable.models.finding import Finding
 
 
 def faults_of(finding: Finding) -> tuple[Diagnosis, ...]:

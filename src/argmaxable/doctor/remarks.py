@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from argmaxable.core.arrays import Ids
-from argmaxable.core.head import Head
 from argmaxable.doctor.diagnosis import Diagnosis, FindingKind, Standing
-from argmaxable.doctor.rows import OddRows
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Ids
+    from argmaxable.core.head import Head
+    from argmaxable.doctor.rows import OddRows
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,10 +6,12 @@ import json
 import re
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from argmaxable.core.head import Head
 from argmaxable.core.select import padding_classes, special_classes
+
+if TYPE_CHECKING:
+    from argmaxable.core.head import Head
 
 _CONFIG, _GENERATION_CONFIG = "config.json", "generation_config.json"
 # Above any configuration in use.

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from argmaxable.compute.blocks import row_blocks
 from argmaxable.compute.identical_rows import IdenticalRows, find_identical_rows
-from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
-from argmaxable.core.head import Head
 from argmaxable.questions.arithmetic.formats import PRECISIONS
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
+    from argmaxable.core.head import Head
 
 # transformers draws new rows (resize_token_embeddings, mean_resizing) with the mean of the old ones and 1e-9
 # of their covariance. A million normal numbers stay within 5 deviations, 1e11 within 7.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from argmaxable.core.labels import visible
-from argmaxable.doctor.diagnosis import Checkup, Diagnosis
+
+if TYPE_CHECKING:
+    from argmaxable.doctor.diagnosis import Checkup, Diagnosis
 
 # Classes listed for each finding; --json has all of them.
 _MOST_LISTED = 20

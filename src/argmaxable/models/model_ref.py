@@ -10,11 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from argmaxable.core.errors import HeadError, LoadError
-from argmaxable.core.head import Head
-from argmaxable.models.finding import Finding
 from argmaxable.models.registry import BUILT_IN, ReadOptions, find_format
+
+if TYPE_CHECKING:
+    from argmaxable.core.head import Head
+    from argmaxable.models.finding import Finding
 
 PathLike = str | os.PathLike[str]
 

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from argmaxable.core.errors import LoadError
-from argmaxable.models.finding import Finding
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+    from argmaxable.models.finding import Finding
 
 ENTRY_POINT_GROUP = "argmaxable.formats"
 

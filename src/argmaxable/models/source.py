@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
 from argmaxable.core.errors import LoadError
-from argmaxable.models.finding import TensorInfo
+
+if TYPE_CHECKING:
+    from argmaxable.models.finding import TensorInfo
 
 # dtypes whose values are the weights themselves; all others are quantised, or no weights at all.
 FLOATS = frozenset({"float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2"})

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from argmaxable.check.ceilings import failed_ceilings
-from argmaxable.check.checker import Checker
 from argmaxable.check.probabilities import never_enters
-from argmaxable.core.arrays import Vector
 from argmaxable.core.ceiling import Ceiling, CeilingClaim, Ceilings, Entry, Membership, Mixture, Nucleus
-from argmaxable.core.claim import Failure
-from argmaxable.core.head import Head
 from argmaxable.proofs.claims_file import Folder, write_claims
-from argmaxable.proofs.evidence import EvidenceReader, EvidenceWriter, Line
 from argmaxable.proofs.kind import Bundle, ClaimFiles, ClaimKind
 from argmaxable.proofs.values import (
     LARGEST,
@@ -24,6 +20,13 @@ from argmaxable.proofs.values import (
     text,
     whole_number,
 )
+
+if TYPE_CHECKING:
+    from argmaxable.check.checker import Checker
+    from argmaxable.core.arrays import Vector
+    from argmaxable.core.claim import Failure
+    from argmaxable.core.head import Head
+    from argmaxable.proofs.evidence import EvidenceReader, EvidenceWriter, Line
 
 # Claims have nine digits, rounded to the weaker side: far finer than the tolerance, and weak enough to be
 # proven again on a machine that sums in another order.

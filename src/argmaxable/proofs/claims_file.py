@@ -8,17 +8,19 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from argmaxable.core.arrays import Vector
-from argmaxable.core.domain import Domain
 from argmaxable.core.domains import domain_from_record
 from argmaxable.core.errors import BundleError, DomainError
-from argmaxable.core.result import Facts
 from argmaxable.proofs.evidence import EvidenceReader, EvidenceWriter
 from argmaxable.proofs.kind import Bundle, C, ClaimKind, S
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Vector
+    from argmaxable.core.domain import Domain
+    from argmaxable.core.head import Facts
 
 Folder = str | os.PathLike[str]
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from argmaxable.core.arrays import Ids, Vector
 from argmaxable.core.errors import BundleError
-from argmaxable.core.result import Facts
+from argmaxable.core.head import Facts
 from argmaxable.core.verdict import Certificate
 from argmaxable.proofs.values import whole_number
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from argmaxable.proofs.ceilings import CEILINGS
-from argmaxable.proofs.kind import ClaimKind
 from argmaxable.proofs.ranks import RANKS
 from argmaxable.proofs.verdicts import VERDICTS
+
+if TYPE_CHECKING:
+    from argmaxable.proofs.kind import ClaimKind
 
 KINDS: tuple[ClaimKind[Any, Any], ...] = (VERDICTS, CEILINGS, RANKS)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from argmaxable.check.checker import Checker
 from argmaxable.check.ranks import failed_ranks
 from argmaxable.core.best_rank import BestRank, RankProof
-from argmaxable.core.claim import Failure
-from argmaxable.core.head import Head
-from argmaxable.core.result import Result
 from argmaxable.proofs.claims_file import Folder, write_claims
-from argmaxable.proofs.evidence import EvidenceReader, EvidenceWriter, Line
 from argmaxable.proofs.kind import Bundle, ClaimFiles, ClaimKind
 from argmaxable.proofs.values import LARGEST, text, whole_number
+
+if TYPE_CHECKING:
+    from argmaxable.check.checker import Checker
+    from argmaxable.core.claim import Failure
+    from argmaxable.core.head import Head
+    from argmaxable.core.result import Result
+    from argmaxable.proofs.evidence import EvidenceReader, EvidenceWriter, Line
 
 _PROOF, _PROOF_WITH_TIES = "proof", "proof_with_ties"
 

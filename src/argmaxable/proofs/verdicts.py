@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from argmaxable.check.checker import Checker
 from argmaxable.check.verdicts import failed_in_rationals, failed_verdicts
-from argmaxable.core.claim import Failure
-from argmaxable.core.head import Head
-from argmaxable.core.progress import ProgressCallback
 from argmaxable.core.verdict import Certificate, Method, OwnDirection, Point, Status, Verdict, Witness
 from argmaxable.proofs.evidence import (
     CENTRE,
@@ -25,6 +21,12 @@ from argmaxable.proofs.evidence import (
 )
 from argmaxable.proofs.kind import Bundle, ClaimFiles, ClaimKind
 from argmaxable.proofs.values import LARGEST, finite_number, rounded_down, rounded_up, text, whole_number
+
+if TYPE_CHECKING:
+    from argmaxable.check.checker import Checker
+    from argmaxable.core.claim import Failure
+    from argmaxable.core.head import Head
+    from argmaxable.core.progress import ProgressCallback
 
 # Claims have four digits: short, and weak enough to be proven again on a machine that sums in another
 # order.

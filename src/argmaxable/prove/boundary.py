@@ -5,12 +5,16 @@ rows, whose exact weights the checker then solves for or shows to exist.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from argmaxable.compute.coordinates import Coordinates
 from argmaxable.compute.lapack import dpotrf, dpotrs, pivoted_triangle
-from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.verdict import Certificate
+
+if TYPE_CHECKING:
+    from argmaxable.compute.coordinates import Coordinates
+    from argmaxable.core.arrays import Ids, Matrix, Vector
 
 # Weights below this share of the largest count as zero when the support is degenerate; a strictly
 # complementary interior point keeps the two kinds many orders of magnitude apart.

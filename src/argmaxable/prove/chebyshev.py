@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.check.checker import Checker
-from argmaxable.compute.coordinates import Coordinates
 from argmaxable.core.boxes import Box
-from argmaxable.core.domain import Domain
 from argmaxable.core.errors import DomainError
 from argmaxable.core.verdict import Certificate
 from argmaxable.prove.boundary import basis_certificate
 from argmaxable.prove.highs import SolverStatus
 from argmaxable.prove.lazy import without
+
+if TYPE_CHECKING:
+    from argmaxable.check.checker import Checker
+    from argmaxable.compute.coordinates import Coordinates
+    from argmaxable.core.domain import Domain
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,12 +4,14 @@ multipliers of its own, and its part of the Newton step; nothing here has to be 
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from argmaxable.compute.lapack import dpotrf, dpotrs
-from argmaxable.core.arrays import Ids, Matrix, Vector
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Ids, Matrix, Vector
 
 
 class Stalled(Exception):

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from argmaxable.core.arrays import Ids, Matrix, Vector
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Ids, Matrix, Vector
 
 # HiGHS's default tolerance of 1e-7 is larger than margins of real heads; 1e-10 is its smallest.
 _TOLERANCE = 1e-10

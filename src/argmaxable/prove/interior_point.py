@@ -8,13 +8,16 @@ optimum is ever needed and nothing here has to be trusted.
 from __future__ import annotations
 
 from dataclasses import InitVar, dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.compute.lapack import dpotrf, dpotrs
-from argmaxable.core.arrays import Matrix, Vector
 from argmaxable.prove.feature_sets import FeatureSet, Stalled
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Matrix, Vector
 
 # Tuned on the OCR heads of benchmarks/: how far λ is floored above zero at the start, how far t
 # starts below the smallest slack (in spreads of the slacks), how close a step goes to the boundary.

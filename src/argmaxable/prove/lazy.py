@@ -7,19 +7,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from argmaxable.check.checker import Checker
 from argmaxable.compute.blocks import row_blocks
-from argmaxable.compute.coordinates import Coordinates
 from argmaxable.compute.rows import scores_at
-from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.verdict import Certificate
 from argmaxable.prove.boundary import basis_certificate
 from argmaxable.prove.feature_sets import FeatureSet, HullSet, Stalled
 from argmaxable.prove.interior_point import InteriorPoint
 from argmaxable.prove.margin_loop import MarginLoop, Next, Problem, ball_space, box_space, points_at
+
+if TYPE_CHECKING:
+    from argmaxable.check.checker import Checker
+    from argmaxable.compute.coordinates import Coordinates
+    from argmaxable.core.arrays import Ids, Matrix, Vector
 
 _MAX_STEPS = 150
 # Steps whose Gram matrix may be of float32; twice as many where there are many features.

@@ -5,17 +5,20 @@ the bounds meet (explanations), at a margin reached (repairs).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from argmaxable.compute.coordinates import Coordinates
-from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.prove.feature_sets import BallSet, BoxSet, FeatureSet, HullSet, Stalled
 from argmaxable.prove.interior_point import InteriorPoint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from argmaxable.compute.coordinates import Coordinates
+    from argmaxable.core.arrays import Ids, Matrix, Vector
 
 _MU_FLOOR = 1e-18
 # From here on steps whose Gram matrix is of float32 pay.

@@ -5,15 +5,18 @@ simplex. A pure function of head, domain and class, so it runs in any process.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker, rival_certificate
 from argmaxable.compute.coordinates import Coordinates, coordinates_of
-from argmaxable.core.arrays import Ids
 from argmaxable.core.verdict import Method
 from argmaxable.prove.lazy import Answer, Blockers, LazySolver, without
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Ids
 
 # An unbounded domain is stood in for by a box; a class undecided there is tried in wider ones.
 _REACHES = (1e4, 1e8)

@@ -9,17 +9,21 @@ checked like everything else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.compute.blocks import blocks, row_blocks
-from argmaxable.compute.coordinates import Coordinates
 from argmaxable.compute.lapack import dpotrf, dpotrs, dtrtrs, strtrs
-from argmaxable.core.arrays import Ids, Matrix, Matrix32, Vector32
 from argmaxable.core.verdict import Certificate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from argmaxable.compute.coordinates import Coordinates
+    from argmaxable.core.arrays import Ids, Matrix, Matrix32, Vector32
 
 # Rows drawn for each feature, then for classes that these missed, and the fewest that are worth trying: of
 # mixtures of three random rows for each feature nearly all are found with eight, none with four. More than

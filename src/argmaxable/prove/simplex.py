@@ -10,18 +10,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.check.checker import Checker
-from argmaxable.check.witnesses import Gaps
-from argmaxable.compute.coordinates import Coordinates
-from argmaxable.core.arrays import Ids
 from argmaxable.core.verdict import Certificate
 from argmaxable.exact.dyadic import Dyadic
+
+if TYPE_CHECKING:
+    from argmaxable.check.checker import Checker
+    from argmaxable.check.witnesses import Gaps
+    from argmaxable.compute.coordinates import Coordinates
+    from argmaxable.core.arrays import Ids
 
 # Pivots allowed per feature; the textbook expectation is a small multiple of the dimension.
 _PIVOTS_PER_FEATURE = 40

@@ -4,13 +4,16 @@ unargmaxable too. On one real head a single proof settles more than half of the 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.check.checker import Checker
-from argmaxable.compute.coordinates import Coordinates
-from argmaxable.core.arrays import Ids
-from argmaxable.core.verdict import Certificate
+if TYPE_CHECKING:
+    from argmaxable.check.checker import Checker
+    from argmaxable.compute.coordinates import Coordinates
+    from argmaxable.core.arrays import Ids
+    from argmaxable.core.verdict import Certificate
 
 
 def transfer(

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from argmaxable.check.checker import Checker
 from argmaxable.compute.prepared import PreparedHead
 from argmaxable.core.boxes import Box
-from argmaxable.core.domain import Domain
-from argmaxable.core.head import Head
 from argmaxable.core.progress import Deadline, ProgressCallback, ignore_progress
 from argmaxable.core.result import Result
 from argmaxable.core.verdict import Algorithm
@@ -24,6 +23,10 @@ from argmaxable.run.phases import early_processes, settle_all
 from argmaxable.run.plan import DEFAULT_ENGINE, Engine, RunPlan, make_plan
 from argmaxable.run.session import Session
 from argmaxable.run.settled_classes import SettledClasses
+
+if TYPE_CHECKING:
+    from argmaxable.core.domain import Domain
+    from argmaxable.core.head import Head
 
 DEFAULT_DOMAIN = Box(-100.0, 100.0)
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
-from argmaxable.core.result import Result
 from argmaxable.core.verdict import Status
+
+if TYPE_CHECKING:
+    from argmaxable.core.result import Result
 
 LARGEST_DIMENSION = 9
 

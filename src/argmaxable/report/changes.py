@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from argmaxable.core.labels import visible
-from argmaxable.core.verdict import Status, Verdict
 from argmaxable.report.comparison import Comparison, Matching, Pair
 from argmaxable.report.grid import Column, Grid
 from argmaxable.report.rows import finite, known_class
 from argmaxable.store import RunSummary, State
+
+if TYPE_CHECKING:
+    from argmaxable.core.verdict import Status, Verdict
 
 # Classes listed for each kind of change; --json and --format have all of them.
 _MOST_LISTED = 40

@@ -9,11 +9,13 @@ import csv
 import json
 import math
 from collections.abc import Iterable, Iterator
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from argmaxable.core.verdict import Verdict
 from argmaxable.report.grid import Cell, csv_cell
 from argmaxable.report.published import UNNUMBERED
+
+if TYPE_CHECKING:
+    from argmaxable.core.verdict import Verdict
 
 Row = dict[str, Cell]
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from argmaxable.core.domain import Domain
 from argmaxable.core.labels import visible
-from argmaxable.core.result import Cost, Facts
-from argmaxable.core.verdict import Verdict
 from argmaxable.store import RunSummary, State
+
+if TYPE_CHECKING:
+    from argmaxable.core.domain import Domain
+    from argmaxable.core.head import Facts
+    from argmaxable.core.result import Cost
+    from argmaxable.core.verdict import Verdict
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from argmaxable.core.domain import Domain
 from argmaxable.core.labels import visible
-from argmaxable.core.result import Cost, Facts
-from argmaxable.core.verdict import Verdict
+
+if TYPE_CHECKING:
+    from argmaxable.core.domain import Domain
+    from argmaxable.core.head import Facts
+    from argmaxable.core.result import Cost
+    from argmaxable.core.verdict import Verdict
 
 # Labels listed in a summary; the proof bundle and --json have all of them.
 _MOST_LABELS = 400

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,6 @@ from threadpoolctl import threadpool_limits
 
 from argmaxable.check.checker import Bound
 from argmaxable.compute.blocks import blocks
-from argmaxable.compute.coordinates import Coordinates
-from argmaxable.core.arrays import Ids
 from argmaxable.core.progress import Pace
 from argmaxable.core.verdict import Algorithm, Method, Strength
 from argmaxable.prove.chebyshev import chebyshev_centre
@@ -24,12 +22,18 @@ from argmaxable.prove.shared_rows import prove_together
 from argmaxable.run.engines.engine import Job, Report, Workers
 from argmaxable.run.engines.in_process import InProcess
 from argmaxable.run.engines.processes import Processes
-from argmaxable.run.plan import Settings
 from argmaxable.run.session import Session, Stop
 from argmaxable.run.settled_classes import own_directions, points_as_witnesses
 from argmaxable.search.corners import corner_winners
 from argmaxable.search.own_direction import own_exponents
 from argmaxable.search.reflection import reflect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from argmaxable.compute.coordinates import Coordinates
+    from argmaxable.core.arrays import Ids
+    from argmaxable.run.plan import Settings
 
 # Rough price of a solve, in units of one feature squared: decides when reflection stops paying
 # and whether other processes are worth their start-up. Measured on the OCR heads (d = 64 to 120).

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from argmaxable.compute.budget import PROCESS_BYTES, SOLVE_BYTES, Compute
-from argmaxable.core.arrays import Ids
-from argmaxable.core.domain import Domain
 from argmaxable.core.errors import InputError
-from argmaxable.core.head import Head
 from argmaxable.core.verdict import Algorithm
 from argmaxable.prove.chebyshev import require_box
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from argmaxable.core.arrays import Ids
+    from argmaxable.core.domain import Domain
+    from argmaxable.core.head import Head
 
 # Reflection steps at most before solving starts; it stops earlier when solving is cheaper.
 _PATIENCE_BEFORE_SOLVING = 30

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from argmaxable.check.checker import Bound, Checker, require
-from argmaxable.compute.coordinates import Coordinates
 from argmaxable.core.progress import Deadline, Progress, ProgressCallback
 from argmaxable.core.result import Cost
 from argmaxable.core.verdict import Certificate, Method, Strength, Verdict
-from argmaxable.prove.prover import Prover, Settled
 from argmaxable.prove.transfer import transfer
-from argmaxable.run.engines.engine import Report
-from argmaxable.run.engines.processes import Processes
-from argmaxable.run.journal import Journal
-from argmaxable.run.plan import Settings
 from argmaxable.run.settled_classes import SettledClasses, points_as_witnesses
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from argmaxable.compute.coordinates import Coordinates
+    from argmaxable.prove.prover import Prover, Settled
+    from argmaxable.run.engines.engine import Report
+    from argmaxable.run.engines.processes import Processes
+    from argmaxable.run.journal import Journal
+    from argmaxable.run.plan import Settings
 
 # How often finished classes are handed to the journal.
 _SECONDS_BETWEEN_ENTRIES = 1.0

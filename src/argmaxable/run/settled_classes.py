@@ -7,16 +7,13 @@ at the end or at an interruption.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.check.checker import Bound, Checker, require, rival_certificate
-from argmaxable.check.witnesses import Gaps
-from argmaxable.compute.identical_rows import IdenticalRows
-from argmaxable.core.arrays import Ids, Mask
 from argmaxable.core.verdict import (
     Certificate,
     Method,
@@ -28,6 +25,13 @@ from argmaxable.core.verdict import (
     Witness,
     status_of,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from argmaxable.check.witnesses import Gaps
+    from argmaxable.compute.identical_rows import IdenticalRows
+    from argmaxable.core.arrays import Ids, Mask
 
 _STRENGTHS = list(Strength)
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from argmaxable.core.arrays import Ids, Matrix, Vector
-from argmaxable.core.balls import NormSolid
+
+if TYPE_CHECKING:
+    from argmaxable.core.balls import NormSolid
 
 # For some of the points, given by their places in the batch and as they are now: their values, and the
 # directions in which these grow for a step of that length (relative to the point's).

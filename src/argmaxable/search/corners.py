@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from argmaxable.compute.blocks import blocks
-from argmaxable.compute.coordinates import Coordinates
 from argmaxable.compute.rows import row_slices
-from argmaxable.core.arrays import Ids
+
+if TYPE_CHECKING:
+    from argmaxable.compute.coordinates import Coordinates
+    from argmaxable.core.arrays import Ids
 
 
 @np.errstate(over="ignore", invalid="ignore")

@@ -6,15 +6,19 @@ It can only ever answer "argmaxable"; a class it does not settle may be either.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.compute.compare import best_at
-from argmaxable.compute.coordinates import Coordinates
-from argmaxable.core.arrays import Ids
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from argmaxable.compute.coordinates import Coordinates
+    from argmaxable.core.arrays import Ids
 
 
 @dataclass(frozen=True, eq=False)

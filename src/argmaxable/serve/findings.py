@@ -9,16 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from argmaxable.report.page.charts import Chart
 from argmaxable.report.page.columns import shown_label
 from argmaxable.report.page.content import Way, content_of
 from argmaxable.report.page.pictures import margin_charts, steps_chart
 from argmaxable.report.page.subject import subject_of_run
 from argmaxable.report.page.wording import CHARACTERS, Noun
-from argmaxable.store import RunSummary
 
 if TYPE_CHECKING:
-    from argmaxable.store import Store
+    from argmaxable.report.page.charts import Chart
+    from argmaxable.store import RunSummary, Store
 
 # Labels shown on top; the table has all.
 _MOST_LABELS = 120

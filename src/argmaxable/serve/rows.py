@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from argmaxable.core.verdict import Status, Verdict
 from argmaxable.report.page.columns import blockers, character_name, short_lower, short_upper, shown_label
 from argmaxable.report.page.groups import LabelKind, kinds_of
 from argmaxable.report.page.wording import STATUSES
 from argmaxable.report.rows import known_class
-from argmaxable.store import Named
+
+if TYPE_CHECKING:
+    from argmaxable.store import Named
 
 # Blockers in a row; a class's own page has more.
 _IN_A_ROW = 3

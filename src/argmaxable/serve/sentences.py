@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from argmaxable.core.domain import Domain
+from typing import TYPE_CHECKING
+
 from argmaxable.core.verdict import OwnDirection, Status, Verdict
-from argmaxable.report.page.wording import Noun
-from argmaxable.serve.rows import ClassRow
+
+if TYPE_CHECKING:
+    from argmaxable.core.domain import Domain
+    from argmaxable.report.page.wording import Noun
+    from argmaxable.serve.rows import ClassRow
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 

@@ -8,7 +8,6 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
-from argmaxable.core.head import Head
 from argmaxable.core.verdict import Method, Point, Status, Verdict
 from argmaxable.report.changes import changes_grid, contradictions, describe
 from argmaxable.report.comparison import Comparison, compare
@@ -27,6 +26,7 @@ from argmaxable.serve.sentences import distance, meaning, witness_in_words
 from argmaxable.store import Counts, RunSummary, SortKey, State
 
 if TYPE_CHECKING:
+    from argmaxable.core.head import Head
     from argmaxable.store import Store
 
 # Runs in the list, unless more are asked for; in the choices of a comparison.

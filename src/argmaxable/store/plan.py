@@ -7,7 +7,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from argmaxable.core.domain import Domain
-from argmaxable.core.result import Cost, Facts
+from argmaxable.core.head import Facts
+from argmaxable.core.result import Cost
 from argmaxable.core.verdict import Algorithm, Status
 
 

@@ -12,7 +12,8 @@ from sqlalchemy import Connection, Row
 
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import StoreError
-from argmaxable.core.result import Facts, Record
+from argmaxable.core.head import Facts
+from argmaxable.core.result import Record
 from argmaxable.core.verdict import Algorithm, Status, Verdict
 from argmaxable.store import identity, pages, reading, writing
 from argmaxable.store.database import Database, RunLock

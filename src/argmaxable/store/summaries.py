@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from argmaxable.core.domains import domain_from_record
-from argmaxable.core.result import Cost, Facts
+from argmaxable.core.head import Facts
+from argmaxable.core.result import Cost
 from argmaxable.core.verdict import Algorithm
 from argmaxable.core.version import VERSION
 from argmaxable.store.damaged_rows import damage_reported

@@ -7,13 +7,16 @@ distance. All matrices here are contexts × classes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from argmaxable.core.arrays import Matrix, Vector
 from argmaxable.core.errors import InputError
 from argmaxable.theory.rank import most_rank
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Matrix, Vector
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import entr, log_softmax, xlogy
 
-from argmaxable.core.arrays import Mask, Matrix, Vector
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Mask, Matrix, Vector
 
 # Far below the 1e-8 that is promised, and above what rounding leaves of a difference of entropies.
 _GAP = 1e-10

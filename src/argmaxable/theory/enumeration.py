@@ -13,16 +13,19 @@ import math
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from argmaxable.check.orders import proven_gap
-from argmaxable.core.arrays import Vector
-from argmaxable.core.domain import Domain
 from argmaxable.core.errors import InputError
-from argmaxable.core.head import Head
 from argmaxable.core.orders import Order, chain, top
 from argmaxable.questions.ranking.rankings import EVERYWHERE, Feasibility, is_feasible
 from argmaxable.theory.mirrors import Mirrors
 from argmaxable.theory.regions import count_regions
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Vector
+    from argmaxable.core.domain import Domain
+    from argmaxable.core.head import Head
 
 Ranking = tuple[int, ...]
 

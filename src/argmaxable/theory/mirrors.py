@@ -6,12 +6,15 @@ next to it, a feasible one is found so in 19 of 20 cases. It can only ever answe
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from argmaxable.core.arrays import Vector
-from argmaxable.core.domain import Domain
-from argmaxable.core.head import Head
-from argmaxable.core.orders import Order
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Vector
+    from argmaxable.core.domain import Domain
+    from argmaxable.core.head import Head
+    from argmaxable.core.orders import Order
 
 # Beyond so many reflections exact simplex is the cheaper way.
 _STEPS = 40

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.core.arrays import Vector
 from argmaxable.core.boxes import Box
 from argmaxable.core.errors import InputError
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Vector
 
 # The share of tokens in the paper's table.
 PERCENT = 99.0

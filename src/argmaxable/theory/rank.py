@@ -13,13 +13,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from argmaxable.core.arrays import Matrix, Vector
 from argmaxable.core.errors import InputError
-from argmaxable.core.head import Head
 from argmaxable.theory.spectrum import Rows, Spectrum, Triangle, sketch_rows, triangle_of, upper_triangle
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Matrix, Vector
+    from argmaxable.core.head import Head
 
 # A float32 logit is wrong by some units of rounding: a dot product of d terms whose sizes are those of random
 # vectors has an error of about √d/4 units of its own size, 16 at d = 4096; softmax adds one or two.

@@ -10,13 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.core.arrays import Matrix, Vector
 from argmaxable.core.errors import InputError
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Matrix, Vector
 
 # Numbers in a block of rows: 32 MB in float64.
 _BLOCK = 2**22

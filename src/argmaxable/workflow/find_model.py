@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from argmaxable.core.domain import Domain
 from argmaxable.core.domains import parse_domain
 from argmaxable.core.errors import InputError
-from argmaxable.core.head import Head
-from argmaxable.models.finding import Finding
 from argmaxable.models.model_ref import ModelRef, model_name
 from argmaxable.questions.arithmetic.formats import Rounding, rounded
+
+if TYPE_CHECKING:
+    from argmaxable.core.domain import Domain
+    from argmaxable.core.head import Head
+    from argmaxable.models.finding import Finding
 
 DEFAULT_DOMAIN_TEXT = "box:100"
 # The tightest domain that the model's file itself proves.

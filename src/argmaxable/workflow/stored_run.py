@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from argmaxable.compute.prepared import centre_of
+from argmaxable.core.head import Facts
 from argmaxable.core.progress import ProgressCallback, ignore_progress
-from argmaxable.core.result import Facts, Result
+from argmaxable.core.result import Result
 from argmaxable.questions.argmax import run_plan
-from argmaxable.run.plan import RunPlan
 
 if TYPE_CHECKING:  # a database library is loaded only for those who store runs
+    from argmaxable.run.plan import RunPlan
     from argmaxable.store import Plan, Store
     from argmaxable.store.run import Run
 

@@ -5,12 +5,16 @@ With a row moved by v and a bias by Δb, v·x + Δb lies between −h_X(−v) + 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from argmaxable.core.arrays import Ids
-from argmaxable.core.domain import Domain
-from argmaxable.core.head import Head
 from argmaxable.exact.rounding import gamma
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Ids
+    from argmaxable.core.domain import Domain
+    from argmaxable.core.head import Head
 
 
 def changed_classes(before: Head, after: Head) -> Ids:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from argmaxable.check.checker import Checker
-from argmaxable.core.arrays import Ids, Vector
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
 from argmaxable.edit.repair.margin import MarginSolver
 from argmaxable.edit.repair.rows import Ways, crowded_rows, grown_row
 from argmaxable.edit.repair.task import ROOM, Draft, RepairTask
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Ids, Vector
 
 # Passes over rows that grow: each may cover a neighbour, which then grows too.
 _MOST_PASSES = 30

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.check.checker import Checker
 from argmaxable.compute.coordinates import Coordinates, coordinates_of
-from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.errors import DomainError
 from argmaxable.prove.lazy import without
 from argmaxable.prove.margin_loop import MarginLoop, Next, Problem, domain_space
+
+if TYPE_CHECKING:
+    from argmaxable.check.checker import Checker
+    from argmaxable.core.arrays import Ids, Matrix, Vector
 
 _MAX_STEPS = 200
 # Newton steps whose Gram matrix may be of float32, counted from each start.

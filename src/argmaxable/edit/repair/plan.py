@@ -182,6 +182,6 @@ def _require_kept(task: RepairTask, after: Result) -> None:
     if unproven:
         shown = ", ".join(map(str, unproven[:_SHOWN]))
         raise InputError(
-            f"the repair found leaves {len(unproven)} classes without proof that they can win ({shown}), so it "
-            "was not taken. Ask for a smaller --margin."
+            f"the repair found leaves {len(unproven)} classes without proof that they can win ({shown}), so "
+            "it was not taken. Ask for a smaller --margin."
         )

@@ -16,14 +16,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from argmaxable.compute.blocks import blocks
-from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.verdict import Certificate
-from argmaxable.edit.repair.margin import Estimate, MarginSolver
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Ids, Matrix, Vector
+    from argmaxable.edit.repair.margin import Estimate, MarginSolver
 
 # The largest raise is found to within this share of itself.
 ACCURACY = 0.02

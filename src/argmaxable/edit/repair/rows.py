@@ -12,16 +12,18 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.compute.blocks import blocks
-from argmaxable.core.arrays import Ids, Matrix, Vector
-from argmaxable.core.domain import Domain
-from argmaxable.core.head import Head
-from argmaxable.edit.repair.margin import MarginSolver
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Ids, Matrix, Vector
+    from argmaxable.core.domain import Domain
+    from argmaxable.core.head import Head
+    from argmaxable.edit.repair.margin import MarginSolver
 
 # A step must survive rounding to the weight's dtype: at least so many units in the last place.
 _LEAST_UNITS = 4

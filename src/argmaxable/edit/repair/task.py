@@ -5,15 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from argmaxable.check.checker import Checker
-from argmaxable.core.arrays import Ids, Matrix, Vector
-from argmaxable.core.domain import Domain
-from argmaxable.core.head import Head
 from argmaxable.edit.repair.margin import MarginSolver
 from argmaxable.edit.repair.rows import Steps, steps_for
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Ids, Matrix, Vector
+    from argmaxable.core.domain import Domain
+    from argmaxable.core.head import Head
 
 Say = Callable[[str], None]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +27,10 @@ from argmaxable.models.checkpoint.locate import (
     is_large_body,
 )
 from argmaxable.models.finding import Arrays, Finding, HeadInputs, TensorInfo
-from argmaxable.models.registry import ReadOptions
 from argmaxable.models.source import FLOATS, TensorSource
+
+if TYPE_CHECKING:
+    from argmaxable.models.registry import ReadOptions
 
 _SOLIDS: dict[str, type[LayerNorm] | type[RMSNorm]] = {"LayerNorm": LayerNorm, "RMSNorm": RMSNorm}
 # What quantised checkpoints store beside a weight, and without which its numbers mean nothing.

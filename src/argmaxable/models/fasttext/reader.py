@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from argmaxable.core.errors import LoadError
 from argmaxable.models.fasttext.file import DAMAGED, Arguments, FastTextFile, Matrix, Quantised, parse
 from argmaxable.models.finding import Arrays, Finding, HeadInputs, Labels, TensorInfo
-from argmaxable.models.registry import ReadOptions
+
+if TYPE_CHECKING:
+    from argmaxable.models.registry import ReadOptions
 
 _HIERARCHICAL, _NEGATIVE_SAMPLING, _SOFTMAX, _ONE_VS_ALL = 1, 2, 3, 4
 _LOSSES = (_HIERARCHICAL, _NEGATIVE_SAMPLING, _SOFTMAX, _ONE_VS_ALL)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from argmaxable.models.gguf.architectures import (
     BORROWED_OUTPUT,
     CHANGED_LOGITS,
@@ -12,7 +14,9 @@ from argmaxable.models.gguf.architectures import (
     WITH_DECODER,
     WITHOUT_OUTPUT,
 )
-from argmaxable.models.gguf.header import GGUFHeader
+
+if TYPE_CHECKING:
+    from argmaxable.models.gguf.header import GGUFHeader
 
 HEAD, EMBEDDING, CLASSIFIER = "output.weight", "token_embd.weight", "cls.output.weight"
 # A draft's tensor with the token of the model it drafts for that each row of its output layer stands for.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from argmaxable.core.balls import LayerNorm, RMSNorm
@@ -10,8 +12,10 @@ from argmaxable.models.activations import RANGES
 from argmaxable.models.finding import HeadInputs
 from argmaxable.models.gguf.architectures import EITHER_NORM, LAYER_NORM, NORM_NAMES, RMS_NORM, WITHOUT_GAIN
 from argmaxable.models.gguf.head import CLASSIFIER
-from argmaxable.models.gguf.header import GGUFHeader
 from argmaxable.models.gguf.tensors import finite_vector
+
+if TYPE_CHECKING:
+    from argmaxable.models.gguf.header import GGUFHeader
 
 # What a classifier does before its output layer, where it has these: a Linear and a norm.
 _DENSE, _DENSE_NORM = "cls.weight", "cls.norm"

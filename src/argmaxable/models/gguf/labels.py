@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from argmaxable.models.finding import Labels
-from argmaxable.models.gguf.header import GGUFHeader
 from argmaxable.models.labels.readable import (
     BYTE_LEVEL,
     PLAIN,
@@ -19,6 +19,9 @@ from argmaxable.models.labels.readable import (
     readable_token,
     readable_tokens,
 )
+
+if TYPE_CHECKING:
+    from argmaxable.models.gguf.header import GGUFHeader
 
 _TOKENS, _TYPES = "tokenizer.ggml.tokens", "tokenizer.ggml.token_type"
 _CLASSES = "classifier.output_labels"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from argmaxable.core.errors import LoadError
 from argmaxable.models.finding import Arrays, Finding, Labels
@@ -27,7 +28,9 @@ from argmaxable.models.gguf.tensors import (
     require_readable,
     type_name,
 )
-from argmaxable.models.registry import ReadOptions
+
+if TYPE_CHECKING:
+    from argmaxable.models.registry import ReadOptions
 
 _BIAS, _SCALE = "output.bias", "output.scale"
 _SUPPRESSED = "tokenizer.ggml.suppress_tokens"

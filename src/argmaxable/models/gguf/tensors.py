@@ -8,7 +8,7 @@ result is in memory.
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,9 @@ from argmaxable.core.errors import LoadError
 from argmaxable.core.head import FLOAT_DTYPES
 from argmaxable.core.stored_rows import StoredRows
 from argmaxable.models.finding import TensorInfo
-from argmaxable.models.gguf.header import StoredTensor
+
+if TYPE_CHECKING:
+    from argmaxable.models.gguf.header import StoredTensor
 
 # GGML's types that are not quantisations, by number.
 _FLOATS = {0: "float32", 1: "float16", 28: "float64", 30: "bfloat16"}

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from argmaxable.models.activations import RANGES, Range
 from argmaxable.models.graph.gates import gated_minimum
-from argmaxable.models.graph.nodes import Graph, Node
+
+if TYPE_CHECKING:
+    from argmaxable.models.graph.nodes import Graph, Node
 
 _RANGE_OF = {
     "Relu": RANGES["relu"],

@@ -12,22 +12,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.core.arrays import Vector
 from argmaxable.core.balls import LayerNorm, RMSNorm
 from argmaxable.core.boxes import Box, Everywhere
-from argmaxable.core.domain import Domain
 from argmaxable.core.errors import DomainError, LoadError
 from argmaxable.models.finding import HeadInputs
 from argmaxable.models.graph.activations import activation_range
 from argmaxable.models.graph.layout import Axis, adds_zeros, axis_before, keeps_entries, takes_extremes
-from argmaxable.models.graph.nodes import Graph, Node
 from argmaxable.models.graph.norms import GraphNorm, norm_behind
 from argmaxable.models.graph.products import Features, Stored, linear_product
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Vector
+    from argmaxable.core.domain import Domain
+    from argmaxable.models.graph.nodes import Graph, Node
 
 Reader = Callable[[Stored], NDArray[Any]]
 

@@ -7,9 +7,12 @@ scales: f · x · g(c · x) is f/c times u · g(u) at u = c · x.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from argmaxable.models.activations import RANGES
-from argmaxable.models.graph.nodes import Graph, Node
+
+if TYPE_CHECKING:
+    from argmaxable.models.graph.nodes import Graph, Node
 
 _SAME = frozenset({"Identity", "Cast"})
 # u · (1 + erf(u)) at u = −0.7517/√2, rounded outwards; GELU is 1/√2 of it.

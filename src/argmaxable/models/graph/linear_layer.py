@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from argmaxable.core.errors import LoadError
-from argmaxable.models.graph.nodes import Graph, Node
 from argmaxable.models.graph.products import Stored
 from argmaxable.models.graph.trace_layer import LinearLayer, different, linear_layers, trace_layers
+
+if TYPE_CHECKING:
+    from argmaxable.models.graph.nodes import Graph, Node
 
 _QUANTISED = frozenset({"MatMulInteger", "QLinearMatMul", "QGemm", "DequantizeLinear", "MatMulNBits"})
 # How people call the output that holds the answer, surest first.

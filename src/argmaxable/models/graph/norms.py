@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from argmaxable.models.graph.nodes import Graph, Node
 from argmaxable.models.graph.products import Stored, stored_matrix
+
+if TYPE_CHECKING:
+    from argmaxable.models.graph.nodes import Graph, Node
 
 _SAME = frozenset({"Identity", "Cast", "Dropout"})
 _BROADCAST = _SAME | {"Reshape", "Expand", "Squeeze", "Unsqueeze"}

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from argmaxable.core.errors import LoadError
 from argmaxable.models.checkpoint.families import HeadTask
@@ -19,9 +19,11 @@ from argmaxable.models.checkpoint.head import choice_in, finding_of
 from argmaxable.models.checkpoint.locate import Architecture, HeadTensors
 from argmaxable.models.finding import Finding, Labels
 from argmaxable.models.labels.vocabulary import class_labels, search_beside
-from argmaxable.models.registry import ReadOptions
 from argmaxable.models.safetensors import tensors as safetensors
 from argmaxable.models.source import TensorSource, join
+
+if TYPE_CHECKING:
+    from argmaxable.models.registry import ReadOptions
 
 CONFIG = "config.json"
 # The weights in one file, or the index of several, in the order in which transformers looks for them.

@@ -19,13 +19,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
 from argmaxable.core.errors import LoadError
-from argmaxable.models.finding import TensorInfo
 from argmaxable.models.keras.hdf5 import Extent, Outline, outline_of
+
+if TYPE_CHECKING:
+    from argmaxable.models.finding import TensorInfo
 
 _CONFIG, _WEIGHTS = "config.json", "model.weights.h5"
 _MODEL_WEIGHTS, _VARIABLES = "model_weights", "vars"

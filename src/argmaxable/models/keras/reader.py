@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,7 +29,9 @@ from argmaxable.models.keras.config import (
 )
 from argmaxable.models.keras.file import KerasFile, LayerArrays, opened
 from argmaxable.models.labels.vocabulary import labels_beside
-from argmaxable.models.registry import ReadOptions
+
+if TYPE_CHECKING:
+    from argmaxable.models.registry import ReadOptions
 
 _CANDIDATES_SHOWN = _LAYERS_SHOWN = 6
 

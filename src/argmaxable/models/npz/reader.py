@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -27,7 +27,9 @@ from argmaxable.core.errors import LoadError
 from argmaxable.models.finding import Arrays, Finding, Labels, TensorInfo
 from argmaxable.models.labels.vocabulary import labels_beside
 from argmaxable.models.npz.layouts import Layout, layout_of
-from argmaxable.models.registry import ReadOptions
+
+if TYPE_CHECKING:
+    from argmaxable.models.registry import ReadOptions
 
 # Trained weights hardly compress (1.1:1, fp16 values in fp32 1.8:1) and labels, padded to the longest,
 # about 15:1; deflate can reach 1032:1. A large array that expands this much is not a head but a zip bomb.

@@ -15,7 +15,7 @@ from collections.abc import Mapping, MutableMapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
@@ -36,11 +36,13 @@ from argmaxable.models.graph.linear_layer import (
     require_one_argmax,
 )
 from argmaxable.models.graph.nodes import Attribute, Graph, Node
-from argmaxable.models.graph.products import Stored
 from argmaxable.models.onnx.labels import labels_of
 from argmaxable.models.onnx.outline import PLACE, outline
-from argmaxable.models.protobuf import Data
-from argmaxable.models.registry import ReadOptions
+
+if TYPE_CHECKING:
+    from argmaxable.models.graph.products import Stored
+    from argmaxable.models.protobuf import Data
+    from argmaxable.models.registry import ReadOptions
 
 # numpy's names for the types whose values can be read; strings and complex numbers are not weights.
 _TYPES = {

@@ -10,15 +10,18 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from argmaxable.core.errors import LoadError
 from argmaxable.models.checkpoint.families import Obstacle
 from argmaxable.models.checkpoint.locate import HeadTensors
-from argmaxable.models.finding import Finding, TensorInfo
 from argmaxable.models.huggingface.reader import find_in, is_part
 from argmaxable.models.pytorch.tensors import tensors_of
-from argmaxable.models.registry import ReadOptions
 from argmaxable.models.source import FLOATS, TensorSource
+
+if TYPE_CHECKING:
+    from argmaxable.models.finding import Finding, TensorInfo
+    from argmaxable.models.registry import ReadOptions
 
 # Files of Llama as Meta publishes it, and of Megatron: each has a part of the rows or columns of a tensor.
 _SLICE = re.compile(r"(consolidated\.|mp_rank_)(\d+)(.*\.pth?)")

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import math
 from functools import reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from argmaxable.core.boxes import Box, Everywhere
 from argmaxable.models.activations import ANYTHING, RANGES, Range, intersection
 from argmaxable.models.finding import HeadInputs
-from argmaxable.models.tflite.model import Model, Operator, Tensor
+
+if TYPE_CHECKING:
+    from argmaxable.models.tflite.model import Model, Operator, Tensor
 
 # Steps whose results stay between the smallest and the largest value they take in. QUANTIZE is none of them:
 # it rounds, perhaps upwards.

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,12 @@ from argmaxable.core.errors import LoadError
 from argmaxable.core.head import FLOAT_DTYPES
 from argmaxable.models.finding import Arrays, Finding, Labels, TensorInfo
 from argmaxable.models.labels.vocabulary import class_labels, labels_beside
-from argmaxable.models.registry import ReadOptions
 from argmaxable.models.tflite.flatbuffer import Damaged
 from argmaxable.models.tflite.inputs import describe_inputs
 from argmaxable.models.tflite.model import Model, Operator, Tensor, exactly
+
+if TYPE_CHECKING:
+    from argmaxable.models.registry import ReadOptions
 
 # Steps between the head and the output that keep the order of the classes. A constant may be added to logits,
 # but not to probabilities.

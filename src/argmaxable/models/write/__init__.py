@@ -9,14 +9,17 @@ import os
 import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from argmaxable.core.errors import InputError
-from argmaxable.core.head import Head
 from argmaxable.models import find_head, read_head
-from argmaxable.models.finding import Finding
 from argmaxable.models.write.edit import Edit, replacing, stored_edit
+
+if TYPE_CHECKING:
+    from argmaxable.core.head import Head
+    from argmaxable.models.finding import Finding
 
 __all__ = ["require_writable", "write_head"]
 

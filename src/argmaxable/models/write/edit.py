@@ -8,13 +8,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.core.errors import InputError
-from argmaxable.models.finding import TensorInfo
+
+if TYPE_CHECKING:
+    from argmaxable.models.finding import TensorInfo
 
 
 @dataclass(frozen=True, eq=False)

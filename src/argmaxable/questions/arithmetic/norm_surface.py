@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from argmaxable.check.checker import Checker
 from argmaxable.compute.blocks import row_blocks
-from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
 from argmaxable.core.balls import NormSolid
-from argmaxable.core.result import Result
 from argmaxable.core.verdict import Status, Verdict
 from argmaxable.exact.rounding import gamma
 from argmaxable.questions.arithmetic.formats import Float
 from argmaxable.questions.arithmetic.rounding import Machine
 from argmaxable.questions.arithmetic.survival import witness_points
 from argmaxable.search.ascent import ascend, onto_surface
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
+    from argmaxable.core.result import Result
 
 # Witnesses looked at together: 32 MB of points at 1024 features.
 _BATCH = 4096

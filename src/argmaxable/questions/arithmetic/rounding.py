@@ -14,18 +14,20 @@ above r_c + r_i survives whatever the order of summation. The unit is that sum.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.compute.blocks import blocks, row_blocks
 from argmaxable.compute.prepared import centre_of
-from argmaxable.core.arrays import Ids, Matrix, Vector
-from argmaxable.core.domain import Domain
-from argmaxable.core.head import Head
 from argmaxable.exact.rounding import UNIT, gamma
 from argmaxable.questions.arithmetic.formats import PRECISIONS, Float, Rounding, rounded
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Ids, Matrix, Vector
+    from argmaxable.core.domain import Domain
+    from argmaxable.core.head import Head
 
 _SINGLE = 2.0**-24
 # What a term of a float32 sum can lose by underflow.

@@ -7,12 +7,16 @@ fiftieth. Two products a step for a whole batch. Nothing here is trusted: whoeve
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.compute.coordinates import Coordinates
 from argmaxable.compute.rows import row_slices
-from argmaxable.core.arrays import Ids
+
+if TYPE_CHECKING:
+    from argmaxable.compute.coordinates import Coordinates
+    from argmaxable.core.arrays import Ids
 
 Batch = NDArray[np.float32]
 

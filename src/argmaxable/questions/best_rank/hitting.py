@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from argmaxable.check.packing import Shares, are_packed
-from argmaxable.core.arrays import Ids
 from argmaxable.prove.highs import SolverStatus, SparseRows, maximise
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Ids
 
 # Denominators tried in turn: packings of few sets have simple shares, and the last serves the others; there
 # shares are shrunk first by more than HiGHS's tolerance, which costs nothing unless their sum is whole.

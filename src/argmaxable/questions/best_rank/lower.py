@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from argmaxable.check.packing import MOST_NODES, can_be_met
 from argmaxable.core.best_rank import RankProof, support_of
-from argmaxable.core.verdict import Certificate
 from argmaxable.questions.best_rank.hitting import best_shares, smallest_meeting_set
+
+if TYPE_CHECKING:
+    from argmaxable.core.verdict import Certificate
 
 # With so many ways to choose, however many of them a search can skip, it would not end.
 _HOPELESS = 10 * MOST_NODES

@@ -7,16 +7,19 @@ a certificate is one of the whole head's, with a support that avoids the classes
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from argmaxable.check.checker import Checker, rival_certificate
 from argmaxable.check.ranks import Reduced
 from argmaxable.compute.coordinates import coordinates_of
-from argmaxable.compute.identical_rows import IdenticalRows
-from argmaxable.core.arrays import Ids, Vector
-from argmaxable.core.verdict import Certificate
 from argmaxable.prove.prover import Prover
+
+if TYPE_CHECKING:
+    from argmaxable.compute.identical_rows import IdenticalRows
+    from argmaxable.core.arrays import Ids, Vector
+    from argmaxable.core.verdict import Certificate
 
 
 @dataclass(frozen=True, eq=False)

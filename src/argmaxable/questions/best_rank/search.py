@@ -11,20 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from argmaxable.check.checker import Checker, rival_certificate
 from argmaxable.check.ranks import not_below, scores_at
-from argmaxable.compute.identical_rows import IdenticalRows
-from argmaxable.core.arrays import Ids, Vector
 from argmaxable.core.best_rank import BestRank, support_of
-from argmaxable.core.progress import Deadline
-from argmaxable.core.verdict import Certificate
 from argmaxable.questions.best_rank.hitting import best_shares, few_that_meet, smallest_meeting_set
 from argmaxable.questions.best_rank.lower import prove_lower
 from argmaxable.questions.best_rank.reduced import peers, settle_without
 from argmaxable.questions.best_rank.vertex import with_few_classes
+
+if TYPE_CHECKING:
+    from argmaxable.compute.identical_rows import IdenticalRows
+    from argmaxable.core.arrays import Ids, Vector
+    from argmaxable.core.progress import Deadline
+    from argmaxable.core.verdict import Certificate
 
 # Identical classes named one by one as supports; heads may have thousands of them.
 _MOST_TWINS = 64

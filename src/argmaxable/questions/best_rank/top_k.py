@@ -10,9 +10,9 @@ from argmaxable.compute.identical_rows import find_identical_rows
 from argmaxable.core.best_rank import BestRank, RankProof
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import InputError
-from argmaxable.core.head import Head
+from argmaxable.core.head import Facts, Head
 from argmaxable.core.progress import Deadline, Pace, Progress, ProgressCallback, ignore_progress
-from argmaxable.core.result import Facts, Result
+from argmaxable.core.result import Result
 from argmaxable.core.verdict import Status, Verdict
 from argmaxable.questions.argmax import DEFAULT_DOMAIN, verify
 from argmaxable.questions.best_rank.descent import points_with_few_above

@@ -9,14 +9,17 @@ still proves it.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.check.checker import Checker
 from argmaxable.compute.lapack import pivoted_qr
-from argmaxable.core.arrays import Matrix, Vector
-from argmaxable.core.verdict import Certificate
+
+if TYPE_CHECKING:
+    from argmaxable.check.checker import Checker
+    from argmaxable.core.arrays import Matrix, Vector
+    from argmaxable.core.verdict import Certificate
 
 # Diagonal entries of R below this share of the first mean linear dependence.
 _RANK = 1e-11

@@ -23,9 +23,8 @@ from argmaxable.core.arrays import Ids
 from argmaxable.core.ceiling import Ceiling, Ceilings, Mixture
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import InputError
-from argmaxable.core.head import Head
+from argmaxable.core.head import Facts, Head
 from argmaxable.core.progress import Deadline, Pace, Progress, ProgressCallback, ignore_progress
-from argmaxable.core.result import Facts
 from argmaxable.questions.argmax import DEFAULT_DOMAIN
 from argmaxable.questions.ceiling.descent import Landing, Slope
 from argmaxable.questions.ceiling.mixture import mixture_at, twin_mixture

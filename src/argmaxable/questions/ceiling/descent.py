@@ -10,13 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from argmaxable.check.checker import Checker
 from argmaxable.compute.coordinates import Coordinates, coordinates_of
-from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.questions.ceiling.region import Region, Sphere, Walls
+
+if TYPE_CHECKING:
+    from argmaxable.check.checker import Checker
+    from argmaxable.core.arrays import Ids, Matrix, Vector
 
 _MAX_STEPS = 120
 # Rows with a smaller softmax weight do not shape the Newton matrix (they do count in F and its gradient).

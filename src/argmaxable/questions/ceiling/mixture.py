@@ -7,16 +7,19 @@ exact weights can be and floats are not. Nothing here is trusted.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from argmaxable.check.checker import Checker
-from argmaxable.compute.coordinates import Coordinates
-from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.ceiling import Mixture
 from argmaxable.core.verdict import Certificate
 from argmaxable.prove.boundary import basis_certificate
-from argmaxable.questions.ceiling.descent import Landing, Slope
+
+if TYPE_CHECKING:
+    from argmaxable.check.checker import Checker
+    from argmaxable.compute.coordinates import Coordinates
+    from argmaxable.core.arrays import Ids, Matrix, Vector
+    from argmaxable.questions.ceiling.descent import Landing, Slope
 
 # Softmax weights below this share of the largest are left out: together they are worth less than 1e-9.
 _SUPPORT = 1e-14

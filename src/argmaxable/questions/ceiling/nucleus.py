@@ -18,8 +18,7 @@ from argmaxable.check.probabilities import CeilingChecker, never_enters
 from argmaxable.core.arrays import Vector
 from argmaxable.core.ceiling import Ceiling, Ceilings, Entry, Membership, Nucleus
 from argmaxable.core.errors import InputError
-from argmaxable.core.head import Head
-from argmaxable.core.result import Facts
+from argmaxable.core.head import Facts, Head
 from argmaxable.core.verdict import Verdict
 
 # How far points are pulled towards the middle of the domain.

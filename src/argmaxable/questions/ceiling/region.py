@@ -6,12 +6,14 @@ alone proves.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from argmaxable.compute.lapack import dpotrf, dpotrs, dtrtrs
-from argmaxable.core.arrays import Matrix, Vector
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Matrix, Vector
 
 # Keeps a matrix definite in directions without curvature, as a share of its mean diagonal.
 _RIDGE = 1e-13

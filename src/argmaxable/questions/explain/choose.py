@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from argmaxable.core.errors import InputError
-from argmaxable.core.head import Head
 from argmaxable.core.labels import visible
 from argmaxable.core.select import classes_named
+
+if TYPE_CHECKING:
+    from argmaxable.core.head import Head
 
 # A label that looks like a number is told from a class's number by this.
 LABEL = "label:"

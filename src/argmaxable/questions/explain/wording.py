@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from argmaxable.core.best_rank import BestRank
 from argmaxable.core.labels import visible
 from argmaxable.core.verdict import Status
 from argmaxable.questions.best_rank.wording import span
-from argmaxable.questions.explain.explanation import Competitor, Explanation
+
+if TYPE_CHECKING:
+    from argmaxable.core.best_rank import BestRank
+    from argmaxable.questions.explain.explanation import Competitor, Explanation
 
 # Classes of a mixture that are named; --json has all of them.
 _MOST_NAMED = 8

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import flint
 import numpy as np
@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 
 from argmaxable.check.orders import OrderCertificate
 from argmaxable.core.arrays import Vector
-from argmaxable.core.domain import Domain
-from argmaxable.core.head import Head
-from argmaxable.core.orders import Order, Pairs
-from argmaxable.core.verdict import Certificate
 from argmaxable.exact.dyadic import Dyadic
 from argmaxable.prove.simplex import ExactProblem, Vertex, solve_exactly
+
+if TYPE_CHECKING:
+    from argmaxable.core.domain import Domain
+    from argmaxable.core.head import Head
+    from argmaxable.core.orders import Order, Pairs
+    from argmaxable.core.verdict import Certificate
 
 Integers = NDArray[Any]
 Evidence = Vector | OrderCertificate

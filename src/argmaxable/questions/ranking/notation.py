@@ -10,14 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from argmaxable.core.errors import InputError
-from argmaxable.core.head import Head
 from argmaxable.core.labels import visible
 from argmaxable.core.orders import Order, chain, top
 from argmaxable.core.select import classes_named
+
+if TYPE_CHECKING:
+    from argmaxable.core.head import Head
 
 _REST = "rest"
 # A part of an order: quoted, with nothing but spaces around it, or plain up to the next ">".

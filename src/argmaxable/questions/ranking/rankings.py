@@ -11,15 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from argmaxable.check.checker import Checker
 from argmaxable.check.orders import OrderCertificate, proven_gap, proves_infeasible
 from argmaxable.compute.blocks import row_blocks
-from argmaxable.core.arrays import Vector
 from argmaxable.core.boxes import Everywhere
-from argmaxable.core.domain import Domain
 from argmaxable.core.errors import ArgmaxableError
 from argmaxable.core.head import Head
 from argmaxable.core.orders import Order, as_order
@@ -27,6 +26,10 @@ from argmaxable.core.verdict import OwnDirection, Status
 from argmaxable.questions.argmax import verify
 from argmaxable.questions.ranking.exact_orders import Evidence, exact_certificate, settle_exactly, table_size
 from argmaxable.run.plan import ONE_PROCESS
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Vector
+    from argmaxable.core.domain import Domain
 
 EVERYWHERE = Everywhere()
 # Up to this many rational numbers exact simplex takes less than the 5 ms that a call of verify costs.

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from argmaxable.core.errors import InputError
-from argmaxable.core.head import Head
 from argmaxable.report.figures.examples import FOUR_IN_PLANE, THREE_ON_LINE, without_bias
 from argmaxable.report.figures.logit_space import (
     draw_feasible_plane,
@@ -40,6 +39,8 @@ from argmaxable.report.figures.style import INK, PAGE, colour_of, drawing, legib
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from argmaxable.core.head import Head
 
 # More have hundreds of regions.
 _MOST_CLASSES = 6

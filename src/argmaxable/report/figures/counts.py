@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from argmaxable.core.errors import InputError
 from argmaxable.core.verdict import Status
 from argmaxable.report.figures.style import INK, PAGE, STATUS_COLOURS, drawing, grouped, legible
-from argmaxable.store import RunSummary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from argmaxable.store import RunSummary
 
 _TIED = "#E69F00"
 

@@ -20,10 +20,11 @@ from argmaxable.report.figures.plif import plif
 from argmaxable.report.figures.random_heads import measure_random_heads, random_heads
 from argmaxable.report.figures.regions import decision_regions
 from argmaxable.run.plan import ONE_PROCESS
-from argmaxable.store import RunSummary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from argmaxable.store import RunSummary
 
 # What is drawn unless somebody asks for another: seconds of work, and the whole story in it.
 HULL_CLASSES, RANDOM_CLASSES, RANDOM_SEEDS, PLIF_BINS, SEED = 40, 300, 3, 10, 1

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError
 
 from argmaxable.core.errors import InputError
-from argmaxable.core.result import Result
 from argmaxable.core.verdict import Status
 from argmaxable.report.figures.style import (
     COLUMN,
@@ -27,6 +26,8 @@ from argmaxable.report.figures.style import (
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from argmaxable.core.result import Result
 
 _MOST_NAMED, _MOST_LOST_NAMED = 40, 12
 

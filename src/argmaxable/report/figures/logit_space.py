@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations, pairwise, permutations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.core.head import Head
 from argmaxable.report.figures.polygons import (
     Ranking,
     middle,
@@ -23,6 +22,9 @@ from argmaxable.report.figures.polygons import (
     window_of_rankings,
 )
 from argmaxable.report.figures.style import INK, RGBA, colour_of, draw_faces, draw_lines, paint
+
+if TYPE_CHECKING:
+    from argmaxable.core.head import Head
 
 Vectors = NDArray[np.float64]
 

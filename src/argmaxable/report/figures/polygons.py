@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.core.errors import InputError
-from argmaxable.core.head import Head
+
+if TYPE_CHECKING:
+    from argmaxable.core.head import Head
 
 # Corners (n × 2) in order, Fractions; floats (n × 3) where a picture in space needs no more.
 Polygon = NDArray[Any]

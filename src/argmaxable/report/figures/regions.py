@@ -11,8 +11,6 @@ import numpy as np
 
 from argmaxable.core.boxes import Everywhere
 from argmaxable.core.errors import InputError
-from argmaxable.core.head import Head
-from argmaxable.core.result import Result
 from argmaxable.core.verdict import Status
 from argmaxable.questions.argmax import verify
 from argmaxable.report.figures.hull import draw_weights
@@ -30,6 +28,9 @@ from argmaxable.run.plan import ONE_PROCESS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from argmaxable.core.head import Head
+    from argmaxable.core.result import Result
 
 # Exact polygons of more take more than ten seconds, and nobody could tell their regions apart.
 _MOST_CLASSES = 200

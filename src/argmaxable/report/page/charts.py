@@ -10,11 +10,13 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from argmaxable.core.arrays import Vector
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Vector
 
 # Room for the axes around the plot, in pixels.
 LEFT, RIGHT, TOP, BOTTOM = 70, 18, 12, 52

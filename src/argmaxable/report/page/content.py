@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from argmaxable.core.labels import visible
 from argmaxable.core.verdict import Method, Status, Strength, Verdict
 from argmaxable.report.page.groups import LabelGroup, LabelKind, groups, kinds_of, scripts
-from argmaxable.report.page.subject import Subject
 from argmaxable.report.page.wording import (
     CLAIM,
     METHODS,
@@ -18,6 +18,9 @@ from argmaxable.report.page.wording import (
     answer,
     noun_for,
 )
+
+if TYPE_CHECKING:
+    from argmaxable.report.page.subject import Subject
 
 
 @dataclass(frozen=True)

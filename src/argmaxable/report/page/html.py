@@ -12,15 +12,17 @@ import hashlib
 import json
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from argmaxable.core.verdict import Status
 from argmaxable.core.version import VERSION
 from argmaxable.report.page.columns import columns, shown_label
-from argmaxable.report.page.content import Content
 from argmaxable.report.page.pictures import margin_charts, steps_chart, weight_charts
-from argmaxable.report.page.weights import Weights
 from argmaxable.report.page.wording import CHARACTERS, STATUSES
+
+if TYPE_CHECKING:
+    from argmaxable.report.page.content import Content
+    from argmaxable.report.page.weights import Weights
 
 # Labels shown on top, before any table; scripts with a row of their own.
 _MOST_LABELS, _MOST_GROUPS = 400, 16

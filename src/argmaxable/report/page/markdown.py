@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from argmaxable.core.verdict import Status, Verdict
 from argmaxable.report.grid import Column, Grid, GridFormat, in_markdown, render
 from argmaxable.report.page.columns import blockers, character_name, labels_by_class, shown_label
-from argmaxable.report.page.content import Content
 from argmaxable.report.page.groups import LabelGroup
 from argmaxable.report.page.wording import CHARACTERS
 from argmaxable.report.rows import finite, known_class
+
+if TYPE_CHECKING:
+    from argmaxable.report.page.content import Content
 
 # A model card is read by people: how many unargmaxable classes get a row, how many are listed by label.
 _MOST_ROWS, _MOST_LABELS, _MOST_GROUPS = 30, 400, 12

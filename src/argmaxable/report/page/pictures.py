@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from argmaxable.core.arrays import Vector
 from argmaxable.core.verdict import Status, Verdict
 from argmaxable.report.page.charts import Captions, Chart, curve, histogram, scatter
-from argmaxable.report.page.weights import Weights
 from argmaxable.report.page.wording import STATUSES, Noun
 from argmaxable.report.rows import known_class
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Vector
+    from argmaxable.report.page.weights import Weights
 
 # Beyond these a logarithmic axis has no room left; a margin of 0 is no place on it either.
 _SMALLEST, _LARGEST = 1e-250, 1e250

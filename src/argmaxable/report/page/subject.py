@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from argmaxable.core.domain import Domain
 from argmaxable.core.errors import BundleError, InputError
-from argmaxable.core.head import Head
+from argmaxable.core.head import Facts, Head
 from argmaxable.core.labels import visible
-from argmaxable.core.result import Cost, Facts, Result
 from argmaxable.core.verdict import Status, Verdict
 from argmaxable.proofs.bundle import read_bundle
 from argmaxable.report.stored_runs import headline
 from argmaxable.store import RunSummary, State
 
 if TYPE_CHECKING:
+    from argmaxable.core.domain import Domain
+    from argmaxable.core.result import Cost, Result
     from argmaxable.store import Store
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.core.head import Head
+if TYPE_CHECKING:
+    from argmaxable.core.head import Head
 
 # Rows turned into float64 at a time.
 _BLOCK = 4096

@@ -7,10 +7,13 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from argmaxable.core.select import is_special
 from argmaxable.core.verdict import Method, Status, Strength
-from argmaxable.report.page.subject import Subject
+
+if TYPE_CHECKING:
+    from argmaxable.report.page.subject import Subject
 
 # Of the labels: a recogniser's alphabet has a <blank> and perhaps a ligature among its characters.
 _MOSTLY = 0.95

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.check.checker import Checker
-from argmaxable.compute.budget import Compute
-from argmaxable.compute.prepared import PreparedHead
-from argmaxable.core.domain import Domain
-from argmaxable.core.head import Head
-from argmaxable.prove.prover import Prover, Settled
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from argmaxable.core.domain import Domain
+    from argmaxable.core.head import Head
+    from argmaxable.prove.prover import Prover, Settled
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +30,12 @@ class Job:
     memory: int | None
 
     def prover(self) -> Prover:
+        # Late: whoever hands out a job need not be able to do it.
+        from argmaxable.check.checker import Checker
+        from argmaxable.compute.budget import Compute
+        from argmaxable.compute.prepared import PreparedHead
+        from argmaxable.prove.prover import Prover
+
         prepared = PreparedHead(self.head, centre=self.centre, compute=Compute(memory=self.memory))
         checker = Checker(prepared, self.domain)
         return Prover(checker, ignored=self.ignored, tied=self.tied, score=self.score, seed=self.seed)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from types import TracebackType
+from typing import TYPE_CHECKING
 
-from argmaxable.run.engines.engine import Job, Report
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from argmaxable.run.engines.engine import Job, Report
 
 
 class InProcess:

@@ -16,10 +16,14 @@ import tempfile
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
+from typing import TYPE_CHECKING
 
-from argmaxable.run.engines.engine import Job, Report
 from argmaxable.run.engines.worker import lay_out
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from argmaxable.run.engines.engine import Job, Report
 
 _ONE_THREAD = {
     name: "1"

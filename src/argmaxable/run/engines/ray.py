@@ -12,8 +12,7 @@ import socket
 import time
 from collections import deque
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,9 @@ from argmaxable.core.domains import domain_from_record
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import FLOAT_DTYPES, Head
 from argmaxable.run.engines.engine import Job, Report
+
+if TYPE_CHECKING:
+    from types import TracebackType
 
 # Workers that die without a single report between them: something is wrong with the cluster.
 _DEATHS_IN_A_ROW = 5

@@ -13,6 +13,7 @@ import pickle
 import signal
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +68,8 @@ def pick_up(folder: Path) -> Job:
 def main() -> None:
     """Read the name of a job's folder, then class ids until the pipe closes; write a report for each."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    import_module("argmaxable.prove.prover")  # now, while the parent still prepares the job
+
     source = sys.stdin.buffer
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing else may write into the pipe

@@ -6,15 +6,19 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from argmaxable.core.errors import InputError
 from argmaxable.core.labels import visible
 from argmaxable.core.version import VERSION
 from argmaxable.report.grid import Cell, Column, Grid, GridFormat, in_markdown, render
-from argmaxable.workflow.campaign.plan import Campaign, CampaignFamily, CampaignModel
-from argmaxable.workflow.campaign.run import ModelOutcome, ModelSummary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from argmaxable.workflow.campaign.plan import Campaign, CampaignFamily, CampaignModel
+    from argmaxable.workflow.campaign.run import ModelOutcome, ModelSummary
 
 _FEW_LABELS = 5
 _COLUMNS = (

@@ -7,10 +7,8 @@ mistake is reported with the file, the entry and the key.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from argmaxable.core.domains import parse_domain
 from argmaxable.core.errors import InputError
@@ -20,6 +18,10 @@ from argmaxable.models.fetch.pypi import parse as parse_packaged
 from argmaxable.models.fetch.pypi import without_settings
 from argmaxable.models.model_ref import ModelRef
 from argmaxable.workflow.verify_model import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
 
 # Each option with the type of its value. All but `cites` are those of `argmaxable verify`.
 _OPTIONS: dict[str, type] = {

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from argmaxable.core.domain import Domain
 from argmaxable.core.errors import EvidenceError, InputError, StoreError
 from argmaxable.core.progress import ProgressCallback, ignore_progress
-from argmaxable.core.result import Cost, Facts
-from argmaxable.core.verdict import Verdict
 from argmaxable.run.plan import DEFAULT_ENGINE, Engine
-from argmaxable.workflow.campaign.plan import CampaignModel
 from argmaxable.workflow.verify_model import ModelVerdicts, answer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from argmaxable.core.domain import Domain
+    from argmaxable.core.head import Facts
+    from argmaxable.core.result import Cost
+    from argmaxable.core.verdict import Verdict
     from argmaxable.store import Store
+    from argmaxable.workflow.campaign.plan import CampaignModel
 
 # Labels of unargmaxable classes held for each model; the run has all of them.
 _MOST_LABELS = 60
