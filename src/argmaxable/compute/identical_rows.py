@@ -1,19 +1,19 @@
-"""IdenticalRows: classes with the same weight row. Only the one with the largest bias can win, and none
+"""Identical rows: classes with the same weight row. Only the one with the largest bias can win, and none
 where that bias is shared. Exact, nearly free, and otherwise solvers stall on them at a margin of 0.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from typing import TYPE_CHECKING
+from argmaxable.core.arrays import Ids
 
 if TYPE_CHECKING:
     from argmaxable.core.head import Head
-    from argmaxable.core.arrays import Ids
 
 _BLOCK_ROWS = 4096
 _HASH_SEED = 2022
