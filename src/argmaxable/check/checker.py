@@ -17,7 +17,7 @@ import numpy as np
 from argmaxable.check.solutions import Equations, exact_weights, with_independent_basis
 from argmaxable.check.witnesses import Gaps, Scores
 from argmaxable.compute.blocks import row_blocks
-from argmaxable.compute.prepared import PreparedHead
+from argmaxable.compute.prepared import PreparedHead, prepared
 from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import EvidenceError
@@ -44,8 +44,8 @@ class Checker:
     """Checks evidence about the classes of one head over one domain."""
 
     def __init__(self, head: Head | PreparedHead, domain: Domain, *, centre: Vector | None = None) -> None:
-        """`centre` is the one that own-direction witnesses refer to, where the head is not prepared yet."""
-        self.prepared = head if isinstance(head, PreparedHead) else PreparedHead(head, centre=centre)
+        """`centre` is the one that own-direction witnesses refer to (None: of this head's own)."""
+        self.prepared = prepared(head, centre)
         self.head, self.domain, self.centre = self.prepared.head, domain, self.prepared.centre
         domain.require_features(self.head.features)
         self.scores = Scores(self.prepared, domain)

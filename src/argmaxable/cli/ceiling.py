@@ -11,7 +11,7 @@ import typer
 from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.remarks import Remarks
 from argmaxable.core.errors import InputError
-from argmaxable.core.result import Result
+from argmaxable.workflow.verify_model import ModelVerdicts
 
 Ceiling = Annotated[
     bool, typer.Option("--ceiling", help="Prove too how probable each class can be at any input.")
@@ -48,11 +48,12 @@ def question(wanted: bool, temperature: float | None, top_p: float | None) -> Qu
 
 
 def ceiling_remarks(
-    asked: Question | None, result: Result, *, output: Path | None, time_limit: float | None
+    asked: Question | None, done: ModelVerdicts, *, output: Path | None, time_limit: float | None
 ) -> tuple[Remarks, bool]:
     """The answer, written into the bundle's folder if there is one; and whether it is complete."""
     if asked is None:
         return Remarks((), {}), True
+    result = done.result
     # Late: few runs ask about probabilities.
     from argmaxable.proofs.ceilings import write_ceilings
     from argmaxable.questions.ceiling.compute import ceilings
@@ -64,12 +65,12 @@ def ceiling_remarks(
     left = None if time_limit is None else max(time_limit - result.cost.seconds, 1e-3)
     with progress_bar() as progress:
         found = ceilings(
-            result.head, result.domain, only=[verdict.class_id for verdict in result.verdicts],
+            done.prepared, result.domain, only=[verdict.class_id for verdict in result.verdicts],
             temperature=asked.temperature, time_limit=left, progress=progress,
         )  # fmt: skip
     members = None
     if asked.top_p is not None:
-        members = nucleus(result.head, found, asked.top_p, verdicts=result.verdicts)
+        members = nucleus(done.prepared, found, asked.top_p, verdicts=result.verdicts)
     if output is not None:
         write_ceilings(found, output, members)
     argmaxable = frozenset(verdict.class_id for verdict in result.argmaxable)

@@ -10,7 +10,7 @@ import typer
 from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.remarks import Remarks
 from argmaxable.core.errors import InputError
-from argmaxable.core.result import Result
+from argmaxable.workflow.verify_model import ModelVerdicts
 
 TopK = Annotated[
     int | None,
@@ -27,11 +27,12 @@ def require_places(top_k: int | None) -> None:
 
 
 def top_k_remarks(
-    top_k: int | None, result: Result, *, output: Path | None, time_limit: float | None
+    top_k: int | None, done: ModelVerdicts, *, output: Path | None, time_limit: float | None
 ) -> Remarks:
     """The answer, written into the bundle's folder if there is one."""
     if top_k is None:
         return Remarks((), {})
+    result = done.result
     # Late: few runs ask about places.
     from argmaxable.proofs.ranks import write_ranks
     from argmaxable.questions.best_rank.top_k import best_ranks
@@ -40,7 +41,7 @@ def top_k_remarks(
     left = None if time_limit is None else max(time_limit - result.cost.seconds, 1e-3)
     with progress_bar() as progress:
         ranks = best_ranks(
-            result.head, result.domain, result=result, top_k=top_k, time_limit=left, progress=progress
+            done.prepared, result.domain, result=result, top_k=top_k, time_limit=left, progress=progress
         )
     if output is not None:
         write_ranks(result, ranks, output, top_k=top_k)

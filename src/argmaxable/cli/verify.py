@@ -143,8 +143,8 @@ def verify(
     result, output = done.result, written.output
     if output is not None:
         write_bundle(result, output)
-    ceilings, is_complete = ceiling_remarks(asked, result, output=output, time_limit=time_limit)
-    places = top_k_remarks(top_k, result, output=output, time_limit=time_limit)
+    ceilings, is_complete = ceiling_remarks(asked, done, output=output, time_limit=time_limit)
+    places = top_k_remarks(top_k, done, output=output, time_limit=time_limit)
     _print(request, done, written, [remarks_on(result, dtype), ceilings, places])
     raise typer.Exit(exit_code(result) if is_complete else 3)
 

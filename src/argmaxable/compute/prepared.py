@@ -11,36 +11,64 @@ from functools import cached_property
 
 import numpy as np
 
-from argmaxable.compute.backend import backend_of
+from argmaxable.compute.backend import Backend, backend_of
 from argmaxable.compute.blocks import row_blocks
 from argmaxable.compute.budget import Compute
 from argmaxable.compute.identical_rows import IdenticalRows, find_identical_rows
 from argmaxable.compute.rows import Rows, StreamedRows, hold_if_it_fits
-from argmaxable.core.arrays import Ids, Matrix32, Vector
+from argmaxable.core.arrays import Ids, Matrix32, Vector, Vector32
 from argmaxable.core.head import Facts, Head
 from argmaxable.exact.rounding import length_bounds
 
 
 class PreparedHead:
-    """A head with its centre, biases less their mean, rows in float32, and bounds on the rows' norms."""
+    """A head with its centre, biases less their mean, rows in float32, bounds on the rows' norms, identical
+    rows and fingerprint: each computed when first asked for, and once."""
 
     def __init__(self, head: Head, *, centre: Vector | None = None, compute: Compute | None = None) -> None:
         self.head = head
         self.compute = Compute() if compute is None else compute
-        self.centre = centre_of(head) if centre is None else centre
-        biases = head.biases()
         self.has_bias = head.has_bias
+        if centre is not None:
+            self.centre = centre
+
+    @cached_property
+    def centre(self) -> Vector:
+        """What is taken off all rows; own-direction witnesses refer to it."""
+        return centre_of(self.head)
+
+    @cached_property
+    def biases(self) -> Vector:
+        """The biases less their mean, where that does not overflow."""
+        biases = self.head.biases()
         with np.errstate(over="ignore", invalid="ignore"):
             centred = biases - biases.mean()
-            self.biases = centred if np.isfinite(centred).all() else biases
-            self.biases32 = self.biases.astype(np.float32)
-        self.backend = backend_of(self.compute.device)
-        streamed = StreamedRows((head.classes, head.features), self._centred)
-        self.rows32: Rows = self.backend.settle_in(hold_if_it_fits(streamed, self.compute.bytes_for_rows()))
-        self.norms = np.empty(head.classes)
+        return centred if np.isfinite(centred).all() else biases
+
+    @cached_property
+    def biases32(self) -> Vector32:
+        with np.errstate(over="ignore"):
+            return self.biases.astype(np.float32)
+
+    @cached_property
+    def backend(self) -> Backend:
+        """What multiplies matrices."""
+        return backend_of(self.compute.device)
+
+    @cached_property
+    def rows32(self) -> Rows:
+        """Rows less the centre in float32, in memory if they fit."""
+        streamed = StreamedRows((self.head.classes, self.head.features), self._centred)
+        return self.backend.settle_in(hold_if_it_fits(streamed, self.compute.bytes_for_rows()))
+
+    @cached_property
+    def norms(self) -> Vector:
+        """Upper bounds on the norms of rows less the centre."""
+        norms = np.empty(self.head.classes)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            for block in row_blocks(head.classes, head.features):
-                self.norms[block] = length_bounds(head.rows(block) - self.centre)
+            for block in row_blocks(self.head.classes, self.head.features):
+                norms[block] = length_bounds(self.head.rows(block) - self.centre)
+        return norms
 
     def _centred(self, ids: Ids | slice) -> Matrix32:
         """Rows less the centre, rounded to float32: at once where both are float32 or narrower."""
@@ -52,18 +80,22 @@ class PreparedHead:
 
     @cached_property
     def facts(self) -> Facts:
-        """Name, shape and fingerprint of the head, hashed when first asked for."""
+        """Name, shape and fingerprint of the head."""
         return Facts.of(self.head)
 
     @cached_property
     def twins(self) -> IdenticalRows:
-        """Classes with the same row, found when first asked for."""
+        """Classes with the same row."""
         return find_identical_rows(self.head)
 
 
-def prepared(head: Head | PreparedHead) -> PreparedHead:
-    """The head made ready, unless it is."""
-    return head if isinstance(head, PreparedHead) else PreparedHead(head)
+def prepared(head: Head | PreparedHead, centre: Vector | None = None) -> PreparedHead:
+    """The head made ready with this centre (None: any), unless it is."""
+    if isinstance(head, PreparedHead):
+        if centre is None or np.array_equal(head.centre, centre):
+            return head
+        return PreparedHead(head.head, centre=centre, compute=head.compute)
+    return PreparedHead(head, centre=centre)
 
 
 def centre_of(head: Head) -> Vector:

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from argmaxable.check.checker import Checker
-from argmaxable.compute.prepared import PreparedHead
 from argmaxable.core.boxes import Box
 from argmaxable.core.progress import Deadline, ProgressCallback, ignore_progress
 from argmaxable.core.result import Result
@@ -66,9 +65,8 @@ def run_plan(
     head, settings = plan.head, plan.settings
     open_classes = len(plan.wanted) - len(journal.known)
     with early_processes(settings, open_classes, head.features) as processes:
-        prepared = PreparedHead(head, centre=journal.centre, compute=settings.compute)
-        checker = Checker(prepared, plan.domain)
-        twins = prepared.twins
+        checker = Checker(plan.prepared, plan.domain, centre=journal.centre)
+        twins = checker.prepared.twins
         settled_classes = SettledClasses(checker, twins, plan.wanted, journal.known)
         prover = Prover(
             checker, ignored=twins.ignored, tied=frozenset(twins.ties), score=None, seed=settings.seed
@@ -79,6 +77,6 @@ def run_plan(
         is_complete = settle_all(session)
     session.record()
     return Result(
-        head=head, facts=prepared.facts, domain=plan.domain, centre=checker.centre,
+        head=head, facts=plan.prepared.facts, domain=plan.domain, centre=checker.centre,
         verdicts=settled_classes.verdicts(), cost=session.cost(), is_complete=is_complete,
     )  # fmt: skip

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from argmaxable.compute.budget import PROCESS_BYTES, SOLVE_BYTES, Compute
+from argmaxable.compute.prepared import PreparedHead
 from argmaxable.core.errors import InputError
 from argmaxable.core.verdict import Algorithm
 from argmaxable.prove.chebyshev import require_box
@@ -72,6 +74,11 @@ class RunPlan:
     domain: Domain
     only: tuple[int, ...] | None
     settings: Settings
+
+    @cached_property
+    def prepared(self) -> PreparedHead:
+        """The head made ready, for the run and for whatever is asked after it."""
+        return PreparedHead(self.head, compute=self.settings.compute)
 
     @property
     def wanted(self) -> Ids:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from argmaxable.compute.prepared import centre_of
-from argmaxable.core.head import Facts
+from argmaxable.compute.prepared import PreparedHead
 from argmaxable.core.progress import ProgressCallback, ignore_progress
 from argmaxable.core.result import Result
 from argmaxable.questions.argmax import run_plan
@@ -28,9 +27,11 @@ class Origin:
 
 @dataclass(frozen=True, eq=False)
 class StoredRun:
-    """A result and the run that stores it, if one does; `was_known` when nothing had to be computed."""
+    """A result, its head made ready for further questions, and the run that stores it, if one does;
+    `was_known` when nothing had to be computed."""
 
     result: Result
+    prepared: PreparedHead
     run_id: int | None = None
     was_known: bool = False
 
@@ -47,8 +48,8 @@ def run_stored(
     or resumed there, unless `overwrite`. Raises StoreError when the store can't be used.
     """
     if store is None:
-        return StoredRun(run_plan(plan, progress=progress))
-    with store.begin(_identity(plan, origin), centre=centre_of(plan.head), overwrite=overwrite) as run:
+        return StoredRun(run_plan(plan, progress=progress), plan.prepared)
+    with store.begin(_identity(plan, origin), centre=plan.prepared.centre, overwrite=overwrite) as run:
         was_known = run.is_finished
         if was_known:
             result = _known_result(plan, run)
@@ -56,7 +57,7 @@ def run_stored(
             result = run_plan(plan, progress=progress, journal=run)
             if result.is_complete:
                 run.finish(result.cost)
-    return StoredRun(result, run.run_id, was_known)
+    return StoredRun(result, plan.prepared, run.run_id, was_known)
 
 
 def _identity(plan: RunPlan, origin: Origin) -> Plan:
@@ -64,7 +65,7 @@ def _identity(plan: RunPlan, origin: Origin) -> Plan:
 
     head, settings = plan.head, plan.settings
     return Plan(
-        facts=Facts.of(head), labels=head.labels, domain=plan.domain, algorithm=settings.algorithm,
+        facts=plan.prepared.facts, labels=head.labels, domain=plan.domain, algorithm=settings.algorithm,
         patience=settings.patience, seed=settings.seed, only=plan.only,
         origin=origin.origin, task=origin.task, family=origin.family,
     )  # fmt: skip
@@ -72,6 +73,6 @@ def _identity(plan: RunPlan, origin: Origin) -> Plan:
 
 def _known_result(plan: RunPlan, run: Run) -> Result:
     return Result(
-        head=plan.head, facts=Facts.of(plan.head), domain=plan.domain, centre=run.centre,
+        head=plan.head, facts=plan.prepared.facts, domain=plan.domain, centre=run.centre,
         verdicts=tuple(run.known[class_id] for class_id in sorted(run.known)), cost=run.spent,
     )  # fmt: skip

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from argmaxable.compute.prepared import PreparedHead
 from argmaxable.core.domain import Domain
 from argmaxable.core.progress import ProgressCallback, ignore_progress
 from argmaxable.core.result import Result
@@ -48,10 +49,12 @@ class Request:
 class ModelVerdicts:
     """The verdicts, what was found in the file, and the run that stores them, if one does.
 
-    `was_known` is True when the store had them already and nothing was computed.
+    `prepared` is the head made ready, for further questions. `was_known` is True when the store had the
+    verdicts already and nothing was computed.
     """
 
     result: Result
+    prepared: PreparedHead
     finding: Finding
     run_id: int | None
     was_known: bool
@@ -104,4 +107,4 @@ def answer(
     )  # fmt: skip
     origin = Origin(found.origin, request.task, request.family)
     run = run_stored(plan, store, origin=origin, overwrite=overwrite, progress=progress)
-    return ModelVerdicts(run.result, found.finding, run.run_id, run.was_known)
+    return ModelVerdicts(run.result, run.prepared, found.finding, run.run_id, run.was_known)

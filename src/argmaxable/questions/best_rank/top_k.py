@@ -6,11 +6,11 @@ import numpy as np
 
 from argmaxable.check.checker import Checker
 from argmaxable.compute.coordinates import coordinates_of
-from argmaxable.compute.identical_rows import find_identical_rows
+from argmaxable.compute.prepared import PreparedHead, prepared
 from argmaxable.core.best_rank import BestRank, RankProof
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import InputError
-from argmaxable.core.head import Facts, Head
+from argmaxable.core.head import Head
 from argmaxable.core.progress import Deadline, Pace, Progress, ProgressCallback, ignore_progress
 from argmaxable.core.result import Result
 from argmaxable.core.verdict import Status, Verdict
@@ -24,7 +24,7 @@ ROUNDS = 48
 
 
 def best_ranks(
-    head: Head,
+    head: Head | PreparedHead,
     domain: Domain = DEFAULT_DOMAIN,
     *,
     result: Result | None = None,
@@ -45,15 +45,17 @@ def best_ranks(
     if top_k is not None and top_k < 1:
         raise InputError(f"top-k counts places and can't be {top_k}: expected 1 or more.")
     deadline = Deadline(time_limit)
+    ready = prepared(head)
+    head = ready.head
     if result is None:
         result = verify(head, domain, seed=seed, engine=engine, time_limit=time_limit, progress=progress)
-    _require_same(result, head, domain)
+    _require_same(result, ready, domain)
     never = [verdict for verdict in result.verdicts if verdict.status is not Status.ARGMAXABLE]
     if not never:
         return ()
     classes = np.array([verdict.class_id for verdict in never], np.intp)
-    checker = Checker(head, domain, centre=result.centre)
-    search = RankSearch(checker, find_identical_rows(head), classes, seed)
+    checker = Checker(ready, domain, centre=result.centre)
+    search = RankSearch(checker, checker.prepared.twins, classes, seed)
     _learn_verdicts(search, never)
     points = points_with_few_above(coordinates_of(checker.prepared, domain), classes)
     found: list[BestRank] = []
@@ -75,9 +77,9 @@ def best_ranks(
     return (*found, *(_not_searched(verdict, head.classes) for verdict in never[len(found) :]))
 
 
-def _require_same(result: Result, head: Head, domain: Domain) -> None:
-    if result.head is not head and result.facts.sha256 != Facts.of(head).sha256:
-        raise InputError(f"the result is about another head than {head.name}: verify that one.")
+def _require_same(result: Result, ready: PreparedHead, domain: Domain) -> None:
+    if result.head is not ready.head and result.facts.sha256 != ready.facts.sha256:
+        raise InputError(f"the result is about another head than {ready.head.name}: verify that one.")
     if result.domain != domain:
         raise InputError(f"the result is about the domain {result.domain}, not {domain}: pass the same one.")
 

@@ -18,12 +18,13 @@ from threadpoolctl import threadpool_limits
 from argmaxable.check.checker import Checker
 from argmaxable.check.mixtures import mixture_bound
 from argmaxable.check.probabilities import CeilingChecker
-from argmaxable.compute.identical_rows import find_identical_rows
+from argmaxable.compute.identical_rows import IdenticalRows
+from argmaxable.compute.prepared import PreparedHead, prepared
 from argmaxable.core.arrays import Ids
 from argmaxable.core.ceiling import Ceiling, Ceilings, Mixture
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import InputError
-from argmaxable.core.head import Facts, Head
+from argmaxable.core.head import Head
 from argmaxable.core.progress import Deadline, Pace, Progress, ProgressCallback, ignore_progress
 from argmaxable.questions.argmax import DEFAULT_DOMAIN
 from argmaxable.questions.ceiling.descent import Landing, Slope
@@ -56,7 +57,7 @@ class _Work:
 
 
 def ceilings(
-    head: Head,
+    head: Head | PreparedHead,
     domain: Domain = DEFAULT_DOMAIN,
     *,
     only: Iterable[int] | None = None,
@@ -73,14 +74,17 @@ def ceilings(
     `is_complete` False. Raises InputError for arguments that make no sense.
     """
     started = time.perf_counter()
+    ready = prepared(head)
+    head = ready.head
+    domain.require_directions("a ceiling")
     wanted = make_plan(head, domain, only=only, engine=ONE_PROCESS, time_limit=time_limit).wanted
     _require(temperature, tolerance)
-    checker = Checker(head, domain)
+    checker = Checker(ready, domain)
     work = _Work(
         checker=checker,
         bounds=CeilingChecker(checker, temperature=temperature),
         slope=Slope(checker, temperature=temperature, tolerance=_CLOSE * tolerance),
-        twins=_twins(head),
+        twins=_twins(ready.twins),
         tolerance=tolerance,
         deadline=Deadline(time_limit),
         progress=progress,
@@ -89,7 +93,7 @@ def ceilings(
     for class_id in wanted.tolist():
         work.found.setdefault(class_id, Ceiling(class_id, head.label(class_id), 0.0, 1.0))
     return Ceilings(
-        facts=Facts.of(head), domain=domain, temperature=temperature, tolerance=tolerance,
+        facts=ready.facts, domain=domain, temperature=temperature, tolerance=tolerance,
         classes=tuple(work.found[class_id] for class_id in wanted.tolist()),
         seconds=time.perf_counter() - started, is_complete=is_complete,
     )  # fmt: skip
@@ -185,10 +189,10 @@ def _mixtures(work: _Work, class_id: int, landing: Landing, upper: float) -> Ite
             yield mixture
 
 
-def _twins(head: Head) -> dict[int, Ids]:
+def _twins(identical: IdenticalRows) -> dict[int, Ids]:
     """The other classes with the same row and bias, for each class that has some."""
     others = {}
-    for group in find_identical_rows(head).ties.values():
+    for group in identical.ties.values():
         members = np.array(group)
         for member in group:
             others[member] = members[members != member]

@@ -15,10 +15,11 @@ import numpy as np
 
 from argmaxable.check.checker import Checker
 from argmaxable.check.probabilities import CeilingChecker, never_enters
+from argmaxable.compute.prepared import PreparedHead, prepared
 from argmaxable.core.arrays import Vector
 from argmaxable.core.ceiling import Ceiling, Ceilings, Entry, Membership, Nucleus
 from argmaxable.core.errors import InputError
-from argmaxable.core.head import Facts, Head
+from argmaxable.core.head import Head
 from argmaxable.core.verdict import Verdict
 
 # How far points are pulled towards the middle of the domain.
@@ -27,16 +28,19 @@ _PULLS = (1.0, 0.5, 0.2, 0.05, 0.01)
 _BATCH = 1024
 
 
-def nucleus(head: Head, found: Ceilings, top_p: float, *, verdicts: Iterable[Verdict] = ()) -> Nucleus:
+def nucleus(
+    head: Head | PreparedHead, found: Ceilings, top_p: float, *, verdicts: Iterable[Verdict] = ()
+) -> Nucleus:
     """Which classes can enter the nucleus of mass `top_p` at some input of the domain of their ceilings.
 
     Witnesses of `verdicts` are tried where a ceiling's own point does not do. Raises InputError when the
     ceilings are about another head or `top_p` is not a share.
     """
     require_share(top_p)
-    if Facts.of(head).sha256 != found.facts.sha256:
-        raise InputError(f"these ceilings are about another head than {head.name}.")
-    search = _Search(head, found, top_p)
+    ready = prepared(head)
+    if ready.facts.sha256 != found.facts.sha256:
+        raise InputError(f"these ceilings are about another head than {ready.head.name}.")
+    search = _Search(ready, found, top_p)
     for first in range(0, len(found.classes), _BATCH):
         some = found.classes[first : first + _BATCH]
         search.attempt({c.class_id: c.point for c in some if c.point is not None})
@@ -54,8 +58,9 @@ def require_share(top_p: float) -> None:
 class _Search:
     """Points tried so far: the least mass above each class and where it was met."""
 
-    def __init__(self, head: Head, found: Ceilings, top_p: float) -> None:
-        self.checker = Checker(head, found.domain)
+    def __init__(self, ready: PreparedHead, found: Ceilings, top_p: float) -> None:
+        head = ready.head
+        self.checker = Checker(ready, found.domain)
         self.bounds = CeilingChecker(self.checker, temperature=found.temperature)
         self.top_p = top_p
         # A single class is the whole nucleus, at every point.
