@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 import threading
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from argmaxable.compute.rows import Rows
-    from argmaxable.core.arrays import Ids, Matrix32, Vector32
+from argmaxable.compute.rows import Rows
+from argmaxable.core.arrays import Ids, Matrix32, Vector32
 
 Block = Any  # a matrix where the backend keeps it
 
