@@ -13,7 +13,6 @@ from argmaxable.core.version import VERSION as __version__
 if TYPE_CHECKING:
     from argmaxable.check.checker import Bound, Checker
     from argmaxable.check.witnesses import Gaps
-    from argmaxable.compute.backend import Backend
     from argmaxable.compute.budget import Compute
     from argmaxable.compute.compare import Best
     from argmaxable.compute.identical_rows import IdenticalRows
@@ -78,7 +77,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Algorithm",
     "ArgmaxableError",
-    "Backend",
     "Ball",
     "Best",
     "BestRank",
@@ -178,7 +176,6 @@ _NAMES = {
         "Checker",
     ),
     "check.witnesses": ("Gaps",),
-    "compute.backend": ("Backend",),
     "compute.budget": ("Compute",),
     "compute.compare": ("Best",),
     "compute.identical_rows": ("IdenticalRows",),

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 import threading
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.compute.rows import Rows
-from argmaxable.core.arrays import Ids, Matrix32, Vector32
+if TYPE_CHECKING:
+    from argmaxable.compute.rows import Rows
+    from argmaxable.core.arrays import Ids, Matrix32, Vector32
 
 Block = Any  # a matrix where the backend keeps it
 

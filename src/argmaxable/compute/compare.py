@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from argmaxable.compute.backend import Backend, Block
 from argmaxable.compute.rows import Rows, StreamedRows
 from argmaxable.core.arrays import Ids, Matrix32, Vector32
+
+if TYPE_CHECKING:
+    from argmaxable.compute.backend import Backend, Block
 
 # Points and rows multiplied at a time: 16 MB of products, which caches like and BLAS does not mind.
 _SIDE = 2048

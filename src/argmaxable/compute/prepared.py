@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from argmaxable.compute.backend import Backend, backend_of
+from argmaxable.compute.backend import backend_of
 from argmaxable.compute.blocks import row_blocks
 from argmaxable.compute.budget import Compute
 from argmaxable.compute.identical_rows import IdenticalRows, find_identical_rows
@@ -28,6 +28,7 @@ class PreparedHead:
     def __init__(self, head: Head, *, centre: Vector | None = None, compute: Compute | None = None) -> None:
         self.head = head
         self.compute = Compute() if compute is None else compute
+        self.backend = backend_of(self.compute.device)
         self.has_bias = head.has_bias
         if centre is not None:
             self.centre = centre
@@ -49,11 +50,6 @@ class PreparedHead:
     def biases32(self) -> Vector32:
         with np.errstate(over="ignore"):
             return self.biases.astype(np.float32)
-
-    @cached_property
-    def backend(self) -> Backend:
-        """What multiplies matrices."""
-        return backend_of(self.compute.device)
 
     @cached_property
     def rows32(self) -> Rows:
