@@ -1,6 +1,7 @@
 """Prints the measurements of the house: how large it is, and how its rooms hang together.
 
     python scripts/house.py [ROOT]        ROOT: a checkout (default: this one)
+    python scripts/house.py --floors      the floors as a picture, for docs/architecture.md
 
 A room is a folder or a loose module directly below the package. Between rooms every import counts, also those
 inside functions; an import chain is made of the imports that run when a module is loaded.
@@ -19,7 +20,7 @@ LONG_FUNCTION = 60
 # From the ground up: imports go down only, and rooms of one floor never meet.
 FLOORS: tuple[dict[str, str], ...] = (
     {"exact": "arithmetic that may be trusted: dyadic numbers, rounding bounds, exact linear systems"},
-    {"core": "the nouns: head, domain, verdict and other claims, result, errors"},
+    {"core": "the nouns: head, domains with their geometry, verdict and other claims, result, errors"},
     {
         "compute": "arithmetic that is fast: the prepared head, coordinates, backends, memory",
         "models": "files in and out: a folder per format; hub, packages, labels",
@@ -231,7 +232,20 @@ def report(house: House) -> list[tuple[str, str]]:
     ]
 
 
+def picture() -> str:
+    """The floors, the highest first: what each room is for."""
+    width = max(len(room) for floor in FLOORS for room in floor)
+    lines = []
+    for number, floor in reversed(list(enumerate(FLOORS))):
+        for place, (room, purpose) in enumerate(floor.items()):
+            lines.append(f"{number if not place else ' '}  {room:<{width}}  {purpose}")
+    return "\n".join(lines)
+
+
 def main() -> None:
+    if sys.argv[1:] == ["--floors"]:
+        print(picture())
+        return
     root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
     for what, value in report(House(root)):
         print(f"{what}: {value}")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from argmaxable.cli.app import COMMANDS, command
+from scripts.house import picture
 
 ROOT = Path(__file__).parent.parent
 
@@ -27,3 +28,8 @@ def test_every_link_to_a_file_leads_somewhere(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
     assert [link for link in links if not ((ROOT / page).parent / link).exists()] == []
+
+
+def test_the_picture_of_the_floors_is_the_table_that_the_imports_obey() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert f"```text\n{picture()}\n```" in page

@@ -145,5 +145,9 @@ def test_every_folder_of_modules_is_a_package() -> None:
     assert all((folder / "__init__.py").is_file() for folder in folders)
 
 
+def test_no_class_name_is_defined_twice() -> None:
+    assert HOUSE.repeated_classes == {}
+
+
 def test_there_is_no_utils_module() -> None:
     assert not [module for module in MODULES if "util" in module]
