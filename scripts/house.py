@@ -19,7 +19,7 @@ from pathlib import Path
 LONG_FUNCTION = 60
 # From the ground up: imports go down only, and rooms of one floor never meet.
 FLOORS: tuple[dict[str, str], ...] = (
-    {"exact": "arithmetic that may be trusted: dyadic numbers, rounding bounds, exact linear systems"},
+    {"exact": "arithmetic that may be trusted: dyadic numbers, bounds on rounding and on exponentials"},
     {"core": "the nouns: head, domains with their geometry, verdict and other claims, result, errors"},
     {
         "compute": "arithmetic that is fast: the prepared head, coordinates, backends, memory",
@@ -33,7 +33,7 @@ FLOORS: tuple[dict[str, str], ...] = (
     },
     {"run": "plan, session, phases, engines"},
     {
-        "questions": "what can be asked about a head, a folder each",
+        "questions": "what can be asked about a head",
         "store": "runs in a database",
     },
     {
