@@ -1,0 +1,1 @@
+"""Arithmetic that is fast: the prepared head, coordinates, identical rows, backends, memory."""

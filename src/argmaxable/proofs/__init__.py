@@ -1,0 +1,1 @@
+"""Claims on disk: bundles, a codec for each kind of claim, and one re-check for all kinds. No solver."""

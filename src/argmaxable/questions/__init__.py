@@ -1,0 +1,1 @@
+"""What can be asked about a head, each answer with its evidence; a folder for each larger question."""

@@ -1,0 +1,1 @@
+"""What was found, for people: words, tables, pages, figures, and files for other tools."""

@@ -1,0 +1,1 @@
+"""One run over a head: its plan, its phases, the session that collects verdicts, the journal."""

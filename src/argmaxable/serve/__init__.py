@@ -1,0 +1,1 @@
+"""Stored runs in the browser: pages that only read, and a playground (docs/explorer.md)."""

@@ -1,0 +1,1 @@
+"""The best rank that a class reaches at any input, from both sides (docs/explain.md)."""

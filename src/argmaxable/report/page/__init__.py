@@ -1,0 +1,1 @@
+"""One page about a run, as HTML or Markdown: data first, then a template (docs/report.md)."""
