@@ -104,7 +104,7 @@ def measure(settings: Settings, text: Path | None) -> Mapping[str, Any]:
     left = np.array([verdict.class_id for verdict in alone.undecided], np.intp)
     steps = reflections_needed(head, can.tolist())
     generator = np.random.default_rng(0)
-    tried = {"left": _sample(generator, left, settings), "lost": _sample(generator, cannot, settings)}
+    tried = {"left": _sample(generator, left, settings), "unargmaxable": _sample(generator, cannot, settings)}
     return {
         "classes": head.classes,
         "features": head.features,

@@ -87,7 +87,7 @@ def test_a_fault_anywhere_in_the_table_imports_nothing(command: Command, table: 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [(["none.csv"], "No such file"), (["{table}", "--domain", "cube"], "'cube' is no domain")],
+    [(["none.csv"], "No such file"), (["{table}", "--domain", "cube"], "'cube' is not a domain")],
 )
 def test_a_wrong_wish_is_one_clear_line(
     command: Command, table: Path, tmp_path: Path, arguments: list[str], said: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ from running import Command
 
 import argmaxable as am
 from argmaxable.core.domains import domain_from_record
+from argmaxable.questions.arithmetic.survival import survival
+from argmaxable.questions.ranking.rankings import is_feasible
 
 SQUARE = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
 
@@ -71,6 +74,46 @@ def test_the_answer_speaks_of_mixtures(command: Command, tmp_path: Path) -> None
     assert ran.code == 1
     assert "1 of 3 class can be predicted at no mixture of these 4 inputs." in ran.out
     assert "domain: hull of 4 inputs" in ran.out
+
+
+def test_weights_whose_sum_overflows_prove_nothing_false() -> None:
+    """In floats Σμ is infinite and x = 0, where class 0 would win; the mixture itself is 0.495."""
+    head, hull = am.Head([[0.0], [1.0]], [0.1, 0.0]), am.Hull([[0.49], [0.5]])
+    gaps = am.Checker(head, hull).gaps(np.array([0]), np.array([[1e308, 1e308]]))
+    assert gaps.lower[0] < -0.39
+
+
+def test_weights_near_underflow_are_placed_exactly() -> None:
+    head, hull = am.Head([[0.0], [1.0]], [0.1, 0.0]), am.Hull([[0.0], [0.5]])
+    gaps = am.Checker(head, hull).gaps(np.array([0, 0]), np.array([[5e-324, 5e-324], [5e-324, 0.0]]))
+    assert gaps.lower[0] == -0.15
+    assert gaps.lower[1] == 0.1
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        lambda head, hull: am.ceilings(head, hull),
+        lambda head, hull: am.repair(head, hull),
+        lambda head, hull: is_feasible(head, [0, 1, 2], hull),
+        lambda head, hull: survival(am.verify(head, hull), "bf16"),
+    ],
+)
+def test_questions_that_need_directions_are_refused(question: Callable[[am.Head, am.Hull], object]) -> None:
+    with pytest.raises(am.DomainError, match="hull of 4 inputs"):
+        question(am.Head([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]), am.Hull(SQUARE))
+
+
+def test_a_class_is_explained_over_a_hull() -> None:
+    head = am.Head([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]], [0.0, 0.0, -1.0])
+    told = am.explain(head, am.Hull(SQUARE), class_=2)
+    assert told.verdict.status is am.Status.UNARGMAXABLE
+    assert told.rank is not None
+    assert told.rank.lower == told.rank.upper == 3
+    assert told.margin.lower == pytest.approx(-1.0, rel=1e-6)
+    assert told.margin.lower <= -1.0 <= told.margin.upper == pytest.approx(-1.0, rel=1e-6)
+    (rank,) = am.best_ranks(head, am.Hull(SQUARE))
+    assert (rank.class_id, rank.lower, rank.upper) == (2, 3, 3)
 
 
 @pytest.mark.parametrize("method", ["reflection", "chebyshev"])

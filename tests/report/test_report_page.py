@@ -123,18 +123,18 @@ def test_few_of_very_many_are_not_nobody() -> None:
 def test_bounds_are_rounded_to_the_weak_side() -> None:
     found = columns([can(0, "a", 0.12399), never(1, "b", lower=-1.2345, upper=-0.98765)])
     assert found["lower"] == [0.123, -1.24]
-    assert found["unargmaxable"]["upper"] == [-0.987]
+    assert found["detailed"]["upper"] == [-0.987]
 
 
 def test_bounds_that_say_nothing_are_missing() -> None:
     found = columns([verdict(0, "a", am.Status.UNDECIDED)])
     assert found["lower"] == [None]
-    assert found["unargmaxable"]["upper"] == [None]
+    assert found["detailed"]["upper"] == [None]
 
 
 def test_a_character_has_its_code_point_and_name() -> None:
     found = columns([never(0, "刈"), never(1, "\u200b"), never(2, "ab")])
-    assert found["unargmaxable"]["name"] == [
+    assert found["detailed"]["name"] == [
         "U+5208 CJK UNIFIED IDEOGRAPH-5208",
         "U+200B ZERO WIDTH SPACE",
         "",
@@ -142,7 +142,7 @@ def test_a_character_has_its_code_point_and_name() -> None:
 
 
 def test_a_class_that_has_only_a_number_has_no_code_point() -> None:
-    assert columns([can(0, "0"), never(1, "1")])["unargmaxable"]["name"] == [""]
+    assert columns([can(0, "0"), never(1, "1")])["detailed"]["name"] == [""]
 
 
 def test_a_proof_lists_its_heaviest_classes_by_share() -> None:
@@ -157,7 +157,7 @@ def test_a_shared_proof_is_told_once() -> None:
     mixture = am.Certificate(np.arange(2), np.ones(2))
     found = columns([never(k, "a", mixture) for k in (2, 3)])
     assert len(found["proofs"]) == 1
-    assert found["unargmaxable"]["proof"] == [0, 0]
+    assert found["detailed"]["proof"] == [0, 0]
 
 
 def test_invisible_characters_of_labels_are_written_out() -> None:
@@ -308,7 +308,9 @@ def test_a_bundle_tells_what_its_run_tells(database: Path, tmp_path: Path) -> No
     bundle, run = (content_of(found) for found in (subject_of_bundle(tmp_path), small(database)))
     assert bundle.answer == run.answer
     assert bundle.kinds == run.kinds
-    assert [verdict.label for verdict in bundle.lost] == [verdict.label for verdict in run.lost]
+    assert [verdict.label for verdict in bundle.unargmaxable] == [
+        verdict.label for verdict in run.unargmaxable
+    ]
     assert bundle.tied
     assert "argmaxable check" in page(bundle)
 

@@ -262,9 +262,9 @@ def test_an_undecided_class_says_why(client: Client, database: Path) -> None:
 
 def test_nearest_classes_need_the_weights(client: Client, database: Path) -> None:
     run = keep(database, lossy())
-    assert "Weights are not kept with a run" in client().get(f"/runs/{run}/classes/1").text
+    assert "Weights are not stored with a run" in client().get(f"/runs/{run}/classes/1").text
     other = am.Head(CORNERS + 1, np.zeros(6))
-    assert "Weights are not kept with a run" in client(other).get(f"/runs/{run}/classes/1").text
+    assert "Weights are not stored with a run" in client(other).get(f"/runs/{run}/classes/1").text
     page = text_of(client(lossy()).get(f"/runs/{run}/classes/4").text)
     assert "Nearest classes class distance cosine a 1.414 nan" in page
     page = text_of(client(lossy()).get(f"/runs/{run}/classes/0").text)

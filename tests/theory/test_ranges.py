@@ -78,10 +78,10 @@ def test_a_domain_comes_back_from_its_file_exactly(domain: Domain, tmp_path: Pat
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "is no JSON"),
-        ("[" * 100_000, "is no JSON"),
-        ("[]", "is no domain file"),
-        ('{"format": "argmaxable domain 2"}', "is no domain file"),
+        ("{", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ("[]", "is not a domain file"),
+        ('{"format": "argmaxable domain 2"}', "is not a domain file"),
         ('{"format": "argmaxable domain 1"}', "unreadable domain record"),
         ('{"format": "argmaxable domain 1", "domain": {"kind": "box", "lo": "nan", "hi": "0x1p0"}}', "NaN"),
         ('{"format": "argmaxable domain 1", "domain": {"kind": "star"}}', "unknown kind"),
@@ -98,7 +98,7 @@ def test_a_domain_file_that_is_missing_or_no_text_is_refused(tmp_path: Path) -> 
     with pytest.raises(DomainError, match="can't be read"):
         parse_domain(f"file:{tmp_path / 'nothing.json'}")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DomainError, match="is no JSON"):
+    with pytest.raises(DomainError, match="is not JSON"):
         parse_domain(f"file:{tmp_path / 'bytes'}")
 
 

@@ -30,8 +30,9 @@ Model = Annotated[
 DomainText = Annotated[
     str,
     typer.Option(
-        help="Inputs of the head to consider: everywhere, box:R, box:LO:HI, ball:R, file:PATH (measured "
-        "by argmaxable activations), or auto: the tightest that the file itself proves."
+        help="Inputs of the head to consider: everywhere, box:R, box:LO:HI, ball:R, hull:FILE.npy (the "
+        "mixtures of saved feature vectors), file:PATH (measured by argmaxable activations), or auto: the "
+        "tightest that the file itself proves."
     ),
 ]
 RoundTo = Annotated[

@@ -57,11 +57,12 @@ class Hull(Domain):
     def read(cls, path: str) -> Self:
         """The hull of the rows of an .npy file; raises DomainError."""
         try:
-            return cls(np.load(path, allow_pickle=False))
+            points = np.load(path, allow_pickle=False)
         except OSError as error:
             raise DomainError(f"{path} can't be read ({error.strerror or error}).") from error
         except (ValueError, EOFError) as error:
             raise DomainError(f"{path} is not an .npy file with a matrix: {error}") from error
+        return cls(points)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Hull) and np.array_equal(self.points, other.points)
@@ -127,7 +128,9 @@ class Hull(Domain):
             totals = points.sum(axis=1, keepdims=True)
             x = points @ self.points / totals
             sizes = points @ np.abs(self.points) / totals
-            return x, gamma(2 * count + 8) * sizes + (2 * count * TINY / totals + TINY)
+            error = gamma(2 * count + 8) * sizes + (2 * count * TINY / totals + TINY)
+        # An infinite total would make x = 0: such weights are left to integers.
+        return x, np.where(np.isfinite(totals), error, np.inf)
 
     def place_exactly(self, point: Vector) -> tuple[Dyadic, int]:
         used = np.flatnonzero(point)

@@ -55,7 +55,6 @@ class Algorithm(StrEnum):
 
     AUTO = "auto"
     OWN_DIRECTION = "own-direction"
-    CORNER = "corner"
     REFLECTION = "reflection"
     INTERIOR_POINT = "interior-point"
     CHEBYSHEV = "chebyshev"

@@ -135,6 +135,7 @@ class Census:
     def __init__(
         self, domain: Domain, *, time_limit: float | None = None, engine: Engine = ONE_PROCESS
     ) -> None:
+        domain.require_directions("a census")
         self.domain, self.time_limit, self.engine = domain, time_limit, engine
         self._points: NDArray[np.float32] | None = None
         self.reused = 0  # classes settled by an old witness at the last count

@@ -15,7 +15,7 @@ from argmaxable.questions.arithmetic.formats import Float
 from argmaxable.questions.arithmetic.norm_surface import surface_of
 from argmaxable.questions.arithmetic.survival import Outcome, survival
 from argmaxable.run.plan import ONE_PROCESS
-from argmaxable.search.ascent import ascend, into, onto_surface
+from argmaxable.search.ascent import ascend, onto_surface
 
 SQUARE = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
 
@@ -90,7 +90,7 @@ def test_ascent_stays_in_the_domain(domain: Box | RMSNorm | LayerNorm) -> None:
     points, _ = ascend(
         lambda _, z, __: (z.sum(axis=1), np.ones_like(z) + z),
         np.random.default_rng(2).normal(size=(50, 6)),
-        into(domain),
+        domain.nearest,
         steps=50,
     )
     checker = Checker(Head(np.zeros((2, 6)), [1.0, 0.0]), domain)
@@ -99,14 +99,14 @@ def test_ascent_stays_in_the_domain(domain: Box | RMSNorm | LayerNorm) -> None:
 
 def test_ascent_never_makes_a_point_worse() -> None:
     start = np.random.default_rng(3).normal(size=(50, 4))
-    _, values = ascend(lambda _, z, __: (-(z**2).sum(axis=1), z), start, into(Everywhere()), steps=20)
+    _, values = ascend(lambda _, z, __: (-(z**2).sum(axis=1), z), start, Everywhere().nearest, steps=20)
     assert (values >= -(start**2).sum(axis=1)).all()
 
 
 def test_ascent_leaves_points_alone_that_are_good_enough() -> None:
     start = np.array([[1.0], [3.0]])
     points, values = ascend(
-        lambda _, z, __: (z[:, 0], np.ones_like(z)), start, into(Everywhere()), steps=50, enough=2.0
+        lambda _, z, __: (z[:, 0], np.ones_like(z)), start, Everywhere().nearest, steps=50, enough=2.0
     )
     assert points[1] == values[1] == 3.0
     assert 2.0 < values[0] < 2.3

@@ -13,7 +13,7 @@ from argmaxable.core.verdict import Status
 from argmaxable.models.random_heads import random_head
 from argmaxable.report.figures import (
     Effort,
-    Group,
+    FigureGroup,
     effort_of,
     run_figures,
     save,
@@ -123,7 +123,11 @@ def test_published_labels_without_numbers_have_no_steps(database: Path) -> None:
 
 def test_large_groups_have_pages_and_all_files_have_names_of_their_own() -> None:
     many = tuple(effort([0, 1], f"model {number}") for number in range(9))
-    groups = [Group("a/b", (), (), many), Group("a b", (), (), many[:1]), Group("", (), (), many[:1])]
+    groups = [
+        FigureGroup("a/b", (), (), many),
+        FigureGroup("a b", (), (), many[:1]),
+        FigureGroup("", (), (), many[:1]),
+    ]
     names = [name for name, _ in run_figures(groups)]
     assert names == [
         *("steps-a-b", "steps-needed-a-b", "steps-a-b-2", "steps-needed-a-b-2"),

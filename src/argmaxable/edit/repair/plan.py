@@ -88,6 +88,7 @@ def repair(
     it can be. Rows move only where biases can't do it, and never with `bias_only`. Raises InputError when
     there is nothing to repair, a chosen class is argmaxable already, or no repair was found.
     """
+    domain.require_directions("repair")
     started = time.perf_counter()
     if not (np.isfinite(margin) and margin > 0):
         raise InputError(f"the margin must be a number above 0, found {margin}.")

@@ -32,7 +32,7 @@ def inputs_of(header: GGUFHeader, name: str, features: int) -> HeadInputs:
     if norm is None:
         return HeadInputs(f"unknown for the architecture {architecture!r}")
     if architecture in WITHOUT_GAIN:
-        return HeadInputs(f"{norm.kind} without gain ({architecture})", norm(np.ones(features)))
+        return HeadInputs(f"{norm.name} without gain ({architecture})", norm(np.ones(features)))
     return _inputs_of_norm(header, norm, NORM_NAMES.get(architecture, "output_norm"), features)
 
 
@@ -60,7 +60,7 @@ def _inputs_of_norm(
     if gain is None:
         return HeadInputs(f"unknown: the file has no {name}.weight")
     stored = [gain] if shift is None else [gain, shift]
-    described = f"{norm.kind} with {' and '.join(tensor.name for tensor in stored)}"
+    described = f"{norm.name} with {' and '.join(tensor.name for tensor in stored)}"
     vectors = [finite_vector(tensor, features) for tensor in stored]
     usable = [vector for vector in vectors if vector is not None]
     if len(usable) < len(stored):

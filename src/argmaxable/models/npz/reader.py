@@ -23,7 +23,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from argmaxable.core.errors import LoadError
+from argmaxable.core.errors import InputError, LoadError
 from argmaxable.models.finding import Arrays, Finding, Labels, TensorInfo
 from argmaxable.models.labels.vocabulary import labels_beside
 from argmaxable.models.npz.layouts import Layout, layout_of
@@ -92,6 +92,8 @@ def _opened(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
     try:
         with zipfile.ZipFile(file) as archive:
             yield archive
+    except InputError:  # says it better
+        raise
     except _BROKEN_ARCHIVE as error:
         raise LoadError(
             f"is not a readable .npz archive: {error}. It may be cut short or damaged; save it again."

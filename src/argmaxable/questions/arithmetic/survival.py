@@ -77,6 +77,7 @@ def survival(result: Result, number: Float | str) -> Survival:
     Witnesses that don't survive are improved first. That a class is on paper only says that no better input
     was found, not that there is none; that the rounded row of such a class is unargmaxable is proven.
     """
+    result.domain.require_directions("computed arithmetic")
     machine = Machine(result.head, result.domain, number)
     verdicts = [verdict for verdict in result.verdicts if verdict.status is Status.ARGMAXABLE]
     classes = np.array([verdict.class_id for verdict in verdicts], np.intp)

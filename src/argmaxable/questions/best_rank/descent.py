@@ -32,7 +32,9 @@ _BLOCK_SCORES = 1 << 22
 
 def points_with_few_above(coordinates: Coordinates, classes: Ids) -> NDArray[np.float64]:
     """For each class a point z of the domain (n × features), the best of the descent from its own
-    direction."""
+    direction; over a hull, the corner at which fewest are above."""
+    if coordinates.corners is not None:
+        return coordinates.corner_points(_best_corners(coordinates, classes))
     found = np.zeros((len(classes), coordinates.head.features))
     if not coordinates.size:
         return coordinates.to_point(np.zeros((len(classes), 0)))
@@ -42,6 +44,23 @@ def points_with_few_above(coordinates: Coordinates, classes: Ids) -> NDArray[np.
         with np.errstate(all="ignore"):
             found[some] = coordinates.to_point(_descend(coordinates, classes[some]).astype(np.float64))
     return found
+
+
+def _best_corners(coordinates: Coordinates, classes: Ids) -> Ids:
+    assert coordinates.corners is not None
+    corners = coordinates.corners.astype(np.float32)
+    best, fewest = np.zeros(len(classes), np.intp), np.full(len(classes), coordinates.head.classes)
+    for number in range(len(corners)):
+        scores = np.sort(_scores(coordinates, corners[number : number + 1])[0])
+        own = _scores_of(coordinates, classes, corners[number])
+        above = len(scores) - np.searchsorted(scores, own)
+        better = above < fewest
+        best[better], fewest[better] = number, above[better]
+    return best
+
+
+def _scores_of(coordinates: Coordinates, classes: Ids, corner: Batch) -> Batch:
+    return np.asarray(coordinates.rows32[classes] @ corner + coordinates.biases32[classes])
 
 
 def _descend(coordinates: Coordinates, classes: Ids) -> Batch:

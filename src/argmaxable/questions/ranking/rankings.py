@@ -77,6 +77,7 @@ def is_feasible(head: Head, ranking: Order | Iterable[int], domain: Domain = EVE
     Raises InputError when it does not fit the head, or the domain does not.
     """
     domain.require_features(head.features)
+    domain.require_directions("a ranking")
     order = as_order(ranking, head.classes)
     question = _Question(head, domain, order)
     size = table_size(head, domain, order)
