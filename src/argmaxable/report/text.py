@@ -61,10 +61,8 @@ def _what(record: Findings) -> str:
 def _answer(record: Findings) -> str:
     total, unargmaxable = record.verified, len(record.unargmaxable)
     if unargmaxable:
-        noun, scope = (
-            "class" if unargmaxable == 1 else "classes",
-            ", whatever the input" * record.domain.has_features,
-        )
+        noun = "class" if total == 1 else "classes"
+        scope = ", whatever the input" if record.domain.has_features else ""
         return f"{unargmaxable:,} of {total:,} {noun} {record.domain.never_predicted()}{scope}."
     if record.undecided or not record.is_complete:
         return f"No class of {total:,} was proven unargmaxable so far."
