@@ -37,6 +37,7 @@ DOMAINS = {
     "ball": am.Ball(2.0),
     "RMSNorm": am.RMSNorm([0.1, -3.0], [0.3, -7.0]),
     "LayerNorm": am.LayerNorm([0.1, -3.0], [0.3, -7.0]),
+    "hull": am.Hull([[0.1, -3.0], [5.0, 0.3]]),
 }
 every_domain = pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
 
@@ -538,3 +539,19 @@ def test_failed_evidence_of_our_own_stops_the_run() -> None:
     require(True, "This holds.")
     with pytest.raises(am.EvidenceError, match="Class 3 is not beaten"):
         require(False, "Class 3 is not beaten by its twin.")
+
+
+@pytest.mark.parametrize("total", [1.0, 1e300, 1e308])
+def test_a_large_total_does_not_divide_a_margin_away(total: float) -> None:
+    """t* is 5e-325 and 3e-310 here: divided by a large total, floats would round it to zero, or down."""
+    tiny = am.Head([[2.0**-540], [0.0]])
+    box = am.Box(0, 2.0**-540)
+    assert am.Checker(tiny, box).bound(0, certificate({1: total})).upper > 0
+    head, hull = am.Head([[0.0], [0.0], [1e-10], [-3e-10]]), am.Hull([[0.0], [-1e-300]])
+    evidence = certificate({0: total, 1: 1.0, 2: 1.0})
+    for upper in (am.Checker(head, hull).bound(3, evidence).upper, rough_bound(head, hull, 3, evidence)):
+        assert certificate_proves(head, hull, 3, evidence, Fraction(upper))
+
+
+def rough_bound(head: am.Head, domain: am.Domain, class_id: int, evidence: am.Certificate) -> float:
+    return float(am.Checker(head, domain).bounds(np.array([class_id]), evidence)[0])

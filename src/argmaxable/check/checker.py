@@ -148,7 +148,8 @@ class Checker:
             slack = relative * (total * np.abs(mine) + float(weights @ np.abs(theirs))) + underflow
             value = self.domain.support_bound(u, error)
             upper = (value + offset + slack) / total
-            upper += relative * (np.abs(value) + np.abs(offset) + slack) / total  # the total is rounded too
+            # The total is rounded too, and a quotient that underflows by as much as anything can.
+            upper += relative * (np.abs(value) + np.abs(offset) + slack) / total + TINY
         sound = np.isfinite(upper) & np.isfinite(u).all(axis=1) & np.isfinite(error).all(axis=1)
         return np.where(sound, upper, math.inf)
 
