@@ -553,5 +553,12 @@ def test_a_large_total_does_not_divide_a_margin_away(total: float) -> None:
         assert certificate_proves(head, hull, 3, evidence, Fraction(upper))
 
 
+def test_a_tiny_ball_does_not_swallow_a_margin() -> None:
+    """t* is about 2e-460: the radius times the length of the difference is zero in floats."""
+    checker = am.Checker(am.Head([[0.0, 1e-160], [0.0, -1e-160]]), am.Ball(1e-300))
+    assert checker.rival_bounds(np.array([0]), np.array([1]))[0] > 0
+    assert checker.bound(0, certificate({1: 1.0})).upper > 0
+
+
 def rough_bound(head: am.Head, domain: am.Domain, class_id: int, evidence: am.Certificate) -> float:
     return float(am.Checker(head, domain).bounds(np.array([class_id]), evidence)[0])

@@ -334,3 +334,11 @@ def test_gamma_bounds_the_growth_of_relative_errors(operations: int) -> None:
     unit = Fraction(1, 2**53)
     assert Fraction(gamma(operations)) >= operations * unit
     assert gamma(operations) < 1.01 * operations * 2.0**-53
+
+
+def test_a_gain_that_nobody_would_multiply_by_is_refused() -> None:
+    with pytest.raises(TypeError, match="is_identity"):
+
+        class Forgetful(am.Domain):
+            def gains(self, features: int) -> NDArray[np.float64]:
+                return np.full(features, 2.0)

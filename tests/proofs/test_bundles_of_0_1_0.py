@@ -16,10 +16,12 @@ from running import Command
 import argmaxable as am
 from argmaxable.core.head import Facts
 from argmaxable.proofs.bundle import read_all
+from argmaxable.proofs.ceilings import CEILINGS
 from argmaxable.proofs.claims_file import read_claims
 from argmaxable.proofs.evidence import EvidenceReader, EvidenceWriter
 from argmaxable.proofs.kind import ClaimKind
-from argmaxable.proofs.kinds import KINDS
+from argmaxable.proofs.ranks import RANKS
+from argmaxable.proofs.verdicts import VERDICTS
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "bundles-0.1.0"
 FOLDERS = sorted(path.name for path in FIXTURES.iterdir() if path.is_dir())
@@ -27,6 +29,7 @@ Kind = ClaimKind[Any, Any]
 Lines = list[dict[str, Any]]
 Arrays = dict[str, NDArray[Any]]
 
+KINDS = (VERDICTS, CEILINGS, RANKS)  # those of 0.1.0
 kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.plural)
 folders = pytest.mark.parametrize("name", FOLDERS)
 

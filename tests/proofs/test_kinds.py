@@ -47,6 +47,14 @@ def test_a_folder_without_verdicts_is_not_a_bundle(tmp_path: Path) -> None:
         read_all(tmp_path)
 
 
+def test_claims_over_another_domain_than_the_verdicts_are_refused(tmp_path: Path) -> None:
+    head = random_head(0)
+    write_all(tmp_path, head)
+    write_ceilings(am.ceilings(head, am.Ball(0.001)), tmp_path)
+    with pytest.raises(am.BundleError, match="ceilings in .* are about the domain ball of radius 0.001"):
+        read_all(tmp_path)
+
+
 def test_a_new_bundle_leaves_no_claims_of_an_earlier_one(tmp_path: Path) -> None:
     result = write_all(tmp_path, random_head(0))
     am.write_bundle(result, tmp_path)

@@ -26,7 +26,7 @@ from argmaxable.exact.rounding import TINY, gamma, length_bounds
 
 
 class Domain(ABC):
-    """A closed set of feature vectors with a name that the command line can read back."""
+    """A closed set of feature vectors."""
 
     kind: ClassVar[str]
     # Whether x is z itself: no gain, no shift, no mean removed.
@@ -34,6 +34,13 @@ class Domain(ABC):
     removes_mean: ClassVar[bool] = False
     # Whether z has an entry for each feature, so that directions of feature space are directions of z.
     has_features: ClassVar[bool] = True
+
+    def __init_subclass__(cls) -> None:
+        """A gain that nobody multiplies by would make verdicts wrong without a word."""
+        super().__init_subclass__()
+        moves = cls.gains is not Domain.gains or cls.shifts is not Domain.shifts or cls.removes_mean
+        if cls.is_identity and moves:
+            raise TypeError(f"{cls.__name__} maps z to another x: set is_identity = False.")
 
     # ------------------------------------------------------------------ in words and on disk
 
@@ -215,8 +222,9 @@ def contained_in_ball(points: Matrix, limit: float, is_inside: Callable[[Vector]
 
 
 def ball_support_bound(radius: float, u: Matrix, error: Matrix) -> Vector:
-    """radius · ‖u‖ from above; the sum and the last product round within the room of `length_bounds`."""
-    return radius * length_bounds(np.abs(u) + error)
+    """radius · ‖u‖ from above: the sum and the product round within the room of `length_bounds`, and the
+    product may underflow."""
+    return radius * length_bounds(np.abs(u) + error) + TINY
 
 
 def root_is_at_most(square: Dyadic, limit: Dyadic) -> bool:

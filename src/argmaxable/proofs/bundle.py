@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from argmaxable.core.errors import BundleError
 from argmaxable.core.result import Record
 from argmaxable.core.verdict import Verdict
 from argmaxable.core.version import VERSION
@@ -47,5 +48,13 @@ def read_bundle(folder: Folder) -> Bundle[Verdict, None]:
 
 
 def read_all(folder: Folder) -> tuple[Bundle[Any, Any], ...]:
-    """Read the claims of every kind in a bundle's folder, its verdicts first; raises BundleError."""
-    return tuple(read_claims(kind, folder) for kind in KINDS if kind is VERDICTS or are_in(kind, folder))
+    """Read the claims of every kind in a bundle's folder, its verdicts first; raises BundleError, also where
+    they are not all over the same domain."""
+    bundles = tuple(read_claims(kind, folder) for kind in KINDS if kind is VERDICTS or are_in(kind, folder))
+    for bundle in bundles:
+        if bundle.domain != bundles[0].domain:
+            raise BundleError(
+                f"the {bundle.kind.plural} in {folder} are about the domain {bundle.domain}, its verdicts "
+                f"about {bundles[0].domain}. Write them into folders of their own."
+            )
+    return bundles
