@@ -51,7 +51,7 @@ def test_claims_over_another_domain_than_the_verdicts_are_refused(tmp_path: Path
     head = random_head(0)
     write_all(tmp_path, head)
     write_ceilings(am.ceilings(head, am.Ball(0.001)), tmp_path)
-    with pytest.raises(am.BundleError, match="ceilings in .* are about the domain ball of radius 0.001"):
+    with pytest.raises(am.BundleError, match=r"ceilings in .* are about the domain ball of radius 0\.001"):
         read_all(tmp_path)
 
 
