@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import flint
-
 from argmaxable.check.solutions import exact_weights
 from argmaxable.exact.dyadic import Dyadic
 
 if TYPE_CHECKING:
+    import flint
+
     from argmaxable.check.checker import Checker
     from argmaxable.core.ceiling import Mixture
 
@@ -36,6 +36,8 @@ def mixture_bound(checker: Checker, class_id: int, mixture: Mixture, *, temperat
         weights = exact_weights(checker.head, checker.domain, class_id, certificate)
     if weights is None:
         return 1.0
+    import flint  # late: few ask about probabilities
+
     with flint.ctx.workprec(_BITS):
         log_odds = _entropy(weights) - flint.arb(mixture.margin) / flint.arb(temperature)
         probability = 1 / (1 + log_odds.exp())
@@ -46,6 +48,8 @@ def mixture_bound(checker: Checker, class_id: int, mixture: Mixture, *, temperat
 
 def _entropy(weights: Dyadic) -> flint.arb:
     """H = log Σk − Σ k log k / Σk of weights proportional to the integers k."""
+    import flint
+
     integers = [flint.fmpz(int(k)) for k in weights.integers if k]
     total = sum(integers, flint.fmpz(0))
     parts = [flint.arb(k) * flint.arb(k).log() for k in integers]

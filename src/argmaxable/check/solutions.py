@@ -11,7 +11,6 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import flint
 import numpy as np
 from numpy.typing import NDArray
 
@@ -92,6 +91,8 @@ def _solve(rows: Dyadic, weights: Dyadic, basis: int) -> tuple[list[int], int] |
     chosen = _independent_equations(left)
     if chosen is None:
         return None
+    import flint  # late: most runs need no rationals
+
     square = flint.fmpz_mat([[int(v) for v in left[i]] for i in chosen])
     try:
         solution = square.solve(flint.fmpz_mat([[int(right[i])] for i in chosen]))
@@ -120,6 +121,8 @@ def _independent_equations(left: NDArray[Any]) -> list[int] | None:
 def _pivots(matrix: NDArray[Any]) -> list[int]:
     """Independent columns, as many as there are and the first that will do, found modulo a large prime."""
     rows, columns = matrix.shape
+    import flint
+
     reduced = flint.nmod_mat(rows, columns, [int(v) % _PRIME for v in matrix.ravel()], _PRIME)
     echelon, rank = reduced.rref()
     table = [[int(echelon[i, j]) for j in range(columns)] for i in range(rank)]
