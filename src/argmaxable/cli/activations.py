@@ -29,7 +29,7 @@ def activations(
     target: Annotated[
         Path | None, typer.Option(help="For models that translate: the text's translation, line by line.")
     ] = None,
-    tokens: Annotated[int | None, typer.Option(min=1, help="Stop after so many tokens.")] = None,
+    tokens: Annotated[int | None, typer.Option(min=1, help="Stop after this many tokens.")] = None,
     percent: Annotated[
         float, typer.Option(min=0, max=100, help="Share of tokens, in percent, that the token range covers.")
     ] = PERCENT,

@@ -66,7 +66,7 @@ class TextOptions(OptionGroup):
             help="Instead of a model: a .npy file of logits or log-probabilities, contexts × classes."
         ),
     ] = None
-    tokens: Annotated[int, typer.Option(min=1, help="Stop after so many tokens of the text.")] = 10_000
+    tokens: Annotated[int, typer.Option(min=1, help="Stop after this many tokens of the text.")] = 10_000
     dtype: Annotated[_Dtype, typer.Option(help="What the model computes in.")] = _Dtype.FLOAT32
     device: options.TorchDevice = "cpu"
 

@@ -14,6 +14,6 @@ def row_blocks(count: int, features: int) -> list[slice]:
 
 
 def blocks(count: int, width: int, most: int = BLOCK_SCORES) -> list[slice]:
-    """Slices of so many rows that `most` numbers are held at a time."""
+    """Slices of rows, each small enough to hold at most `most` numbers at a time."""
     step = max(1, most // max(1, width))
     return [slice(start, min(start + step, count)) for start in range(0, count, step)]

@@ -125,7 +125,7 @@ def _unpacked(model: PathLike, cache: Path | None) -> Path:
 
 
 def _is_on_the_hub(model: str) -> bool:
-    """Whether a name that is no path here looks like a hub id (org/name) or an address.
+    """Whether a name that is not a path here looks like a hub id (org/name) or an address.
 
     A missing file in an existing folder, or one with the suffix of a model file, is a missing file.
     """

@@ -90,7 +90,7 @@ class EvidenceWriter:
         return self.seen[id(item)]
 
     def arrays(self, facts: Facts, point_size: int) -> Arrays:
-        """All that was collected, as plain arrays; a point has so many entries."""
+        """All that was collected, as plain arrays; each point has `point_size` entries."""
         features, ids = facts.features, np.uint16 if facts.classes <= 2**16 else np.uint32
         weights = [certificate.weights for certificate in self.certificates]
         coordinates = [_coordinates(certificate, features) for certificate in self.certificates]

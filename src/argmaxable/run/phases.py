@@ -67,10 +67,7 @@ def settle_all(session: Session) -> bool:
         _PHASES[session.settings.algorithm](session)
     except (Stop, KeyboardInterrupt):
         why, finished = "interrupted", False
-    for class_id in session.settled_classes.open_ids.tolist():
-        session.settled_classes.entries[class_id].reason = why
-        if finished:
-            session.settled_classes.give_up(class_id)
+    session.settled_classes.explain_open(why, finished=finished)
     return finished
 
 
@@ -184,8 +181,7 @@ def _reflect(
             found = int(
                 session.settled_classes.enter_gaps(step.classes, gaps, witnesses, Method.REFLECTION).sum()
             )
-            for class_id in step.classes.tolist():
-                session.settled_classes.entries[class_id].steps = number
+            session.settled_classes.enter_steps(step.classes, number)
         session.prover.solver.blockers.saw(step.winners, 1e-3)
         session.report("reflection")
         seconds, began = time.perf_counter() - began, time.perf_counter()
@@ -223,7 +219,7 @@ def _solve_by_chebyshev(session: Session) -> None:
             class_id, centre.point, centre.certificate, 0, session.checker.head.classes, 0, centre.reason
         )
         session.enter(Report(Settled(answer, Method.CHEBYSHEV), time.perf_counter() - begin), share=False)
-        session.settled_classes.entries[class_id].radius = centre.radius
+        session.settled_classes.enter_radius(class_id, centre.radius)
 
 
 def _engine(session: Session) -> Workers:

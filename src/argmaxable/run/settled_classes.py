@@ -127,6 +127,22 @@ class SettledClasses:
         self.open[class_id] = False
         self._settled.append(class_id)
 
+    def explain_open(self, why: str, *, finished: bool) -> None:
+        """Say why the classes still open are; a finished run gives them up."""
+        for class_id in self.open_ids.tolist():
+            self.entries[class_id].reason = why
+            if finished:
+                self._close(class_id)
+
+    def enter_steps(self, classes: Ids, steps: int) -> None:
+        """Note after how many reflections points were tried."""
+        for class_id in classes.tolist():
+            self.entries[class_id].steps = steps
+
+    def enter_radius(self, class_id: int, radius: float) -> None:
+        """Note the radius that the Chebyshev programme found; no verdict rests on it."""
+        self.entries[class_id].radius = radius
+
     def enter_cost(self, class_id: int, *, steps: int, rows: int, seconds: float, reason: str) -> None:
         entry = self.entries[class_id]
         entry.steps, entry.rows, entry.seconds, entry.reason = steps, rows, seconds, reason
