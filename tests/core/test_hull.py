@@ -83,6 +83,16 @@ def test_weights_whose_sum_overflows_prove_nothing_false() -> None:
     assert gaps.lower[0] < -0.39
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-10, 1e10, 1e150, 1.7e308])
+def test_vectors_of_any_size_get_verdicts_that_hold(scale: float) -> None:
+    head = am.Head([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
+    result = am.verify(head, am.Hull(np.array(SQUARE) * scale))
+    assert {verdict.class_id for verdict in result.unargmaxable} <= {2}
+    assert {verdict.class_id for verdict in result.argmaxable} <= {0, 1}
+    if 1e-100 < scale < 1e100:  # beyond, floats may leave classes undecided
+        assert not result.undecided
+
+
 def test_weights_near_underflow_are_placed_exactly() -> None:
     head, hull = am.Head([[0.0], [1.0]], [0.1, 0.0]), am.Hull([[0.0], [0.5]])
     gaps = am.Checker(head, hull).gaps(np.array([0, 0]), np.array([[5e-324, 5e-324], [5e-324, 0.0]]))

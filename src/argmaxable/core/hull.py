@@ -169,9 +169,11 @@ class Hull(Domain):
     @cached_property
     def _span(self) -> tuple[Vector, Matrix]:
         """The mean of the vectors, and directions (features × r) in which they spread."""
-        mean = self.points.mean(axis=0)
-        _, sizes, directions = np.linalg.svd(self.points - mean, full_matrices=False)
-        return mean, np.ascontiguousarray(directions[sizes > _FLAT * sizes[0]].T)
+        scale = float(np.abs(self.points).max()) or 1.0  # so that nothing overflows
+        unit = self.points / scale
+        mean = unit.mean(axis=0)
+        _, sizes, directions = np.linalg.svd(unit - mean, full_matrices=False)
+        return mean * scale, np.ascontiguousarray(directions[sizes > _FLAT * sizes[0]].T)
 
     def fixed_part(self, features: int) -> Vector:
         """The mean of the vectors, from which coordinates are counted."""
@@ -189,4 +191,5 @@ class Hull(Domain):
 
     def corners_seen(self) -> Matrix:
         """The given vectors along those directions (n × r), their mean taken off."""
-        return np.asarray((self.points - self._span[0]) @ self._span[1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray((self.points - self._span[0]) @ self._span[1])

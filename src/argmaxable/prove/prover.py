@@ -115,8 +115,9 @@ class Prover:
     def _settle_exactly(self, answer: Answer) -> Settled:
         usable = without(self.coordinates.usable, answer.class_id)
         room = _LARGEST_EXACT_TABLE // (self.coordinates.size + 1)
-        if self.coordinates.radius is not None:
-            return Settled(replace(answer, reason=answer.reason + "; the domain is curved"), Method.NONE)
+        if self.coordinates.radius is not None or self.coordinates.corners is not None:
+            reason = answer.reason + "; exact simplex needs a box"
+            return Settled(replace(answer, reason=reason), Method.NONE)
         if len(usable) > room:
             reason = answer.reason + "; too large for exact simplex"
             return Settled(replace(answer, reason=reason), Method.NONE)
