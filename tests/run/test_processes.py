@@ -149,11 +149,11 @@ def test_processes_started_too_soon_are_ended_before_the_work(
 def test_an_error_while_a_head_is_prepared_ends_the_processes(
     started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(head: am.Head, **options: object) -> None:
+    def fail(*arguments: object, **options: object) -> None:
         raise MemoryError
 
     monkeypatch.setattr(phases, "_LEFT_OPEN", 1e9)
-    monkeypatch.setattr(argmax, "PreparedHead", fail)
+    monkeypatch.setattr(argmax, "Checker", fail)
     with pytest.raises(MemoryError):
         am.verify(random_head(), engine=am.Engine(workers=2))
     assert [process.poll() is not None for process in started] == [True]
