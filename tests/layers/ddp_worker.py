@@ -34,6 +34,7 @@ def main(rank: int, world: int, folder: Path) -> None:
         module(h, targets).backward()
         found[name] = [parameter.grad for parameter in module.parameters()]
     torch.save(found, folder / f"{rank}.pt")
+    torch.distributed.barrier()  # whoever leaves early may leave the other waiting for its last words
     torch.distributed.destroy_process_group()
 
 
