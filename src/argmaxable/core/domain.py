@@ -88,7 +88,7 @@ class Domain(ABC):
         """Which points z (n × point_size) belong to the domain; exact."""
 
     def bounds(self, features: int) -> tuple[Vector, Vector]:
-        """The box that z can't leave, lo and hi; infinite where there is no such limit."""
+        """The box that holds z, lo and hi; infinite where z is not limited."""
         return np.full(features, -math.inf), np.full(features, math.inf)
 
     def ball_radius(self, features: int) -> float:

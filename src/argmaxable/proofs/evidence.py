@@ -136,7 +136,7 @@ class EvidenceReader:
 
     @staticmethod
     def of(path: Path, types: ArrayTypes, features: object = None) -> EvidenceReader:
-        """The evidence of an .npz file that must hold these arrays, about a head with so many features (some
+        """The evidence of an .npz file that must hold these arrays, about a head of this many features (some
         files of version 0.1.0 do not say how many); raises BundleError."""
         arrays = _read_arrays(path, types)
         try:

@@ -31,7 +31,7 @@ _MAX_STEPS = 200
 _CLOSE = 1e-7
 # How close they are before rows left out are looked for: earlier, x has not settled.
 _NEARLY = 1e-2
-# Rows are looked for again once the bounds are so many times closer; that costs as much as several steps.
+# Rows are looked for again once the bounds are this many times closer: a look costs several steps.
 _LOOK_AGAIN = 100.0
 # Steps that may fail to halve the distance between close bounds: floats can't bring them closer.
 _PATIENCE = 10
