@@ -7,7 +7,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from argmaxable.layers import PLIF, Identity, MonotonicNetwork, SigSoftmax, SoftmaxHead, Transform
+from argmaxable.layers import (
+    PLIF,
+    Identity,
+    MonotonicNetwork,
+    SigSoftmax,
+    SoftCap,
+    SoftmaxHead,
+    Transform,
+)
 
 NAMES = ("linear", "sigsoftmax", "lms", "lms-plif", "mos", "mos-plif")
 BINS, BOUND, MIXTURES = 24, 3.0, 3
@@ -37,6 +45,10 @@ def naive_transform(transform: Transform, z: Tensor) -> Tensor:
     if isinstance(transform, MonotonicNetwork):
         u, v, a, linear = (table.to(z.dtype) for table in transform.tables())
         return (v * torch.sigmoid(z[..., None] * u + a)).sum(-1) + linear.sum() * z
+    if isinstance(transform, SoftCap):
+        scaled = z * transform.scale
+        capped = scaled if transform.cap is None else transform.cap * torch.tanh(scaled / transform.cap)
+        return naive_transform(transform.inner, capped)
     assert isinstance(transform, PLIF)
     slopes = torch.log2(1 + 2 ** transform.raw.to(z.dtype))
     width = transform.width

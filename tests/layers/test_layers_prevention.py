@@ -257,3 +257,12 @@ def test_a_row_of_zeros_learns_its_way_to_the_others(kind: str) -> None:
 def test_only_linear_layers_are_made_safe(make: Any) -> None:
     with pytest.raises(InputError, match="found Conv2d"):
         make(nn.Conv2d(1, 1, 1))
+
+
+def test_rows_that_rounding_makes_equal_are_promised_nothing() -> None:
+    torch.manual_seed(0)
+    layer = SphericalLinear(2, 500)
+    assert layer.guarantees(layer.domain)
+    layer.to(torch.bfloat16)
+    assert lost(layer, layer.domain) > 100
+    assert not layer.guarantees(layer.domain)

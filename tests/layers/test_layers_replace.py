@@ -221,6 +221,49 @@ def test_a_prevention_layer_can_not_share_the_embedding() -> None:
         replace_head(model, SphericalLinear(FEATURES, CLASSES))
 
 
+def changes_its_logits(kind: str) -> Any:
+    sizes = {"num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2, **HIDDEN, **SPECIAL}
+    torch.manual_seed(0)
+    if kind == "gemma2":
+        config = transformers.Gemma2Config(**sizes, head_dim=8, final_logit_softcapping=0.3)
+        return transformers.Gemma2ForCausalLM(config).eval()
+    if kind == "cohere":
+        return transformers.CohereForCausalLM(transformers.CohereConfig(**sizes, logit_scale=0.0625)).eval()
+    return transformers.GraniteForCausalLM(transformers.GraniteConfig(**sizes, logits_scaling=8.0)).eval()
+
+
+CHANGED_LOGITS = pytest.mark.parametrize("kind", ["gemma2", "cohere", "granite"])
+
+
+@CHANGED_LOGITS
+def test_what_a_model_does_to_its_logits_moves_into_the_head(kind: str) -> None:
+    model = changes_its_logits(kind)
+    before = model(input_ids=some_ids()).logits.log_softmax(-1)
+    replace_head(model, SoftmaxHead(FEATURES, CLASSES, transform=PLIF(64, 5.0), bias=False))  # the identity
+    torch.testing.assert_close(model(input_ids=some_ids()).logits.log_softmax(-1), before)
+
+
+@CHANGED_LOGITS
+def test_a_mixture_in_such_a_model_is_the_heads_own_distribution(kind: str, tmp_path: Path) -> None:
+    model = changes_its_logits(kind)
+    head = head_for(model, "mos-plif")
+    replace_head(model, head)
+    seen: list[Tensor] = []
+    head.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0]))
+    output = model(input_ids=some_ids(), labels=some_ids())
+    torch.testing.assert_close(output.logits.exp().sum(-1), torch.ones(2, 7))
+    torch.testing.assert_close(output.loss, head.loss(seen[0][:, :-1], some_ids()[:, 1:]))
+    model.save_pretrained(tmp_path)
+    assert torch.equal(load_pretrained(tmp_path).eval()(input_ids=some_ids()).logits, output.logits)
+
+
+def test_a_change_of_logits_that_is_unknown_is_refused() -> None:
+    model = model_of("causal gpt2", tied=True)
+    model.config.output_multiplier = 0.5
+    with pytest.raises(InputError, match=r"GPT2LMHeadModel seems to change .*output_multiplier = 0.5"):
+        replace_head(model, head_for(model, "mos-plif"))
+
+
 # ---------------------------------------------------------------------- any other module
 
 

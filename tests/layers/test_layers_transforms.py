@@ -11,7 +11,7 @@ from layer_references import naive_transform
 from torch import Tensor
 
 from argmaxable.core.errors import InputError
-from argmaxable.layers import PLIF, Identity, MonotonicNetwork, SigSoftmax, Transform
+from argmaxable.layers import PLIF, Identity, MonotonicNetwork, SigSoftmax, SoftCap, Transform
 from argmaxable.layers import pointwise as pointwise_module
 
 
@@ -32,6 +32,9 @@ TRANSFORMS = {
     "one unit": moved(MonotonicNetwork(1)),
     "plif": moved(PLIF(40, 3.0)),
     "plif of one bin": moved(PLIF(1, 2.0)),
+    "soft cap": SoftCap(cap=15.0).double(),
+    "scale": SoftCap(scale=0.25).double(),
+    "soft cap before a plif": SoftCap(moved(PLIF(40, 3.0)), cap=15.0, scale=2.0).double(),
 }
 ONTO = [name for name, transform in TRANSFORMS.items() if transform.is_onto]
 LINE = torch.linspace(-9, 9, 4001, dtype=torch.float64)
@@ -54,7 +57,7 @@ def test_formula_and_kernel_agree_in_value_and_gradient(name: str, monkeypatch: 
     transform = TRANSFORMS[name]
     weights = torch.sin(LINE)
     found = []
-    for function in (transform.forward, transform.formula):
+    for function in (transform.forward, lambda z: transform.formula(z, transform.tables())):
         z = LINE.clone().requires_grad_()
         values = function(z)
         inputs = [z, *transform.parameters()]
@@ -132,7 +135,7 @@ def test_plif_starts_as_the_identity_to_the_last_bit() -> None:
     for bins in (1, 7, 100_000):
         plif = PLIF(bins)
         assert torch.equal(plif(z), z)
-        assert torch.equal(plif.formula(z), z)
+        assert torch.equal(plif.formula(z, plif.tables()), z)
 
 
 def test_plif_is_continuous_at_its_knots() -> None:

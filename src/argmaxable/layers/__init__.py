@@ -22,6 +22,7 @@ from argmaxable.layers.prevention import (
     prevention_of,
 )
 from argmaxable.layers.replace import replace_head
+from argmaxable.layers.softcap import SoftCap
 from argmaxable.layers.transforms import Identity, MonotonicNetwork, SigSoftmax
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "Kernel",
     "MonotonicNetwork",
     "SigSoftmax",
+    "SoftCap",
     "SoftmaxHead",
     "SphericalLinear",
     "Transform",

@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from argmaxable.core.errors import InputError
-from argmaxable.layers.loss import Inputs, LossTask, chunked_loss
+from argmaxable.layers.loss import Inputs, LossTask, chunked_loss, plain_loss
 from argmaxable.layers.plif import PLIF
-from argmaxable.layers.pointwise import Transform, computing_dtype
+from argmaxable.layers.pointwise import FAR, Transform, computing_dtype, is_traced
+from argmaxable.layers.transform_records import from_record, has_record, record_of
 from argmaxable.layers.transforms import Identity, MonotonicNetwork, SigSoftmax
 
 # Logits held at a time where the caller needs one row of them after the other: 64 MB in float32.
@@ -35,9 +36,6 @@ NAMED: dict[str, tuple[int, Callable[[], Transform]]] = {
     "lms-plif": (1, lambda: PLIF(100_000)),
     "mos": (15, Identity),
     "mos-plif": (15, lambda: PLIF(1_000_000)),
-}
-TRANSFORMS: dict[str, type[Transform]] = {
-    kind.__name__: kind for kind in (Identity, SigSoftmax, MonotonicNetwork, PLIF)
 }
 
 
@@ -101,30 +99,24 @@ class SoftmaxHead(nn.Module):
     @property
     def has_settings(self) -> bool:
         """Whether plain values describe the head: not so with a transform of your own."""
-        return type(self.transform) in TRANSFORMS.values()
+        return has_record(self.transform)
 
     def settings(self) -> dict[str, Any]:
         """What `from_settings` needs to build this head anew (not its weights), as plain JSON values."""
-        kind = type(self.transform).__name__
-        if not self.has_settings:
-            raise InputError(f"{kind} is none of the transforms with a name: {', '.join(TRANSFORMS)}.")
         return {
             "features": self.features,
             "classes": self.classes,
             "mixtures": self.mixtures,
             "bias": self.bias is not None,
-            "transform": {"kind": kind, **self.transform.settings()},
+            "transform": record_of(self.transform),
         }
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any], **place: Any) -> Self:
         """Inverse of `settings`, with fresh weights; `place` may give tie_to, device and dtype."""
         arguments = dict(settings)
-        transform = dict(arguments.pop("transform"))
-        kind = transform.pop("kind")
-        if kind not in TRANSFORMS:
-            raise InputError(f"no transform is called '{kind}': choose one of {', '.join(TRANSFORMS)}.")
-        return cls(**arguments, transform=TRANSFORMS[kind](**transform), **place)
+        transform = from_record(arguments.pop("transform"))
+        return cls(**arguments, transform=transform, **place)
 
     def extra_repr(self) -> str:
         return (
@@ -148,7 +140,7 @@ class SoftmaxHead(nn.Module):
         self._require_features(h)
         if self.mixtures == 1:
             return self.forward(h).log_softmax(-1)
-        if torch.compiler.is_compiling():
+        if is_traced():
             return self._mixture_log_prob(h)
         # A chunk's tokens × K × classes are computed again in backward instead of being kept.
         parts = [checkpoint(self._mixture_log_prob, part, use_reentrant=False) for part in self._chunks(h)]
@@ -165,7 +157,15 @@ class SoftmaxHead(nn.Module):
 
     def _linear_logits(self, components: Tensor) -> Tensor:
         with torch.autocast(components.device.type, enabled=False):
-            return _linear(self, components, computing_dtype(components, self.weight))
+            dtype = computing_dtype(components, self.weight)
+            bias = self._finite_bias()
+            bias = None if bias is None else bias.to(dtype)
+            return nn.functional.linear(components.to(dtype), self.weight.to(dtype), bias)
+
+    def _finite_bias(self) -> Tensor | None:
+        """The bias; an entry of −∞, which rules a class out, as a number (except in a plain linear head)."""
+        is_plain = self.mixtures == 1 and isinstance(self.transform, Identity)
+        return self.bias if self.bias is None or is_plain else self.bias.clamp(min=-FAR)
 
     def combine(self, h: Tensor, logits: Tensor) -> Tensor:
         """What `forward` makes of component logits (…, mixtures, classes)."""
@@ -193,6 +193,7 @@ class SoftmaxHead(nn.Module):
 
         h is (…, features), targets (…) of integers. "mean" is over the tokens not ignored, and 0 when there
         are none; "none" returns one loss a token. Raises InputError on targets that are no classes.
+        Exported (torch.export) or transformed (torch.func), it holds all logits at once.
         """
         self._require_features(h)
         if targets.shape != h.shape[:-1] or targets.dtype not in _INTEGERS:
@@ -204,15 +205,34 @@ class SoftmaxHead(nn.Module):
             raise InputError(f"no reduction '{reduction}': choose one of {', '.join(_REDUCTIONS)}.")
         if not 0 <= label_smoothing <= 1:
             raise InputError(f"label smoothing lies between 0 and 1, found {label_smoothing}.")
-        tokens, kept = self._kept(targets.reshape(-1).long(), ignore_index)
-        hidden = h.reshape(-1, self.features)
+        hidden, flat = h.reshape(-1, self.features), targets.reshape(-1).long()
+        compute = self._traced_loss if is_traced(compiled=False) else self._chunked_loss
+        loss: Tensor = compute(hidden, flat, ignore_index, label_smoothing, reduction)
+        return loss.view(targets.shape) if reduction == "none" else loss
+
+    def _chunked_loss(
+        self, hidden: Tensor, targets: Tensor, ignore_index: int, smoothing: float, reduction: str
+    ) -> Tensor:
+        tokens, kept = self._kept(targets, ignore_index)
         for hook in self.loss_hooks:
             hook(hidden if tokens is None else hidden[tokens], kept)
         task = LossTask(
-            self.transform, self.mixtures, kept, tokens, label_smoothing, reduction, torch.is_grad_enabled()
+            self.transform, self.mixtures, kept, tokens, smoothing, reduction, torch.is_grad_enabled()
         )
-        loss = chunked_loss(task, self._inputs(hidden))
-        return loss.view(targets.shape) if reduction == "none" else loss
+        return chunked_loss(task, self._inputs(hidden))
+
+    def _traced_loss(
+        self, hidden: Tensor, targets: Tensor, ignore_index: int, smoothing: float, reduction: str
+    ) -> Tensor:
+        """Without a look at any value: ignored tokens are computed and count 0."""
+        counts = targets != ignore_index
+        task = LossTask(
+            self.transform, self.mixtures, torch.where(counts, targets, 0), None, smoothing, "none", True
+        )
+        losses = plain_loss(task, self._inputs(hidden)) * counts
+        if reduction == "none":
+            return losses
+        return losses.sum() / counts.sum().clamp(min=1) if reduction == "mean" else losses.sum()
 
     def _kept(self, targets: Tensor, ignore_index: int) -> tuple[Tensor | None, Tensor]:
         """Which tokens count (None: all), and their targets."""
@@ -229,8 +249,10 @@ class SoftmaxHead(nn.Module):
 
     def _inputs(self, hidden: Tensor) -> Inputs:
         if self.latent is None or self.prior is None:
-            return Inputs(hidden, self.weight, self.bias, None, None, None)
-        return Inputs(hidden, self.weight, self.bias, self.latent.weight, self.latent.bias, self.prior.weight)
+            return Inputs(hidden, self.weight, self._finite_bias(), None, None, None)
+        return Inputs(
+            hidden, self.weight, self._finite_bias(), self.latent.weight, self.latent.bias, self.prior.weight
+        )
 
     @torch.no_grad()
     def argmax(self, h: Tensor) -> Tensor:
@@ -298,7 +320,7 @@ class SoftmaxHead(nn.Module):
             raise InputError(f"expected vectors of {self.features} features, found shape {tuple(h.shape)}.")
 
 
-def _linear(layer: nn.Linear | SoftmaxHead, x: Tensor, dtype: torch.dtype) -> Tensor:
+def _linear(layer: nn.Linear, x: Tensor, dtype: torch.dtype) -> Tensor:
     bias = None if layer.bias is None else layer.bias.to(dtype)
     return nn.functional.linear(x.to(dtype), layer.weight.to(dtype), bias)
 

@@ -10,14 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from argmaxable.layers.objective import mixture_loss, smoothed_mixture_loss, softmax_loss
-from argmaxable.layers.pointwise import BLOCK_LOGITS, Transform, Workspace, computing_dtype
+from argmaxable.layers.pointwise import (
+    BLOCK_LOGITS,
+    Transform,
+    Workspace,
+    computing_dtype,
+    recorded_gradients,
+)
 
 # Logits of a chunk: 6.4 MB in float32. Larger chunks make the products hardly faster.
 _CHUNK_LOGITS = 1_600_000
@@ -55,6 +61,11 @@ def chunked_loss(task: LossTask, inputs: Inputs) -> Tensor:
     return loss
 
 
+def plain_loss(task: LossTask, inputs: Inputs) -> Tensor:
+    """The same by plain operations, all logits at once: for tracing."""
+    return _plain_loss(task, *inputs, *task.transform.tables())
+
+
 class _ChunkedLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, task: LossTask, *tensors: Tensor | None) -> Tensor:
@@ -68,8 +79,10 @@ class _ChunkedLoss(torch.autograd.Function):
         return work.spread(losses) if task.reduction == "none" else losses.sum()
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():
+            loss = partial(_plain_loss, ctx.task)
+            return None, *recorded_gradients(loss, ctx.saved_tensors, ctx.needs_input_grad[1:], scale)
         gradients, ctx.gradients = ctx.gradients, None  # given away: whoever adds them up may keep them
         if gradients is None:
             gradients = _gradients_again(ctx, scale)
@@ -265,6 +278,36 @@ class _Pass:
         self.kernel.work.clear()
         learned = tuple(total.to(self.dtype) for total in self.kernel.sums)
         return *self.sums, *(learned or (None,) * len(self.kernel.tables))
+
+
+def _plain_loss(task: LossTask, *tensors: Tensor | None) -> Tensor:
+    parts = len(Inputs._fields)
+    inputs = Inputs(*tensors[:parts])  # type: ignore[arg-type]  # hidden and weight are always there
+    dtype = computing_dtype(inputs.hidden, inputs.weight)
+    inputs = Inputs(*(None if each is None else each.to(dtype) for each in inputs))  # type: ignore[arg-type]
+    tables = tuple(table.to(dtype) for table in tensors[parts:] if table is not None)
+    hidden = inputs.hidden if task.tokens is None else inputs.hidden[task.tokens]
+    log_probs = _plain_log_probs(task, inputs, hidden, tables)
+    at_target = log_probs.gather(1, task.targets[:, None])[:, 0]
+    losses = -torch.lerp(at_target, log_probs.mean(1), task.smoothing) if task.smoothing else -at_target
+    if task.reduction != "none":
+        return (losses * _token_weights(task, dtype)).sum()
+    if task.tokens is None:
+        return losses
+    return losses.new_zeros(len(inputs.hidden)).index_copy(0, task.tokens, losses)
+
+
+def _plain_log_probs(task: LossTask, inputs: Inputs, hidden: Tensor, tables: tuple[Tensor, ...]) -> Tensor:
+    components = hidden
+    if inputs.latent is not None:
+        latent = _affine(hidden, inputs.latent, inputs.latent_bias).tanh()
+        components = latent.view(-1, inputs.weight.shape[1])
+    values = task.transform.formula(_affine(components, inputs.weight, inputs.bias), tables)
+    log_probs = values.log_softmax(1)
+    if inputs.prior is None:
+        return log_probs
+    log_prior = (hidden @ inputs.prior.T).log_softmax(1)
+    return (log_probs.view(*log_prior.shape, -1) + log_prior[:, :, None]).logsumexp(1)
 
 
 def _affine(x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor | None = None) -> Tensor:

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, final
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from argmaxable.core.errors import InputError
-from argmaxable.layers.pointwise import Kernel, Transform, computing_dtype
+from argmaxable.layers.pointwise import Kernel, Transform, computing_dtype, is_traced, recorded_gradients
 
 _LOG_2 = math.log(2)
 # Bins whose prefix sums are formed at a time, in float64: a few hundred kB, whatever the number of bins.
@@ -84,7 +84,7 @@ class PLIF(Transform):
 
     def bin_slopes(self) -> Tensor:
         """The slope in each bin, in float64."""
-        return torch.logaddexp2(self.raw.new_zeros((), dtype=torch.float64), self.raw.double())
+        return _slopes_of(self.raw)
 
     def settings(self) -> dict[str, Any]:
         return {"bins": self.bins, "bound": self.bound}
@@ -93,14 +93,13 @@ class PLIF(Transform):
         """c and e of the module's formula, one entry a bin."""
         dtype = computing_dtype(self.raw)
         first = self.shift.double()
-        if torch.compiler.is_compiling():
-            rises = (self.bin_slopes() - 1) * self.width
-            return (first + rises.cumsum(0) - rises).to(dtype), rises.to(dtype)
+        if is_traced():
+            return _tables_of(self.raw, first, self.width, dtype)
         tables: tuple[Tensor, ...] = _Tables.apply(self.raw, first, self.width, dtype)  # type: ignore[no-untyped-call]
         return tables
 
-    def formula(self, z: Tensor) -> Tensor:
-        offsets, rises = self.tables()
+    def formula(self, z: Tensor, tables: tuple[Tensor, ...]) -> Tensor:
+        offsets, rises = tables
         index, place = self._bins_of(z)
         return z + offsets[index] + rises[index] * place
 
@@ -164,22 +163,24 @@ class _Tables(torch.autograd.Function):
     def forward(
         ctx: Any, raw: Tensor, first: Tensor, width: float, dtype: torch.dtype
     ) -> tuple[Tensor, Tensor]:
-        ctx.save_for_backward(raw)
-        ctx.width = width
+        ctx.save_for_backward(raw, first)
+        ctx.width, ctx.dtype = width, dtype
         offsets, rises = (torch.empty_like(raw, dtype=dtype) for _ in range(2))
-        zero, reached = raw.new_zeros((), dtype=torch.float64), first
+        reached = first
         for start in range(0, len(raw), _BLOCK_BINS):
             block = slice(start, start + _BLOCK_BINS)
-            rise = (torch.logaddexp2(zero, raw[block].double()) - 1) * width
+            rise = (_slopes_of(raw[block]) - 1) * width
             ends = rise.cumsum(0).add_(reached)
             rises[block], offsets[block] = rise, ends - rise
             reached = ends[-1]
         return offsets, rises
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, by_offset: Tensor, by_rise: Tensor) -> tuple[Tensor | None, ...]:
-        (raw,) = ctx.saved_tensors
+        raw, first = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            tables = partial(_tables_of, first=first, width=ctx.width, dtype=ctx.dtype)
+            return *recorded_gradients(tables, (raw,), (True,), (by_offset, by_rise)), None, None, None
         gradient = torch.empty_like(raw)
         later = raw.new_zeros((), dtype=torch.float64)  # what the offsets of all later bins receive
         for start in reversed(range(0, len(raw), _BLOCK_BINS)):
@@ -190,6 +191,16 @@ class _Tables(torch.autograd.Function):
             gradient[block] = rise * ctx.width * torch.sigmoid(raw[block].double() * _LOG_2)
             later = total
         return gradient, None, None, None
+
+
+def _slopes_of(raw: Tensor) -> Tensor:
+    return torch.logaddexp2(raw.new_zeros((), dtype=torch.float64), raw.double())
+
+
+def _tables_of(raw: Tensor, first: Tensor, width: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """The tables by plain operations."""
+    rises = (_slopes_of(raw) - 1) * width
+    return (first + rises.cumsum(0) - rises).to(dtype), rises.to(dtype)
 
 
 def _middle(bins: int) -> float:

@@ -8,16 +8,17 @@ in the processor's cache, forward and backward, and holds nothing as large as th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 # Logits worked on at a time. The buffers of a block (up to 28 bytes a logit) should stay in cache, and each
 # operation should take long enough (50 µs and more) for starting it not to matter.
 BLOCK_LOGITS = 300_000
+# What an infinite logit counts as. Its exponential is 0 all the same, but its products with 0 are not NaN.
+FAR = 1e30
 
 
 class Workspace:
@@ -64,8 +65,8 @@ class Transform(nn.Module, ABC):
     is_onto: bool = True
 
     @abstractmethod
-    def formula(self, z: Tensor) -> Tensor:
-        """f(z) by plain differentiable operations."""
+    def formula(self, z: Tensor, tables: tuple[Tensor, ...]) -> Tensor:
+        """f(z) by plain operations, which may be differentiated any number of times by z and the tables."""
 
     @abstractmethod
     def slopes(self, z: Tensor) -> Tensor:
@@ -89,9 +90,9 @@ class Transform(nn.Module, ABC):
 
     def forward(self, z: Tensor) -> Tensor:
         """f(z) of the same shape; half precision is computed and returned in single."""
-        if torch.compiler.is_compiling():
-            return self.formula(z.to(computing_dtype(z)))
         tables = self.tables()
+        if is_traced():
+            return self.formula(z.to(computing_dtype(z)), tables)
         dtype = computing_dtype(z, *tables)
         values: Tensor = _Blockwise.apply(self, z.to(dtype), *(table.to(dtype) for table in tables))  # type: ignore[no-untyped-call]
         return values
@@ -111,8 +112,9 @@ class _Blockwise(torch.autograd.Function):
         return values
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():
+            return None, *_recorded(ctx, gradient)
         z, *tables = ctx.saved_tensors
         learn = any(ctx.needs_input_grad[2:])
         kernel = ctx.transform.kernel(tuple(tables), learn=learn)
@@ -122,6 +124,44 @@ class _Blockwise(torch.autograd.Function):
             kernel.pull_back(block, given, out)
         sums = kernel.sums if learn else (None,) * len(tables)
         return None, pulled, *sums
+
+
+def _recorded(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    transform: Transform = ctx.transform
+    return recorded_gradients(
+        lambda z, *tables: transform.formula(z, tables),
+        ctx.saved_tensors,
+        ctx.needs_input_grad[1:],
+        gradient,
+    )
+
+
+def recorded_gradients(
+    function: Callable[..., Any],
+    inputs: Sequence[Tensor | None],
+    wanted: Sequence[bool],
+    outer: Tensor | tuple[Tensor, ...],
+) -> tuple[Tensor | None, ...]:
+    """Gradients that can be differentiated in turn, for a backward that is itself recorded (create_graph).
+
+    Kernels work in place and leave no graph: autograd would take their gradients for constants, and a second
+    derivative would miss terms without a word. So the function is computed again by plain operations.
+    """
+    # Aliases, so that an input given twice gets the gradient of each place.
+    places = [None if each is None else each.view_as(each) for each in inputs]
+    asked = [each for each, is_wanted in zip(places, wanted, strict=True) if each is not None and is_wanted]
+    found = iter(torch.autograd.grad(function(*places), asked, outer, create_graph=True, allow_unused=True))
+    return tuple(
+        next(found) if each is not None and is_wanted else None
+        for each, is_wanted in zip(places, wanted, strict=True)
+    )
+
+
+def is_traced(*, compiled: bool = True) -> bool:
+    """Whether PyTorch wants plain operations: in torch.export, torch.func (vmap, grad) and torch.compile."""
+    if torch.compiler.is_compiling():
+        return compiled or torch.compiler.is_exporting()
+    return torch._C._are_functorch_transforms_active()
 
 
 def _blocks(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:

@@ -5,8 +5,8 @@ interior of the domain. Voronoi: b = −‖w‖²/2 makes s_i(x) = ‖x‖²/2 �
 w_c; needs the rows in the domain. Behind a norm x = γ∘z + β neither holds of w, but both hold of what z sees
 of it, v = Π(γ∘w) (Π removes the mean, for LayerNorm), once the bias takes w·β off.
 
-All this is so in exact arithmetic, for rows that differ by more than their rounding; `argmaxable.verify`
-proves the stored numbers.
+All this is so in exact arithmetic, for rows that differ by more than their rounding; `guarantees` proves the
+stored numbers.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from argmaxable.core.balls import Ball, LayerNorm, RMSNorm
 from argmaxable.core.boxes import Everywhere
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import InputError
+from argmaxable.core.head import Head
+from argmaxable.questions.argmax import verify
+from argmaxable.run.plan import Engine
 
 # Rows meant to lie inside a ball stay inside it by this, more than rounding can add.
 _INSIDE = 1 - 1e-6
@@ -211,8 +214,15 @@ class _Guarded(nn.Linear):
         return prevention_of(self).domain_of(self.weight.detach())
 
     def guarantees(self, domain: Domain) -> bool:
-        """Whether the layer promises that over this domain too."""
-        return prevention_of(self).holds_over(self.weight.detach(), domain)
+        """Whether every class is argmaxable over this domain: by theory, and proven of the stored numbers.
+
+        Rounding, above all to half precision, can put a row onto another one or inside the hull. So the
+        weights are verified as they are; that takes about one product of all rows with all rows.
+        """
+        if not prevention_of(self).holds_over(self.weight.detach(), domain):
+            return False
+        result = verify(Head.from_module(self), domain, engine=Engine(workers=1))
+        return len(result.argmaxable) == result.verified
 
 
 @final

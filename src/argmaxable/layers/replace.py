@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from argmaxable.core.errors import InputError
 from argmaxable.layers.head import SoftmaxHead
+from argmaxable.layers.logit_settings import take_over_logit_settings
 
 # Where a Hugging Face configuration keeps what the head is made of, so that a saved model says it itself.
 CONFIG_KEY = "softmax_head"
@@ -23,7 +24,8 @@ def replace_head(
 
     `name` says where that is (`lm_head`) when the model doesn't. The head moves to the old layer's device and
     dtype and, with `keep_weights`, starts from its weights; where those are tied to an embedding, so is the
-    head. Returns the old layer. Raises InputError when there is no one place, or the sizes differ.
+    head. A SoftmaxHead takes over what the model does to its logits (Gemma's soft cap, Cohere's and Granite's
+    scale). Returns the old layer. Raises InputError when there is no one place, or the sizes differ.
     """
     old = _output_layer(model, head, name)
     weight = old.weight
@@ -35,6 +37,8 @@ def replace_head(
             _share(head, old, part)
         elif keep_weights and getattr(old, part, None) is not None:
             _copy(head, old, part)
+    if isinstance(head, SoftmaxHead):
+        take_over_logit_settings(model, head)
     _install(model, old, head)
     if isinstance(head, SoftmaxHead) and hasattr(model, "config") and head.has_settings:
         setattr(model.config, CONFIG_KEY, head.settings())

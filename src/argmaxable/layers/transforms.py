@@ -22,7 +22,7 @@ _BISECTIONS = 80
 class Identity(Transform):
     """f(z) = z: the plain softmax."""
 
-    def formula(self, z: Tensor) -> Tensor:
+    def formula(self, z: Tensor, tables: tuple[Tensor, ...]) -> Tensor:
         return z
 
     def slopes(self, z: Tensor) -> Tensor:
@@ -48,7 +48,7 @@ class _IdentityKernel(Kernel):
 class SigSoftmax(Transform):
     """f(z) = z + log σ(z), between 2z (far left) and z (far right)."""
 
-    def formula(self, z: Tensor) -> Tensor:
+    def formula(self, z: Tensor, tables: tuple[Tensor, ...]) -> Tensor:
         return z - F.softplus(-z)  # not logsigmoid, which ONNX files compute as log(σ(z)) and so lose
 
     def slopes(self, z: Tensor) -> Tensor:
@@ -111,8 +111,8 @@ class MonotonicNetwork(Transform):
         linear = shifts.new_empty(0) if self.linear is None else F.softplus(self.linear.to(dtype))
         return F.softplus(widths), F.softplus(heights), shifts, linear
 
-    def formula(self, z: Tensor) -> Tensor:
-        widths, heights, shifts, linear = self.tables()
+    def formula(self, z: Tensor, tables: tuple[Tensor, ...]) -> Tensor:
+        widths, heights, shifts, linear = tables
         values = z * linear.sum()
         for u, v, a in zip(widths.unbind(), heights.unbind(), shifts.unbind(), strict=True):
             values = values + v * torch.sigmoid(u * z + a)
@@ -131,12 +131,13 @@ class MonotonicNetwork(Transform):
         """By bisection in double precision, hence without a gradient."""
         if not self.is_onto:
             raise InputError("this network has no linear term: it is bounded and has no inverse on all of ℝ.")
-        _, heights, _, linear = (table.double() for table in self.tables())
+        tables = tuple(table.double() for table in self.tables())
+        _, heights, _, linear = tables
         high = y.double() / linear
         low = high - heights.sum() / linear
         for _ in range(_BISECTIONS):
             middle = (low + high) / 2
-            too_low = self.formula(middle) < y
+            too_low = self.formula(middle, tables) < y
             low, high = torch.where(too_low, middle, low), torch.where(too_low, high, middle)
         return ((low + high) / 2).to(y.dtype)
 
