@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import transformers
+from tiny_models import CLASSES, FEATURES, HIDDEN, MODELS, SPECIAL, model_of, some_ids
 from torch import Tensor, nn
 
 import argmaxable as am
@@ -23,80 +23,8 @@ from argmaxable.layers import (
     replace_head,
 )
 
-CLASSES, FEATURES = 50, 16
-SPECIAL: dict[str, Any] = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, "vocab_size": CLASSES}
-HIDDEN = {"hidden_size": FEATURES, "intermediate_size": 16}
-
-
-def gpt2(tied: bool) -> Any:
-    sizes = {"n_embd": FEATURES, "n_layer": 1, "n_head": 2, "n_positions": 32}
-    return transformers.GPT2LMHeadModel(transformers.GPT2Config(**SPECIAL, **sizes, tie_word_embeddings=tied))
-
-
-def llama(tied: bool) -> Any:
-    sizes = {
-        "hidden_size": FEATURES,
-        "intermediate_size": 16,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-    }
-    return transformers.LlamaForCausalLM(
-        transformers.LlamaConfig(**SPECIAL, **sizes, tie_word_embeddings=tied)
-    )
-
-
-def bert(tied: bool) -> Any:
-    sizes = {
-        "hidden_size": FEATURES,
-        "intermediate_size": 16,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-    }
-    return transformers.BertForMaskedLM(
-        transformers.BertConfig(**SPECIAL, **sizes, max_position_embeddings=32, tie_word_embeddings=tied)
-    )
-
-
-def t5(tied: bool) -> Any:
-    sizes = {"d_model": FEATURES, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 2}
-    return transformers.T5ForConditionalGeneration(
-        transformers.T5Config(**SPECIAL, **sizes, decoder_start_token_id=0, tie_word_embeddings=tied)
-    )
-
-
-def bart(tied: bool) -> Any:
-    sides = {
-        f"{side}_{part}": size
-        for side in ("encoder", "decoder")
-        for part, size in (("layers", 1), ("attention_heads", 2), ("ffn_dim", 16))
-    }
-    return transformers.BartForConditionalGeneration(
-        transformers.BartConfig(
-            **SPECIAL,
-            **sides,
-            d_model=FEATURES,
-            max_position_embeddings=32,
-            decoder_start_token_id=2,
-            forced_eos_token_id=None,
-            tie_word_embeddings=tied,
-        )
-    )
-
-
-MODELS: dict[str, Callable[[bool], Any]] = {
-    "causal gpt2": gpt2,
-    "causal llama": llama,
-    "masked bert": bert,
-    "seq2seq t5": t5,
-    "seq2seq bart": bart,
-}
 EACH_MODEL = pytest.mark.parametrize("kind", MODELS)
 TIED_OR_NOT = pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
-
-
-def model_of(kind: str, tied: bool) -> Any:
-    torch.manual_seed(0)
-    return MODELS[kind](tied).eval()
 
 
 def head_for(model: Any, name: str) -> SoftmaxHead:
@@ -107,10 +35,6 @@ def head_for(model: Any, name: str) -> SoftmaxHead:
     head = SoftmaxHead.from_name(name, FEATURES, CLASSES, mixtures=3, transform=PLIF(64, 5.0), bias=bias)
     nn.init.normal_(head.transform.raw)
     return head
-
-
-def some_ids() -> Tensor:
-    return torch.randint(3, CLASSES, (2, 7), generator=torch.Generator().manual_seed(0))
 
 
 # ---------------------------------------------------------------------- Hugging Face

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Self, final
 
 import torch
@@ -69,7 +70,7 @@ class SoftmaxHead(nn.Module):
             raise InputError(
                 f"a transform is an object like PLIF(1000), found {transform!r}; from_name takes names."
             )
-        self.features, self.classes, self.mixtures = features, classes, mixtures
+        self.features, self.mixtures = features, mixtures
         place: dict[str, Any] = {"device": device, "dtype": dtype}
         self.weight = nn.Parameter(torch.empty(classes, features, **place))
         self.bias = nn.Parameter(torch.zeros(classes, **place)) if bias else None
@@ -82,6 +83,12 @@ class SoftmaxHead(nn.Module):
         self.transform = Identity() if transform is None else transform.to(device=device, dtype=dtype)
         # Called at each loss with the features (n × features) and targets (n) that count; see monitor.py.
         self.loss_hooks: list[Callable[[Tensor, Tensor], None]] = []
+        self._seen: list[Tensor] | None = None
+
+    @property
+    def classes(self) -> int:
+        """The number of rows, which an embedding that the head is tied to may change."""
+        return self.weight.shape[0]
 
     @classmethod
     def from_name(cls, name: str, features: int, classes: int, **settings: Any) -> Self:
@@ -130,10 +137,22 @@ class SoftmaxHead(nn.Module):
         Both give the same distribution to whatever applies a softmax.
         """
         self._require_features(h)
+        if self._seen is not None:
+            self._seen.append(h)
+            return h.new_zeros((), dtype=torch.float32).expand(*h.shape[:-1], self.classes)
         if self.mixtures == 1:
             logits: Tensor = self.transform(self._linear_logits(h))
             return logits
         return self.log_prob(h)
+
+    @contextmanager
+    def features_only(self) -> Iterator[list[Tensor]]:
+        """Inside, `forward` appends its features to the list and returns zeros that take no memory."""
+        self._seen = []
+        try:
+            yield self._seen
+        finally:
+            self._seen = None
 
     def log_prob(self, h: Tensor) -> Tensor:
         """Log-probabilities (…, classes)."""

@@ -11,13 +11,14 @@ from typing import Any
 from torch import nn
 
 from argmaxable.core.errors import InputError
-from argmaxable.layers.head import SoftmaxHead
+from argmaxable.layers.head_records import head_from_record
+from argmaxable.layers.model_class import CONFIG_KEY, give_head_class
 from argmaxable.layers.monitor import HeadMonitor
-from argmaxable.layers.replace import CONFIG_KEY, replace_head
+from argmaxable.layers.replace import replace_head
 
 
 def load_pretrained(directory: str | Path, model_class: type[Any] | None = None, **options: Any) -> nn.Module:
-    """A model that `save_pretrained` wrote after `replace_head`, with its SoftmaxHead and all weights.
+    """A model that `save_pretrained` wrote after `replace_head`, with its head and all weights.
 
     `model_class` is the model's own class, by default the one its configuration names; `options` go to its
     `from_pretrained`. Raises InputError when the configuration speaks of no such head.
@@ -32,6 +33,7 @@ def load_pretrained(directory: str | Path, model_class: type[Any] | None = None,
     if model_class is None:
         raise InputError(f"{directory}: transformers has no {config.architectures}; pass model_class.")
     model: nn.Module = _with_head(model_class).from_pretrained(directory, config=config, **options)
+    give_head_class(model, model_class)
     return model
 
 
@@ -40,7 +42,8 @@ def _with_head(model_class: Any) -> Any:
 
     def construct(self: Any, config: Any, *arguments: Any, **options: Any) -> None:
         model_class.__init__(self, config, *arguments, **options)
-        replace_head(self, SoftmaxHead.from_settings(getattr(config, CONFIG_KEY)), keep_weights=False)
+        head = head_from_record(getattr(config, CONFIG_KEY), self)
+        replace_head(self, head, keep_weights=False)
 
     names = {"__init__": construct, "__module__": model_class.__module__}
     return type(model_class.__name__, (model_class,), names)

@@ -13,18 +13,18 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, final
+from typing import final
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from argmaxable.core.balls import Ball, LayerNorm, RMSNorm
+from argmaxable.core.balls import Ball, RMSNorm
 from argmaxable.core.boxes import Everywhere
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
+from argmaxable.layers.norms import Norm, as_array, norm_of
 from argmaxable.questions.argmax import verify
 from argmaxable.run.plan import Engine
 
@@ -37,18 +37,10 @@ class Prevention(nn.Module, ABC):
 
     needs: str  # what the guarantee asks of the features
 
-    def __init__(self, features: int, behind: nn.Module | None) -> None:
+    def __init__(self, features: int, behind: nn.Module | Norm | None) -> None:
         super().__init__()
-        if behind is not None:
-            _require_norm(behind, features)
         self.features = features
-        # In a tuple, so that the norm's parameters stay its own and aren't listed here again.
-        self._behind = () if behind is None else (behind,)
-
-    @property
-    def behind(self) -> nn.LayerNorm | nn.RMSNorm | None:
-        """The norm whose output the layer receives."""
-        return self._behind[0] if self._behind else None  # type: ignore[return-value]
+        self.behind = None if behind is None else norm_of(behind, features)
 
     @abstractmethod
     def forward(self, raw: Tensor) -> Tensor:
@@ -74,22 +66,18 @@ class Prevention(nn.Module, ABC):
         """v = Π(γ∘w), the rows as the normalised vector z sees them; without a norm the rows themselves."""
         if self.behind is None:
             return rows
-        if self.behind.weight is not None:
-            rows = rows * self.behind.weight
-        return rows - rows.mean(1, keepdim=True) if isinstance(self.behind, nn.LayerNorm) else rows
+        gain = self.behind.gain()
+        if gain is not None:
+            rows = rows * gain
+        return rows - rows.mean(1, keepdim=True) if self.behind.removes_mean else rows
 
     def shift(self) -> Tensor | None:
         """β of the norm."""
-        return self.behind.bias if isinstance(self.behind, nn.LayerNorm) else None
+        return None if self.behind is None else self.behind.shift()
 
     def norm_domain(self) -> Domain | None:
         """What the norm can put out, with the gain and shift it has now."""
-        if self.behind is None:
-            return None
-        gain = 1.0 if self.behind.weight is None else _array(self.behind.weight)
-        if isinstance(self.behind, nn.RMSNorm):
-            return RMSNorm(gain)
-        return LayerNorm(gain, 0.0 if self.behind.bias is None else _array(self.behind.bias))
+        return None if self.behind is None else self.behind.domain()
 
 
 @final
@@ -98,7 +86,7 @@ class EqualNorms(Prevention):
 
     needs = "0 in the interior of the domain; behind a norm, the output of that norm"
 
-    def __init__(self, features: int, *, radius: float, behind: nn.Module | None = None) -> None:
+    def __init__(self, features: int, *, radius: float, behind: nn.Module | Norm | None = None) -> None:
         super().__init__(features, behind)
         if not (math.isfinite(radius) and radius > 0):
             raise InputError(f"the rows' norm is a finite number above 0, found {radius}.")
@@ -135,7 +123,7 @@ class Voronoi(Prevention):
     needs = "the rows in the domain; behind a norm, the output of that norm"
 
     def __init__(
-        self, features: int, *, radius: float | None = None, behind: nn.Module | None = None
+        self, features: int, *, radius: float | None = None, behind: nn.Module | Norm | None = None
     ) -> None:
         super().__init__(features, behind)
         if radius is not None and not (math.isfinite(radius) and radius > 0):
@@ -161,18 +149,18 @@ class Voronoi(Prevention):
     def holds_over(self, rows: Tensor, domain: Domain) -> bool:
         if self.behind is not None:
             return domain == self.norm_domain()
-        return domain.is_identity and bool(domain.contains(_array(rows)).all())
+        return domain.is_identity and bool(domain.contains(as_array(rows)).all())
 
 
 # ---------------------------------------------------------------------- layers
 
 
 def make_spherical(
-    layer: nn.Linear, *, radius: float | None = None, behind: nn.Module | None = None
+    layer: nn.Linear, *, radius: float | None = None, behind: nn.Module | Norm | None = None
 ) -> nn.Linear:
     """Give the layer rows of equal norm (default: their mean norm now) in place; its bias goes.
 
-    `behind` is the nn.LayerNorm or nn.RMSNorm in front of the layer. Returns the layer.
+    `behind` is the norm in front of the layer, an nn.LayerNorm or any RMS norm. Returns the layer.
     """
     _require_linear(layer)
     prevention = EqualNorms(layer.in_features, radius=1.0 if radius is None else radius, behind=behind)
@@ -182,12 +170,12 @@ def make_spherical(
 
 
 def make_voronoi(
-    layer: nn.Linear, *, radius: float | None = None, behind: nn.Module | None = None
+    layer: nn.Linear, *, radius: float | None = None, behind: nn.Module | Norm | None = None
 ) -> nn.Linear:
     """Give the layer the bias −‖w‖²/2 in place of its own, and rows within `radius` (behind a norm
     √features).
 
-    `behind` is the nn.LayerNorm or nn.RMSNorm in front of the layer. Returns the layer.
+    `behind` is the norm in front of the layer, an nn.LayerNorm or any RMS norm. Returns the layer.
     """
     _require_linear(layer)
     return _prevent(layer, Voronoi(layer.in_features, radius=radius, behind=behind))
@@ -235,7 +223,7 @@ class SphericalLinear(_Guarded):
         classes: int,
         *,
         radius: float = 1.0,
-        behind: nn.Module | None = None,
+        behind: nn.Module | Norm | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -253,7 +241,7 @@ class VoronoiLinear(_Guarded):
         classes: int,
         *,
         radius: float | None = None,
-        behind: nn.Module | None = None,
+        behind: nn.Module | Norm | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -298,23 +286,8 @@ def _require_linear(layer: nn.Module) -> None:
         raise InputError(f"{type(layer).__name__} is parametrized already; remove that first.")
 
 
-def _require_norm(norm: nn.Module, features: int) -> None:
-    if not isinstance(norm, nn.LayerNorm | nn.RMSNorm):
-        raise InputError(
-            f"`behind` is the nn.LayerNorm or nn.RMSNorm in front of the layer, found {type(norm).__name__}, "
-            "whose gain may be stored in another way."
-        )
-    if tuple(norm.normalized_shape) != (features,):
-        shape = tuple(norm.normalized_shape)
-        raise InputError(f"the norm is over shape {shape}, the layer has {features} features.")
-
-
 def _norms(rows: Tensor, *, of_zero: float) -> Tensor:
     """Of each row (classes × 1). A row of zeros has no direction: divided by the norm given for it, it stays
     zero, and its gradient an ordinary one, so that learning gives it a direction."""
     norms: Tensor = rows.norm(dim=1, keepdim=True)
     return torch.where(norms > 0, norms, of_zero)
-
-
-def _array(tensor: Tensor) -> np.ndarray[Any, np.dtype[np.float64]]:
-    return tensor.detach().double().cpu().numpy()

@@ -11,9 +11,7 @@ from torch import Tensor, nn
 from argmaxable.core.errors import InputError
 from argmaxable.layers.head import SoftmaxHead
 from argmaxable.layers.logit_settings import take_over_logit_settings
-
-# Where a Hugging Face configuration keeps what the head is made of, so that a saved model says it itself.
-CONFIG_KEY = "softmax_head"
+from argmaxable.layers.model_class import give_head_class, note_head
 
 
 def replace_head(
@@ -40,8 +38,9 @@ def replace_head(
     if isinstance(head, SoftmaxHead):
         take_over_logit_settings(model, head)
     _install(model, old, head)
-    if isinstance(head, SoftmaxHead) and hasattr(model, "config") and head.has_settings:
-        setattr(model.config, CONFIG_KEY, head.settings())
+    if hasattr(model, "config"):
+        give_head_class(model)
+        note_head(model, head)
     return old
 
 

@@ -1,0 +1,48 @@
+"""Output layers with more or fewer classes, as `resize_token_embeddings` asks for them.
+
+New rows start near the mean of the old ones, and their biases at the mean: as likely as the average class.
+They differ a little from each other, for equal rows tie.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import parametrize
+
+# Of the new rows, in units of the old entries' standard deviation.
+_SPREAD = 0.01
+
+
+@torch.no_grad()
+def resize_head(head: nn.Module, classes: int) -> None:
+    """Change the number of classes in place. A tie to an embedding ends; whoever resizes that ties again."""
+    for part in ("weight", "bias"):
+        holder, name = _holder(head, part)
+        old = getattr(holder, name)
+        if isinstance(old, nn.Parameter):
+            setattr(holder, name, nn.Parameter(_rows(old, classes), requires_grad=old.requires_grad))
+        elif old is not None:
+            setattr(holder, name, _rows(old, classes))
+    if isinstance(head, nn.Linear):
+        head.out_features = classes
+
+
+def _holder(head: nn.Module, part: str) -> tuple[Any, str]:
+    """Where a weight or bias is stored: for rows of a special kind, behind their parametrization."""
+    if parametrize.is_parametrized(head, part):
+        return head.parametrizations[part], "original"  # type: ignore[index]
+    return head, part
+
+
+def _rows(old: Tensor, classes: int) -> Tensor:
+    """The first rows, and then new ones."""
+    if classes <= len(old):
+        return old[:classes].clone()
+    exact = old.double()
+    added = exact.mean(0).repeat(classes - len(old), *[1] * (old.ndim - 1))
+    if old.ndim == 2:
+        added += _SPREAD * exact.std() * torch.randn_like(added)
+    return torch.cat([old, added.to(old.dtype)])
