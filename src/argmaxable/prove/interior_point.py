@@ -4,11 +4,12 @@ Mehrotra's predictor-corrector with one (k+1)² Cholesky factorisation a step. T
 two claims it cares about after every step (is the dual bound of λ below zero? does x win?), so no
 optimum is ever needed and nothing here has to be trusted.
 
-Rows and a box's sides are one system: G v + s = g with v = (x, t), G = [A 1; −I 0; I 0], multipliers y. Newton's
-equations are G dv + ds = 0, Gᵀdy = e − Gᵀy (e the unit vector of t) and s∘dy + y∘ds = ρ. Let N = Gᵀ diag(y/s) G
-and σ = G dv / s, the share of each slack that a step uses up; then N dv = e − Gᵀ(y + ρ/s).
+Rows and a box's sides are one system: G v + s = g with v = (x, t), G = [A 1; −I 0; I 0], multipliers y.
+Newton's equations are G dv + ds = 0, Gᵀdy = e − Gᵀy (e the unit vector of t) and s∘dy + y∘ds = ρ. Let
+N = Gᵀ diag(y/s) G and σ = G dv / s, the share of each slack that a step uses up; then
+N dv = e − Gᵀ(y + ρ/s).
 
-* The predictor has ρ = −y∘s: N dv = e, and y moves by −y∘(1 − σ). Its right side needs no product with the rows.
+* The predictor has ρ = −y∘s: N dv = e, and y moves by −y∘(1 − σ). No product with the rows on the right.
 * The corrector has ρ = μ − y∘s − dy∘ds, where the predictor's dy∘ds is y∘s∘σ∘(1 − σ). Let
   κ = μ/(y∘s) − σ∘(1 − σ); then N dv = e − Gᵀ(y∘κ), and y moves by y∘(κ − 1 + σ) with the σ of this step.
 

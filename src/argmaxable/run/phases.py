@@ -261,10 +261,9 @@ def _solve_rest(session: Session, engine: Workers) -> None:
         if mine is not None:
             begin = time.perf_counter()
             settled = session.prover.settle(mine)
-            session.enter(Report(settled, time.perf_counter() - begin))
+            session.enter_own(Report(settled, time.perf_counter() - begin))
         reports, orphans = engine.collect(wait=0.0 if mine is not None else 0.05)
-        for report in reports:
-            session.enter(report)
+        session.enter_others(reports)
         todo.extend(orphans)
         done = total - len(todo) - engine.pending
         session.report("solving", pace.seconds_left(done, total))
