@@ -31,12 +31,18 @@ def circumstances() -> dict[str, Any]:
     """Date, commit, machine and versions."""
     return {
         "date": datetime.now(UTC).date().isoformat(),
-        "commit": _git("rev-parse", "--short", "HEAD") + ("+changes" if _has_changes() else ""),
+        "commit": commit_of(Path(__file__).parent) + ("+changes" if _has_changes() else ""),
         "machine": f"{_processor()}, {len(os.sched_getaffinity(0))} cores",
         "python": platform.python_version(),
         "numpy": np.__version__,
         "scipy": scipy.__version__,
     }
+
+
+def commit_of(checkout: Path) -> str:
+    """The commit of a source tree."""
+    words = ["git", "-C", str(checkout), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _has_changes() -> bool:

@@ -48,10 +48,6 @@ class Checkout:
             raise RuntimeError(f"{self.root}, {arguments}: {done.stderr.decode()}")
         return seconds
 
-    def commit(self) -> str:
-        words = ["git", "-C", str(self.root), "rev-parse", "--short", "HEAD"]
-        return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(
@@ -72,7 +68,7 @@ def main() -> None:
         {
             "head": "PP-OCRv4" if head == HEAD else f"random, {CLASSES} × {FEATURES}",
             "rounds": options.rounds,
-            "checkouts": {name: checkout.commit() for name, checkout in checkouts.items()},
+            "checkouts": {name: _record.commit_of(checkout.root) for name, checkout in checkouts.items()},
             "seconds": rounded(seconds),
             "times_numpy": rounded(ratios(seconds)),
         },

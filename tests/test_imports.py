@@ -56,7 +56,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "rich": under("cli"),
     "sqlalchemy": under("store"),
     "starlette": {"serve/app.py"},
-    "threadpoolctl": {"questions/ceiling/compute.py", "run/engines/ray.py", "run/phases.py"},
+    "threadpoolctl": {"compute/threads.py"},
     "torch": {"compute/torch_backend.py", "models/pytorch/tensors.py"} | under("layers"),
     "transformers": under("layers"),
     "typer": under("cli"),

@@ -46,10 +46,12 @@ class Best:
 def best_at(backend: Backend, rows: Rows, offsets: Vector32 | None, points: Matrix32, classes: Ids) -> Best:
     """The best rival of each class at its point (points × features), and the class's own score."""
     best = Best.unknown(len(points))
+    # Few points meet more rows at a time, where these need not be converted.
+    side = _SIDE if isinstance(rows, StreamedRows) else max(_SIDE, _SIDE * _SIDE // max(1, len(points)))
     for most in _slices(len(points), _POINTS_PER_CONVERSION):
         some = best.part(most)
         parts = [(part, backend.block(points[most], part)) for part in _slices(len(some.own), _SIDE)]
-        for ids in _slices(rows.shape[0], _SIDE):
+        for ids in _slices(rows.shape[0], side):
             block = backend.block(rows, ids)
             for part, placed in parts:
                 _compare(backend, some.part(part), placed, classes[most][part], block, ids, None, offsets)

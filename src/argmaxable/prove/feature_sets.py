@@ -1,9 +1,10 @@
-"""The sets that an interior point works in: a box, a ball, or the mixtures of corners. Each has slacks and
-multipliers of its own, and its part of the Newton step; nothing here has to be trusted.
+"""The sets that an interior point works in: a box, a ball, or the mixtures of corners. Nothing here has to be
+trusted.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -18,15 +19,14 @@ class Stalled(Exception):
     """The normal equations lost definiteness: no further progress in this arithmetic."""
 
 
-class FeatureSet(Protocol):
-    """The set x ranges over, with its own slacks and multipliers."""
+class CurvedSet(Protocol):
+    """A set with slacks and multipliers of its own, and its part of the Newton step."""
 
     count: int
 
     def start(self, mu: float) -> None: ...
     def complementarity(self) -> float: ...
     def add_hessian(self, normal: Matrix) -> None: ...
-    def gradient(self) -> Vector: ...
     def predict(self) -> None: ...
     def correct(self, target: float, dx: Vector) -> None: ...
     def pull(self) -> Vector: ...
@@ -36,56 +36,16 @@ class FeatureSet(Protocol):
     def support(self, u: Vector) -> float: ...
 
 
+@dataclass(frozen=True, eq=False)
 class BoxSet:
-    """lo ≤ x ≤ hi with multipliers for both sides."""
+    """lo ≤ x ≤ hi. Its sides are linear like the rows: the interior point treats them as such."""
 
-    def __init__(self, lo: Vector, hi: Vector, x: Vector) -> None:
-        self.lo, self.hi = lo, hi
-        self.below, self.above = x - lo, hi - x
-        self.count = 2 * len(x)
+    lo: Vector
+    hi: Vector
 
-    def start(self, mu: float) -> None:
-        self.y_lo, self.y_hi = mu / self.below, mu / self.above
-
-    def complementarity(self) -> float:
-        return float(self.y_lo @ self.below + self.y_hi @ self.above)
-
-    def add_hessian(self, normal: Matrix) -> None:
-        k = len(self.lo)
-        normal.flat[: k * (k + 2) : k + 2] += self.y_lo / self.below + self.y_hi / self.above
-
-    def gradient(self) -> Vector:
-        return np.asarray(self.y_lo - self.y_hi)
-
-    def predict(self) -> None:
-        self._r_lo, self._r_hi = -self.y_lo * self.below, -self.y_hi * self.above
-
-    def correct(self, target: float, dx: Vector) -> None:
-        d_lo, d_hi = self._multiplier_steps(dx)
-        self._r_lo = target - self.y_lo * self.below - d_lo * dx
-        self._r_hi = target - self.y_hi * self.above + d_hi * dx
-
-    def pull(self) -> Vector:
-        return np.asarray(self._r_hi / self.above - self._r_lo / self.below)
-
-    def _multiplier_steps(self, dx: Vector) -> tuple[Vector, Vector]:
-        return (self._r_lo - self.y_lo * dx) / self.below, (self._r_hi + self.y_hi * dx) / self.above
-
-    def steps(self, dx: Vector) -> tuple[float, float]:
-        d_lo, d_hi = self._multiplier_steps(dx)
-        primal = max(float((-dx / self.below).max()), float((dx / self.above).max()))
-        dual = max(float((-d_lo / self.y_lo).max()), float((-d_hi / self.y_hi).max()))
-        return primal, dual
-
-    def complementarity_after(self, dx: Vector, primal: float, dual: float) -> float:
-        d_lo, d_hi = self._multiplier_steps(dx)
-        lower = (self.y_lo + dual * d_lo) @ (self.below + primal * dx)
-        return float(lower + (self.y_hi + dual * d_hi) @ (self.above - primal * dx))
-
-    def move(self, dx: Vector, primal: float, dual: float) -> None:
-        d_lo, d_hi = self._multiplier_steps(dx)
-        self.y_lo, self.y_hi = self.y_lo + dual * d_lo, self.y_hi + dual * d_hi
-        self.below, self.above = self.below + primal * dx, self.above - primal * dx
+    def slack(self, x: Vector) -> Vector:
+        """Distances from the lower sides, then from the upper ones."""
+        return np.concatenate([x - self.lo, self.hi - x])
 
     def support(self, u: Vector) -> float:
         return float(np.maximum(self.lo * u, self.hi * u).sum())
@@ -113,9 +73,6 @@ class BallSet:
         normal.flat[: k * (k + 2) : k + 2] += self.y
         normal[:k, :k] += np.outer(self.x * (self.y / self.room), self.x)
 
-    def gradient(self) -> Vector:
-        return -self.y * self.x
-
     def predict(self) -> None:
         self._r = -self.y * self.room
 
@@ -125,7 +82,7 @@ class BallSet:
         self._r = target - self.y * self.room + step * float(self.x @ dx) + self.y * float(dx @ dx) / 2
 
     def pull(self) -> Vector:
-        return self.x * (self._r / self.room)
+        return self.x * (self._r / self.room + self.y)
 
     def _multiplier_step(self, dx: Vector) -> float:
         return (self._r + self.y * float(self.x @ dx)) / self.room
@@ -184,9 +141,6 @@ class HullSet:
         self._inverse = np.asarray(dpotrs(factor, np.eye(size), lower=1)[0])
         normal[:-1, :-1] += self._inverse[:-1, :-1]
 
-    def gradient(self) -> Vector:
-        return self._multipliers[:-1]
-
     def predict(self) -> None:
         self._r = -self.mixture * self._z
 
@@ -195,7 +149,7 @@ class HullSet:
         self._r = target - self.mixture * self._z - mixture * z
 
     def pull(self) -> Vector:
-        return np.asarray(-(self._inverse @ ((self._r / self._z) @ self._sides))[:-1])
+        return np.asarray(-(self._inverse @ ((self._r / self._z) @ self._sides) + self._multipliers)[:-1])
 
     def _changes(self, dx: Vector) -> tuple[Vector, Vector, Vector]:
         """Steps of the mixture, the multipliers w and v, and z."""
@@ -231,3 +185,6 @@ class HullSet:
         weights = np.zeros(len(self.corners))
         weights[self.active] = self.mixture
         return weights
+
+
+FeatureSet = BoxSet | CurvedSet

@@ -67,6 +67,7 @@ def maximise(
     *,
     whole: bool = False,
     seconds: float = _SECONDS,
+    tolerance: float = _TOLERANCE,
 ) -> LinearSolution:
     """Maximise cost·x subject to rows x ≤ limits and lo ≤ x ≤ hi, in whole numbers if asked, or fail after so
     many seconds."""
@@ -86,8 +87,8 @@ def maximise(
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("threads", 1)
-    solver.setOptionValue("primal_feasibility_tolerance", _TOLERANCE)
-    solver.setOptionValue("dual_feasibility_tolerance", _TOLERANCE)
+    solver.setOptionValue("primal_feasibility_tolerance", tolerance)
+    solver.setOptionValue("dual_feasibility_tolerance", tolerance)
     solver.setOptionValue("time_limit", seconds)
     solver.passModel(model)
     solver.run()

@@ -3,10 +3,22 @@
 Mehrotra's predictor-corrector with one (k+1)² Cholesky factorisation a step. The caller tests the
 two claims it cares about after every step (is the dual bound of λ below zero? does x win?), so no
 optimum is ever needed and nothing here has to be trusted.
+
+Rows and a box's sides are one system: G v + s = g with v = (x, t), G = [A 1; −I 0; I 0], multipliers y.
+Newton's equations are G dv + ds = 0, Gᵀdy = e − Gᵀy (e the unit vector of t) and s∘dy + y∘ds = ρ. Let
+N = Gᵀ diag(y/s) G and σ = G dv / s, the share of each slack that a step uses up; then
+N dv = e − Gᵀ(y + ρ/s).
+
+* The predictor has ρ = −y∘s: N dv = e, and y moves by −y∘(1 − σ). No product with the rows on the right.
+* The corrector has ρ = μ − y∘s − dy∘ds, where the predictor's dy∘ds is y∘s∘σ∘(1 − σ). Let
+  κ = μ/(y∘s) − σ∘(1 − σ); then N dv = e − Gᵀ(y∘κ), and y moves by y∘(κ − 1 + σ) with the σ of this step.
+
+The residual e − Gᵀy itself is never formed. The same holds for curved sets: `pull` is their part of Gᵀ(y∘κ).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import InitVar, dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.compute.lapack import dpotrf, dpotrs
-from argmaxable.prove.feature_sets import FeatureSet, Stalled
+from argmaxable.prove.feature_sets import BoxSet, CurvedSet, FeatureSet, Stalled
 
 if TYPE_CHECKING:
     from argmaxable.core.arrays import Matrix, Vector
@@ -32,7 +44,7 @@ _LEAST_DEPTH = 0.01
 
 @dataclass(eq=False)
 class InteriorPoint:
-    """State of the iteration: x, t, slacks s = β − A x − t, weights λ, and the set's own.
+    """State of the iteration: x, t, and for the rows, then for a box's sides, slacks s and multipliers y.
 
     With `before`, a point over the first of these rows, it goes on with that one's weights.
     """
@@ -45,28 +57,41 @@ class InteriorPoint:
     before: InitVar[InteriorPoint | None] = None
 
     def __post_init__(self, before: InteriorPoint | None) -> None:
-        self._rows32: NDArray[np.float32] | None = None
+        self._table = np.ones((len(self.rows), self.rows.shape[1] + 1))
+        self._table[:, :-1] = self.rows
+        self.rows = self._table[:, :-1]
+        self._table32: NDArray[np.float32] | None = None
         slack = self.limits - self.rows @ self.x
         spread = max(float(slack.std()), 0.05 * float(np.sqrt((self.rows[:64] ** 2).sum(axis=1).mean())))
         lowest = float(slack.min())
         if before is None:
             self.t = lowest - _START_DEPTH * spread
-            self.slack = slack - self.t
-            self.weights = self._least_squares_weights()
+            slack -= self.t
+            weights = self._least_squares_weights()
         else:
             self.t = lowest - _WARM_DEPTH * max(before.t - lowest, _LEAST_DEPTH * spread)
-            self.slack = slack - self.t
-            self.weights = self._weights_after(before)
-        self.mu = float(self.weights @ self.slack) / len(slack)
-        self.space.start(self.mu)
+            slack -= self.t
+            weights = _weights_after(before, slack)
+        self.mu = float(weights @ slack) / len(slack)
+        self._slack, self._multipliers = slack, weights
+        self._curved: CurvedSet | None = None
+        if isinstance(self.space, BoxSet):
+            sides = self.space.slack(self.x)
+            self._slack = np.concatenate([slack, sides])
+            self._multipliers = np.concatenate([weights, self.mu / sides])
+        else:
+            self._curved = self.space
+            self.space.start(self.mu)
 
-    def _weights_after(self, before: InteriorPoint) -> Vector:
-        """The old weights; each at least what makes its product with the slack an average one."""
-        known = len(before.weights)
-        mean = float(before.weights @ self.slack[:known]) / known
-        weights = mean / self.slack
-        weights[:known] = np.maximum(weights[:known], before.weights)
-        return np.asarray(weights / weights.sum())
+    @property
+    def slack(self) -> Vector:
+        """β − A x − t for each row."""
+        return self._slack[: len(self.rows)]
+
+    @property
+    def weights(self) -> Vector:
+        """The multipliers λ of the rows."""
+        return self._multipliers[: len(self.rows)]
 
     def _least_squares_weights(self) -> Vector:
         """The smallest λ with Aᵀλ = 0 and Σλ = 1, floored to be positive."""
@@ -74,88 +99,130 @@ class InteriorPoint:
         even = np.full(count, 1 / count)
         normal = self._gram(even)
         normal.flat[:: size + 2] *= 1 + 1e-9
-        factor, failed = dpotrf(normal, lower=1, overwrite_a=1)
+        factor, failed = dpotrf(normal, lower=1, clean=0, overwrite_a=1)
         if failed:
             return even
-        unit = np.zeros(size + 1)
-        unit[-1] = 1
-        z, _ = dpotrs(factor, unit, lower=1)
-        weights = even * (self.rows @ z[:-1] + z[-1])
+        z, _ = dpotrs(factor, self._unit(), lower=1)
+        weights = even * (self._table @ z)
         weights = np.maximum(weights, _WEIGHT_FLOOR * even * abs(float(weights.sum())))
         total = float(weights.sum())
         return weights / total if np.isfinite(total) and total > 0 else even
 
+    def _unit(self) -> Vector:
+        unit = np.zeros(self._table.shape[1])
+        unit[-1] = 1
+        return unit
+
     def _gram(self, scale: Vector) -> Matrix:
         """[A 1]ᵀ diag(scale) [A 1], in Fortran order for LAPACK."""
-        size = self.rows.shape[1]
-        normal = np.empty((size + 1, size + 1), order="F")
-        if self.single:
-            if self._rows32 is None:
-                self._rows32 = self.rows.astype(np.float32)
-            top = float(scale.max())
-            scaled32 = self._rows32 * np.sqrt(scale / top).astype(np.float32)[:, None]
-            normal[:-1, :-1] = scaled32.T @ scaled32
-            normal[:-1, :-1] *= top
+        if not self.single:
+            scaled = self._table * np.sqrt(scale)[:, None]
+            return np.asarray((scaled.T @ scaled).T)  # symmetric: a transposed view is in Fortran order
+        if self._table32 is None:
+            self._table32 = self._table.astype(np.float32)
+        top = float(scale.max())
+        scaled32 = self._table32 * np.sqrt(scale / top).astype(np.float32)[:, None]
+        normal = (scaled32.T @ scaled32).astype(np.float64)
+        normal *= top
+        return normal.T
+
+    def _normal(self) -> Matrix:
+        """N = Gᵀ diag(y/s) G, and what a curved set adds to it."""
+        count, size = self.rows.shape
+        scale = self._multipliers / self._slack
+        normal = self._gram(scale[:count])
+        if self._curved is None:
+            normal.flat[: size * (size + 2) : size + 2] += scale[count : count + size] + scale[count + size :]
         else:
-            scaled = self.rows * np.sqrt(scale)[:, None]
-            normal[:-1, :-1] = scaled.T @ scaled
-        edge = scale @ self.rows
-        normal[-1, :-1] = edge
-        normal[:-1, -1] = edge
-        normal[-1, -1] = scale.sum()
+            self._curved.add_hessian(normal)
+        normal.flat[:: size + 2] *= 1 + 1e-13
         return normal
 
+    def _shares(self, step: Vector) -> Vector:
+        """σ = G dv / s: the share of each slack that a step uses up."""
+        count, size = self.rows.shape
+        used = np.empty(len(self._slack))
+        np.matmul(self._table, step, out=used[:count])
+        if self._curved is None:
+            np.negative(step[:-1], out=used[count : count + size])
+            used[count + size :] = step[:-1]
+        used /= self._slack
+        return used
+
+    def _gather(self, values: Vector) -> Vector:
+        """Gᵀ times one value for each row and side."""
+        count, size = self.rows.shape
+        total = values[:count] @ self._table
+        if self._curved is None:
+            total[:-1] += values[count + size :] - values[count : count + size]
+        return np.asarray(total)
+
     def step(self) -> None:
-        """One predictor-corrector step; raises Stalled when the normal matrix is not definite."""
-        size = self.rows.shape[1]
-        normal = self._gram(self.weights / self.slack)
-        self.space.add_hessian(normal)
-        normal.flat[:: size + 2] *= 1 + 1e-13
-        self._factor, failed = dpotrf(normal, lower=1, overwrite_a=1)
+        """One predictor-corrector step; raises Stalled, and stays where it is, when floats allow none."""
+        factor, failed = dpotrf(self._normal(), lower=1, clean=0, overwrite_a=1)
         if failed:
             raise Stalled
-        count = len(self.slack) + self.space.count
-        products = self.weights * self.slack
-        self.mu = mu = (float(products.sum()) + self.space.complementarity()) / count
-        residual = np.empty(size + 1)
-        residual[:-1] = self.space.gradient() - self.weights @ self.rows
-        residual[-1] = 1 - self.weights.sum()
+        curved, products = self._curved, self._multipliers * self._slack
+        count = len(products) + (0 if curved is None else curved.count)
+        self.mu = mu = (float(products.sum()) + (0.0 if curved is None else curved.complementarity())) / count
 
-        self.space.predict()
-        dx, dt, ds, dw = self._solve(residual, -products)
-        primal, dual = self._lengths(dx, ds, dw, 1.0)
-        after = float((self.weights + dual * dw) @ (self.slack + primal * ds))
-        after = (after + self.space.complementarity_after(dx, primal, dual)) / count
-        target = (after / mu) ** 2 * mu
+        unit = self._unit()
+        step, _ = dpotrs(factor, unit, lower=1)
+        shares = self._shares(step)
+        rest = 1 - shares
+        if curved is not None:
+            curved.predict()
+        primal, dual = self._lengths(step, float(shares.max()), float(rest.max()), 1.0)
+        after = float((products * (1 - dual * rest)) @ (1 - primal * shares))
+        if curved is not None:
+            after += curved.complementarity_after(step[:-1], primal, dual)
+        target = (after / count / mu) ** 2 * mu
 
-        self.space.correct(target, dx)
-        dx, dt, ds, dw = self._solve(residual, target - products - dw * ds)
-        primal, dual = self._lengths(dx, ds, dw, _STEP_FRACTION)
-        self.space.move(dx, primal, dual)
-        self.x = self.x + primal * dx
-        self.t += primal * dt
-        self.slack = self.slack + primal * ds
-        self.weights = self.weights + dual * dw
-        self.mu = (float(self.weights @ self.slack) + self.space.complementarity()) / count
+        change = target / products - shares * rest  # κ
+        right = unit - self._gather(self._multipliers * change)
+        if curved is not None:
+            curved.correct(target, step[:-1])
+            right[:-1] -= curved.pull()
+        step, _ = dpotrs(factor, right, lower=1)
+        shares = self._shares(step)
+        change += shares
+        change -= 1
+        self._move(step, shares, change)
 
-    def _solve(self, residual: Vector, right: Vector) -> tuple[Vector, float, Vector, Vector]:
-        scaled = right / self.slack
-        total = residual.copy()
-        total[:-1] -= scaled @ self.rows + self.space.pull()
-        total[-1] -= scaled.sum()
-        step, _ = dpotrs(self._factor, total, lower=1)
-        dx, dt = step[:-1], float(step[-1])
-        moved = self.rows @ dx + dt
-        return dx, dt, -moved, (right + self.weights * moved) / self.slack
+    def _move(self, step: Vector, shares: Vector, change: Vector) -> None:
+        """Go along the step, which uses up these shares of the slacks and changes multipliers by those."""
+        curved = self._curved
+        primal, dual = self._lengths(step, float(shares.max()), -float(change.min()), _STEP_FRACTION)
+        x = self.x + primal * step[:-1]
+        slack, multipliers = self._slack * (1 - primal * shares), self._multipliers * (1 + dual * change)
+        total = float(multipliers @ slack)
+        if not (math.isfinite(total) and np.isfinite(x).all()):
+            raise Stalled
+        self.x, self._slack, self._multipliers = x, slack, multipliers
+        self.t += primal * float(step[-1])
+        count = len(slack)
+        if curved is not None:
+            curved.move(step[:-1], primal, dual)
+            total, count = total + curved.complementarity(), count + curved.count
+        self.mu = total / count
 
-    def _lengths(self, dx: Vector, ds: Vector, dw: Vector, fraction: float) -> tuple[float, float]:
-        """Step lengths that keep slacks and multipliers positive."""
-        set_primal, set_dual = self.space.steps(dx)
-        primal = max(fraction, float((-ds / self.slack).max()), set_primal)
-        dual = max(fraction, float((-dw / self.weights).max()), set_dual)
-        return fraction / primal, fraction / dual
+    def _lengths(self, step: Vector, primal: float, dual: float, fraction: float) -> tuple[float, float]:
+        """How far to go: a whole step uses up these shares of a slack and of a multiplier at most."""
+        if self._curved is not None:
+            set_primal, set_dual = self._curved.steps(step[:-1])
+            primal, dual = max(primal, set_primal), max(dual, set_dual)
+        return fraction / max(fraction, primal), fraction / max(fraction, dual)
 
     def dual_bound(self) -> tuple[Vector, float]:
         """Normalised weights and the upper bound on t they prove (in floats)."""
         weights = self.weights / self.weights.sum()
         return weights, self.space.support(-(weights @ self.rows)) + float(weights @ self.limits)
+
+
+def _weights_after(before: InteriorPoint, slack: Vector) -> Vector:
+    """The old weights; each at least what makes its product with the slack an average one."""
+    known = len(before.weights)
+    mean = float(before.weights @ slack[:known]) / known
+    weights = mean / slack
+    weights[:known] = np.maximum(weights[:known], before.weights)
+    return np.asarray(weights / weights.sum())

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from argmaxable.check.checker import Bound
 from argmaxable.compute.blocks import row_blocks
 from argmaxable.compute.rows import scores_at
-from argmaxable.core.verdict import Certificate
+from argmaxable.core.verdict import Certificate, Strength
 from argmaxable.prove.boundary import basis_certificate
 from argmaxable.prove.feature_sets import FeatureSet, HullSet, Stalled
 from argmaxable.prove.interior_point import InteriorPoint
@@ -21,6 +22,7 @@ from argmaxable.prove.margin_loop import MarginLoop, Next, Problem, ball_space, 
 
 if TYPE_CHECKING:
     from argmaxable.check.checker import Checker
+    from argmaxable.check.witnesses import Gaps
     from argmaxable.compute.coordinates import Coordinates
     from argmaxable.core.arrays import Ids, Matrix, Vector
 
@@ -45,7 +47,10 @@ _SIMPLE = 64
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """A checked witness (domain point z) or certificate for one class, or neither, and its cost."""
+    """A checked witness (domain point z) or certificate for one class, or neither, and its cost.
+
+    `gaps` or `bound` is what the checker of the process that found it said. Elsewhere it is hearsay.
+    """
 
     class_id: int
     point: Vector | None
@@ -54,6 +59,8 @@ class Answer:
     rows: int
     scans: int
     reason: str = ""
+    gaps: Gaps | None = None
+    bound: Bound | None = None
 
 
 @dataclass(eq=False)
@@ -146,6 +153,8 @@ class _Attempt:
         self.astray_limit = _ASTRAY_START
         self.found_point: Vector | None = None
         self.found_proof: Certificate | None = None
+        self.gaps: Gaps | None = None
+        self.bound: Bound | None = None
 
     def run(self) -> Answer:
         if not len(self.loop.ids):  # no rival but twins: every point will do
@@ -171,6 +180,8 @@ class _Attempt:
             len(loop.ids),
             loop.scans,
             "" if is_settled else reason,
+            self.gaps if point is not None else None,
+            self.bound if certificate is not None else None,
         )
 
     # ------------------------------------------------------------------ the problem
@@ -255,16 +266,16 @@ class _Attempt:
         if not (behind < threshold).any():
             return np.empty(0, np.intp)
         enough = min(coordinates.size, int(np.isfinite(behind).sum()))
-        worst = np.argpartition(behind, enough - 1)[:enough]
-        # Without bias also those that x only just beats: they are in the way of the next x.
-        missing = worst if coordinates.is_cone else worst[behind[worst] < threshold]
+        # Also those that x only just beats, if there are few others: they are in the way of the next x.
+        missing = np.argpartition(behind, enough - 1)[:enough]
         self.solver.blockers.saw(missing, 0.05)
         return np.asarray(missing)
 
     def _checked_point(self, point: InteriorPoint) -> Vector | None:
         ids = np.array([self.class_id])
         for z in points_at(self.coordinates, point):
-            if self.checker.gaps(ids, z[None]).settle(np.array([self.class_id in self.solver.tied]))[0]:
+            self.gaps = self.checker.gaps(ids, z[None])
+            if self.gaps.settle(np.array([self.class_id in self.solver.tied]))[0]:
                 return z
         return None
 
@@ -278,7 +289,9 @@ class _Attempt:
             # Weights of float32 precision make smaller bundles; they nearly always do.
             for chosen in (weights.astype(np.float32).astype(np.float64), weights):
                 literal = Certificate(self.loop.ids, chosen)
-                if self._float_bound(literal) <= 0:
+                upper = float(self.checker.bounds(np.array([self.class_id]), literal)[0])
+                if upper <= 0:
+                    self.bound = Bound(upper, Strength.FLOAT64)
                     return literal
             return None
         if astray > self.astray_limit:
@@ -323,10 +336,8 @@ class _Attempt:
         used = simple > 0
         return Certificate(self.loop.ids[used], simple[used] / _SIMPLE) if used.any() else None
 
-    def _float_bound(self, certificate: Certificate) -> float:
-        return float(self.checker.bounds(np.array([self.class_id]), certificate)[0])
-
     def _checked(self, certificate: Certificate | None) -> Certificate | None:
-        if certificate is None or self.checker.bound(self.class_id, certificate).upper > 0:
+        if certificate is None:
             return None
-        return certificate
+        self.bound = self.checker.bound(self.class_id, certificate)
+        return certificate if self.bound.upper <= 0 else None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from argmaxable.compute.threads import threads_for
 from argmaxable.prove.feature_sets import BallSet, BoxSet, FeatureSet, HullSet, Stalled
 from argmaxable.prove.interior_point import InteriorPoint
 
@@ -80,6 +81,10 @@ class MarginLoop:
 
     def run(self, rule: Rule) -> None:
         """Steps until the rule says stop, or floats can do no more. May raise Stalled at the start."""
+        with threads_for(self.problem.size):
+            self._run(rule)
+
+    def _run(self, rule: Rule) -> None:
         self._start(self.problem.rows(self.ids) - self.own, None)
         while self.steps < self.problem.most_steps and self.point.mu > _MU_FLOOR and self._step():
             todo = rule.judge(self)
@@ -114,7 +119,6 @@ class MarginLoop:
         """One step, in float64 where float32 does not do; False when there is none."""
         point = self.point
         point.single = self._single_left > 0
-        before = point.x, point.weights
         try:
             point.step()
         except (Stalled, ZeroDivisionError):
@@ -124,10 +128,7 @@ class MarginLoop:
             return self._step()
         self.steps += 1
         self._single_left -= 1
-        if np.isfinite(point.x).all() and np.isfinite(point.weights).all():
-            return True
-        point.x, point.weights = before
-        return False
+        return True
 
 
 def domain_space(coordinates: Coordinates) -> tuple[FeatureSet, Vector]:
@@ -156,7 +157,7 @@ def box_space(
     """A box, and the point nearest to 0 that is well inside it, or where `move` takes that."""
     inset = np.minimum(1.0, (hi - lo) / 4)
     x = move(np.clip(0.0, lo + inset, hi - inset))
-    return BoxSet(lo, hi, x), x
+    return BoxSet(lo, hi), x
 
 
 def points_at(coordinates: Coordinates, point: InteriorPoint) -> list[Vector]:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from argmaxable.check.checker import Bound
 from argmaxable.compute.blocks import blocks
+from argmaxable.compute.threads import one_thread
 from argmaxable.core.progress import Pace
 from argmaxable.core.verdict import Algorithm, Method, Strength
 from argmaxable.prove.chebyshev import chebyshev_centre
@@ -86,7 +86,7 @@ def _solve(session: Session) -> None:
         if session.settings.algorithm is Algorithm.AUTO:
             session.timed("reflection", partial(_try_reflections, session, engine))
             session.timed("shared rows", partial(_prove_together, session))
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_thread():  # each of the other processes has one too
             session.timed("solving", partial(_solve_rest, session, engine))
 
 
@@ -261,10 +261,9 @@ def _solve_rest(session: Session, engine: Workers) -> None:
         if mine is not None:
             begin = time.perf_counter()
             settled = session.prover.settle(mine)
-            session.enter(Report(settled, time.perf_counter() - begin))
+            session.enter_own(Report(settled, time.perf_counter() - begin))
         reports, orphans = engine.collect(wait=0.0 if mine is not None else 0.05)
-        for report in reports:
-            session.enter(report)
+        session.enter_others(reports)
         todo.extend(orphans)
         done = total - len(todo) - engine.pending
         session.report("solving", pace.seconds_left(done, total))

@@ -18,6 +18,7 @@ from argmaxable.run.settled_classes import SettledClasses, points_as_witnesses
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from argmaxable.check.witnesses import Gaps
     from argmaxable.compute.coordinates import Coordinates
     from argmaxable.prove.prover import Prover, Settled
     from argmaxable.run.engines.engine import Report
@@ -85,8 +86,29 @@ class Session:
         self._unrecorded = []  # only now: an interruption in between must not drop any
         self._recorded_at = time.perf_counter()
 
-    def enter(self, report: Report, *, share: bool = True) -> None:
-        """Enter an answer, checked again by this process, and try its proof on others."""
+    def enter_own(self, report: Report) -> None:
+        """Enter an answer of this process's own prover, which has had it checked."""
+        answer = report.settled.answer
+        self.enter(report, gaps=answer.gaps, bound=answer.bound)
+
+    def enter_others(self, reports: list[Report]) -> None:
+        """Enter answers of other processes. Their points are checked together, here."""
+        placed = [report for report in reports if report.settled.answer.point is not None]
+        if placed:
+            ids = np.array([report.settled.answer.class_id for report in placed])
+            points = [report.settled.answer.point for report in placed]
+            gaps = self.checker.gaps(ids, np.array(points))
+            for k, report in enumerate(placed):
+                self.enter(report, gaps=gaps.part(slice(k, k + 1)))
+        for report in reports:
+            if report.settled.answer.point is None:
+                self.enter(report)
+
+    def enter(
+        self, report: Report, *, gaps: Gaps | None = None, bound: Bound | None = None, share: bool = True
+    ) -> None:
+        """Enter an answer and try its proof on others. `gaps` or `bound` is what this process's checker said
+        about it; where it has said nothing it is asked now."""
         settled, settled_classes = report.settled, self.settled_classes
         answer = settled.answer
         self.reports.append(report)
@@ -101,19 +123,21 @@ class Session:
             return  # settled meanwhile by another's proof
         if answer.point is not None:
             ids = np.array([answer.class_id])
-            gaps = self.checker.gaps(ids, answer.point[None])
+            gaps = self.checker.gaps(ids, answer.point[None]) if gaps is None else gaps
             accepted = settled_classes.enter_gaps(
                 ids, gaps, points_as_witnesses(answer.point[None]), settled.method
             )
             require(bool(accepted[0]), f"The witness for class {answer.class_id} failed its check.")
         elif answer.certificate is not None:
-            self._enter_certificate(settled, answer.certificate, share=share)
+            bound = self.checker.bound(answer.class_id, answer.certificate) if bound is None else bound
+            self._enter_certificate(settled, answer.certificate, bound, share=share)
         else:
             settled_classes.give_up(answer.class_id)
 
-    def _enter_certificate(self, settled: Settled, certificate: Certificate, *, share: bool) -> None:
+    def _enter_certificate(
+        self, settled: Settled, certificate: Certificate, bound: Bound, *, share: bool
+    ) -> None:
         class_id = settled.answer.class_id
-        bound = self.checker.bound(class_id, certificate)
         require(bound.upper <= 0, f"The certificate for class {class_id} failed its check.")
         self.settled_classes.enter_bound(class_id, bound, certificate, settled.method)
         if not share:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.compute.lapack import pivoted_qr
+from argmaxable.compute.threads import one_thread
 
 if TYPE_CHECKING:
     from argmaxable.check.checker import Checker
@@ -29,6 +30,7 @@ _RESIDUE = 1e-13
 _FRESH = 32
 
 
+@one_thread()
 def with_few_classes(checker: Checker, class_id: int, certificate: Certificate) -> Certificate:
     """A certificate on few of the same classes with a bound on the same side of 0, or the one given."""
     used = certificate.weights > 0

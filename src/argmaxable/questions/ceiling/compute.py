@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from argmaxable.check.checker import Checker
 from argmaxable.check.mixtures import mixture_bound
 from argmaxable.check.probabilities import CeilingChecker
 from argmaxable.compute.identical_rows import IdenticalRows
 from argmaxable.compute.prepared import PreparedHead, prepared
+from argmaxable.compute.threads import one_thread
 from argmaxable.core.arrays import Ids
 from argmaxable.core.ceiling import Ceiling, Ceilings, Mixture
 from argmaxable.core.domain import Domain
@@ -118,7 +118,7 @@ def _compute(work: _Work, wanted: Ids) -> bool:
             _tell(work, _done(work), len(wanted))
             if work.deadline.has_passed:
                 return False
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_thread():
             return _descend_all(work, wanted)
     except KeyboardInterrupt:
         return False

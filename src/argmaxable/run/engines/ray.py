@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
+from argmaxable.compute.threads import one_thread
 from argmaxable.core.domains import domain_from_record
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import FLOAT_DTYPES, Head
@@ -49,15 +49,15 @@ class Settler:
     """What runs on the cluster: a prover that settles the classes it is given."""
 
     def __init__(self, parcel: Parcel) -> None:
-        self._limits = threadpool_limits(limits=1, user_api="blas")  # for as long as the worker lives
         self._prover = unpack(parcel).prover()
 
     def settle(self, classes: list[int]) -> list[Report]:
         reports = []
-        for class_id in classes:
-            start = time.perf_counter()
-            settled = self._prover.settle(class_id)
-            reports.append(Report(settled, time.perf_counter() - start))
+        with one_thread():
+            for class_id in classes:
+                start = time.perf_counter()
+                settled = self._prover.settle(class_id)
+                reports.append(Report(settled, time.perf_counter() - start))
         return reports
 
 

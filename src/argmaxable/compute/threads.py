@@ -1,0 +1,38 @@
+"""How many threads the arithmetic takes: large products all that BLAS has, small dense work one.
+
+The threads of a BLAS wait for each other by spinning. On matrices of a few hundred rows they spin longer than
+they work, and on a busy machine much longer: an explanation of one class took 41 CPU seconds with two threads
+and 4 with one. So whatever makes many small products one after another does it under `one_thread`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
+
+from threadpoolctl import ThreadpoolController
+
+from argmaxable.compute import lapack
+
+# Work on matrices of this many columns is worth more than one thread, unless other processes share the cores.
+_MANY_FEATURES = 512
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Limit BLAS and LAPACK to one thread, in this process and until the end of the block or function."""
+    with _libraries().limit(limits=1, user_api="blas"):
+        yield
+
+
+def threads_for(features: int) -> AbstractContextManager[None]:
+    """For dense work on rows of so many features: one thread where that is small, else what there is."""
+    return one_thread() if features < _MANY_FEATURES else nullcontext()
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The BLAS libraries of this process; found once, which takes longer than a small solve."""
+    assert lapack.dpotrf  # SciPy brings its own, which has to be loaded to be found
+    return ThreadpoolController()
