@@ -54,7 +54,7 @@ def by_rows(task: RepairTask) -> Draft:
         if not len(todo):
             after = Head(weight, None, head.labels, name=head.name)
             return Draft(after, solver.to_domain(np.array([points[each] for each in task.chosen.tolist()])))
-        if task.seconds_left <= 0:
+        if task.deadline.has_passed:
             break
     raise InputError(
         f"after {number + 1} passes {len(todo)} classes still take each other's place. Ask for a smaller "

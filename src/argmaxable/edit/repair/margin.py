@@ -13,14 +13,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from argmaxable.check.checker import Checker
 from argmaxable.compute.coordinates import Coordinates, coordinates_of
+from argmaxable.compute.prepared import PreparedHead
 from argmaxable.core.errors import DomainError
 from argmaxable.prove.lazy import without
 from argmaxable.prove.margin_loop import MarginLoop, Next, Problem, domain_space
 
 if TYPE_CHECKING:
-    from argmaxable.check.checker import Checker
+    from collections.abc import Callable
+
     from argmaxable.core.arrays import Ids, Matrix, Vector
+    from argmaxable.run.engines.engine import Job
 
 _MAX_STEPS = 200
 # Newton steps whose Gram matrix may be of float32, counted from each start.
@@ -42,6 +46,16 @@ class Estimate:
     classes: Ids
     weights: Vector
     upper: float
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """Does a class reach a target, or what is its margin within a tolerance? Rivals to begin with."""
+
+    class_id: int
+    target: float
+    tolerance: float
+    first_rows: Ids
 
 
 class MarginSolver:
@@ -107,11 +121,24 @@ class MarginSolver:
         return 2 * float(reach.max()) + float(biases.max() - biases.min())
 
     def solve(self, class_id: int, raises: Vector, *, target: float, tolerance: float) -> Estimate:
-        """The margin with these raises: until the target is reached, or known within the tolerance."""
+        """The margin with these raises: until the target is reached, or known within the tolerance. What is
+        learned serves the next solves."""
+        found = self.estimate(Question(class_id, target, tolerance, self.first_rows(class_id)), raises)
+        self.remember(class_id, found)
+        return found
+
+    def estimate(self, question: Question, raises: Vector) -> Estimate:
+        """The answer to a question about a class with these raises; it depends on nothing else."""
         with np.errstate(all="ignore"):
-            return _Solve(self, class_id, self.biases + raises, target, tolerance).run()
+            attempt = _Solve(self, question, self.biases + raises, single_steps=_SINGLE_STEPS)
+            found = attempt.run()
+            if attempt.is_settled:
+                return found
+            # In float32 the complementarity may vanish while the weights are still off: once more without.
+            return _Solve(self, question, self.biases + raises, single_steps=0).run()
 
     def first_rows(self, class_id: int) -> Ids:
+        """The rivals to begin with: those that stood in the class's way, or may do."""
         size = self.coordinates.size
         if class_id in self._known:
             return self._known[class_id]
@@ -121,27 +148,29 @@ class MarginSolver:
         popular = np.argpartition(-self.score, _FIRST_ROWS * size)[: _FIRST_ROWS * size]
         return without(np.union1d(near, popular), class_id)
 
-    def remember(self, class_id: int, classes: Ids, weights: Vector) -> None:
+    def remember(self, class_id: int, found: Estimate) -> None:
         """Who stood in the way of a class, for its next solve and for those of others."""
-        self._known[class_id] = classes[np.argsort(-weights)[: _KEPT_ROWS * self.coordinates.size]]
-        self.score[classes] += np.minimum(weights * len(weights), 3)
+        if len(found.classes):
+            heaviest = np.argsort(-found.weights)[: _KEPT_ROWS * self.coordinates.size]
+            self._known[class_id] = found.classes[heaviest]
+            self.score[found.classes] += np.minimum(found.weights * len(found.weights), 3)
 
 
 class _Solve:
     """The rule of a repair: stop at the target, or where the margin is known well enough."""
 
     def __init__(
-        self, solver: MarginSolver, class_id: int, biases: Vector, target: float, tolerance: float
+        self, solver: MarginSolver, question: Question, biases: Vector, *, single_steps: int
     ) -> None:
-        self.solver, self.class_id, self.biases = solver, class_id, biases
-        self.target, self.tolerance = target, tolerance
+        self.solver, self.biases, class_id = solver, biases, question.class_id
+        self.class_id, self.target, self.tolerance = class_id, question.target, question.tolerance
         problem = Problem(
             class_id=class_id, size=solver.coordinates.size, rows=lambda ids: solver.rows[ids],
             limits=lambda ids, _: biases[class_id] - biases[ids],
             space=lambda _: domain_space(solver.coordinates), most_steps=_MAX_STEPS,
-            single_steps=_SINGLE_STEPS, is_single_again=True,
+            single_steps=single_steps, is_single_again=True,
         )  # fmt: skip
-        self.loop = MarginLoop(problem, solver.first_rows(class_id))
+        self.loop = MarginLoop(problem, question.first_rows)
         middle = solver.middle
         self.best = float(self._gaps(middle).min()), middle
         count = len(self.loop.ids)
@@ -161,9 +190,12 @@ class _Solve:
         classes, weights = self.cut
         used = weights > _DUST * weights.max() if len(weights) else np.zeros(0, bool)
         classes, weights = classes[used], weights[used] / weights[used].sum()
-        if len(classes):
-            self.solver.remember(self.class_id, *self.cut)
         return Estimate(self.best[1], self.best[0], classes, weights, self.upper)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the target is reached, or the margin known well enough."""
+        return self.best[0] >= self.target or self.upper - self.best[0] <= self._enough()
 
     def judge(self, loop: MarginLoop) -> Next:
         point = loop.point
@@ -184,13 +216,26 @@ class _Solve:
         gaps = self._gaps(x)
         if gaps.min() > self.best[0]:
             self.best = float(gaps.min()), x
-        if self.best[0] >= self.target or self.upper - self.best[0] <= self._enough():
+        if self.is_settled:
             return None
         among = gaps[loop.ids].min()
         gaps[loop.ids] = np.inf
         missing = np.flatnonzero(gaps < among)
         size = self.solver.coordinates.size
         return missing if len(missing) <= size else missing[np.argpartition(gaps[missing], size)[:size]]
+
+
+def answering(job: Job, extra: None) -> Callable[[tuple[Question, Ids, Vector]], Estimate]:
+    """What a worker process does: estimates for questions beside raises of some classes."""
+    solver = MarginSolver(Checker(PreparedHead(job.head, centre=job.centre), job.domain))
+
+    def answer(item: tuple[Question, Ids, Vector]) -> Estimate:
+        question, raised, raises = item
+        spread = np.zeros(solver.classes)
+        spread[raised] = raises
+        return solver.estimate(question, spread)
+
+    return answer
 
 
 def require_bounded(checker: Checker) -> None:
