@@ -36,7 +36,7 @@ _MOST_ROUNDS = 60
 # Room beyond the targets, in units of the largest: begun with, divided by when it sufficed, and the least.
 _FIRST_ROOM, _NARROWING, _LEAST_ROOM = 1.0, 4.0, 1e-4
 # A cut is worth keeping if it takes off at least this share of the room that a raise was given.
-_WORTH = 0.25
+_WORTH = 0.05
 
 # Answers questions about classes beside raises of some (ids, raises), in any order, as (number, estimate).
 Answers = Callable[[list[Question], "Ids", "Vector"], Iterable[tuple[int, "Estimate"]]]
@@ -150,32 +150,38 @@ class _Search:
         if self.deadline.has_passed:
             return Ending.TIME
         if self.upper is not known or not cuts:
-            self.room /= _NARROWING
+            self.room = self._narrower()
         is_stuck = self.upper is known and not cuts and room <= self.least_room
         return Ending.CLOSE if self.is_close else Ending.ROUNDS if is_stuck else None
+
+    def _narrower(self) -> float:
+        """Less room: as much as should bring the bounds together, since their gap shrinks with it."""
+        room = self.room / _NARROWING
+        if self.upper is None or self.is_close:
+            return room
+        return min(room, self.room * ACCURACY * float(self.upper.max()) / (2 * self.gap))
 
     def _solve_at(self, test: Vector) -> int:
         """Points and cuts for the classes whose latest point does not do beside this raise, as far as the
         time allows; returns how many cuts were new."""
         places = np.flatnonzero(self._costs(self.latest, test) > test)
-        # So that a class without its target has less than target and room.
-        questions = self._questions(places, self.ids, self.targets, self.room / 2)
+        # By all that is known each class has room beyond its target. Half of it is aimed at, so that small
+        # changes of others' raises leave the point good.
+        aims = self.targets[places] + self.room / 2
+        questions = self._questions(self.ids[places], aims, self.room / 2)
         self.latest, before = self.latest.copy(), len(self.cuts)
         self.unmet = len(places)
         for number, found in self._estimates(questions, test):
-            question = questions[number]
-            self.latest[places[number]] = found.x
-            if found.lower >= question.target:
-                self.unmet -= 1
-            elif found.upper < question.target + (1 - _WORTH) * self.room:
-                self.cuts.append(self._cut(question, found))
+            place = places[number]
+            self.latest[place] = found.x
+            self.unmet -= found.lower >= self.targets[place]
+            if found.upper < self.targets[place] + (1 - _WORTH) * self.room:
+                self.cuts.append(self._cut(place, found))
         return len(self.cuts) - before
 
-    def _questions(self, places: Ids, ids: Ids, targets: Vector, tolerance: float) -> list[Question]:
-        return [
-            Question(int(ids[place]), float(targets[place]), tolerance, self.solver.first_rows(ids[place]))
-            for place in places.tolist()
-        ]
+    def _questions(self, ids: Ids, targets: Vector, tolerance: float) -> list[Question]:
+        asked = zip(ids.tolist(), targets.tolist(), strict=True)
+        return [self.solver.question(class_id, target, tolerance) for class_id, target in asked]
 
     def _estimates(self, questions: list[Question], raises: Vector) -> Iterator[tuple[int, Estimate]]:
         """Answers beside these raises in order, until the time is over: what is learned from them then does
@@ -207,12 +213,13 @@ class _Search:
             for class_id, target, bound, rival in zip(self.ids, self.targets, bounds, rivals, strict=True)
         ]
 
-    def _cut(self, question: Question, estimate: Estimate) -> Cut:
+    def _cut(self, place: int, estimate: Estimate) -> Cut:
         """What the weights prove of every sufficient raise; the checker's bound makes it a theorem."""
+        class_id = int(self.ids[place])
         certificate = Certificate(estimate.classes, estimate.weights)
-        bound = float(self.solver.checker.bounds(np.array([question.class_id]), certificate)[0])
-        constant = question.target - bound * self.solver.coordinates.scale
-        return Cut(question.class_id, constant, estimate.classes, estimate.weights)
+        bound = float(self.solver.checker.bounds(np.array([class_id]), certificate)[0])
+        constant = float(self.targets[place]) - bound * self.solver.coordinates.scale
+        return Cut(class_id, constant, estimate.classes, estimate.weights)
 
     def _needs(self, points: Matrix) -> tuple[Vector, Matrix]:
         """What each active class needs at its point: against all unraised, and against each active one."""
@@ -264,7 +271,7 @@ class _Search:
         for block in blocks(len(rest), len(self.ids)):
             rivals[block] = (self.solver.scores(standing.points[rest[block]], self.ids) + raises).max(axis=1)
         doubtful = rest[own - rivals < standing.targets[rest]]
-        questions = self._questions(doubtful, standing.ids, standing.targets, tolerance / 4)
+        questions = self._questions(standing.ids[doubtful], standing.targets[doubtful], tolerance / 4)
         losing = np.ones(len(doubtful), bool)
         for number, found in self._estimates(questions, raises):
             standing.points[doubtful[number]] = found.x
