@@ -115,3 +115,37 @@ def test_raises_that_suffice_do_so_at_the_points_given() -> None:
     mine = scores[own].copy()
     scores[own] = -np.inf
     assert (mine - scores.max(axis=1))[: len(wanted.ids)].min() >= MARGIN - 1e-9
+
+
+def test_a_deadline_that_has_passed_ends_the_search_inside_the_first_round() -> None:
+    head = random_damaged(3)
+    result = am.verify(head, BOX, engine=am.Engine(workers=1))
+    solver = MarginSolver(am.Checker(head, BOX, centre=result.centre))
+    wanted, standing = wishes(solver, result)
+    found = least_raises(solver, wanted, standing, limit=LIMIT, deadline=Deadline(0))
+    assert found.ending is Ending.TIME
+    assert found.rounds == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_a_short_search_has_found_suffices_too(seed: int) -> None:
+    """However early the time is over: the raises found, if any, give every class its margin."""
+    head = random_damaged(seed)
+    result = am.verify(head, BOX, engine=am.Engine(workers=1))
+    solver = MarginSolver(am.Checker(head, BOX, centre=result.centre))
+    wanted, standing = wishes(solver, result)
+    asked = [0]
+
+    class AfterSome(Deadline):
+        @property
+        def has_passed(self) -> bool:
+            asked[0] += 1
+            return asked[0] > 60
+
+    found = least_raises(solver, wanted, standing, limit=LIMIT, deadline=AfterSome(None))
+    assert found.ending in (Ending.TIME, Ending.CLOSE)
+    if found.upper is not None:
+        raised = head.biases()
+        raised[found.ids] += found.upper
+        after = am.verify(am.Head(head.rows(slice(None)), raised), BOX, engine=am.Engine(workers=1))
+        assert not after.unargmaxable

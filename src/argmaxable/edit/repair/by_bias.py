@@ -44,7 +44,6 @@ def by_bias(task: RepairTask, *, bias_only: bool, even: bool) -> Draft:
         moved = _with_rows(head, stepped_rows(head, near_to, Steps(steps.features, steps.signs, distance)))
         solver = MarginSolver(Checker(moved, task.domain))
         solver.score += task.blockers
-        task.say(f"raising biases of {len(task.chosen)} classes, {len(near_to)} rows moved by {distance:.3g}")
         with _pool(task, solver) as pool:
             found, draft = _raise_biases(task, moved, solver, pool, even=even)
         if draft is not None:
@@ -105,7 +104,7 @@ def _raises(task: RepairTask, solver: MarginSolver, pool: Estimators, unit: floa
     extra = float(targets.max()) - task.margin * scale  # asked for because of rounding alone
     found = least_raises(
         solver, wanted, standing, limit=limit, deadline=task.deadline, extra=extra, answers=answers,
-        say=task.say,
+        progress=task.progress,
     )  # fmt: skip
     upper = None if found.upper is None else found.upper / scale
     return replace(found, lower=found.lower / scale, upper=upper)
@@ -129,18 +128,18 @@ def _raised(moved: Head, solver: MarginSolver, found: Raises, chosen: int, *, ev
 def _no_raise(task: RepairTask, found: Raises, bias_only: bool) -> str:
     means = "no bias gives" if bias_only else "neither biases nor small steps of rows give"
     asked = f"{means} these {len(task.chosen)} classes a margin of {task.margin:g} over {task.domain}"
+    count, needed = len(task.chosen), float(found.lower.max())
     if found.ending is Ending.TIME:
         return (
-            f"the time limit passed before a repair of these {len(task.chosen)} classes was found; there may "
-            f"be one. In round {found.rounds} {found.unmet} classes lacked the margin of {task.margin:g}, and "
-            f"the largest raise known to be needed is {float(found.lower.max()):.3g}. Pass a larger "
-            "--time-limit, or repair fewer classes."
+            f"the time limit passed before a repair of these {count} classes was found; there may be one. In "
+            f"round {found.rounds} {found.unmet} classes lacked the margin of {task.margin:g}, and a raise of at "
+            f"least {needed:.3g} is needed. Pass a larger --time-limit, or repair fewer classes."
         )
     if found.ending is Ending.ROUNDS:
         return (
-            f"no repair of these {len(task.chosen)} classes was found in {found.rounds} rounds, nor that there "
-            f"is none: a raise of at least {float(found.lower.max()):.3g} is needed. Ask for another --margin, "
-            "or repair fewer classes."
+            f"no repair of these {count} classes was found in {found.rounds} rounds, and it is not known that "
+            f"there is none. A raise of at least {needed:.3g} is needed. Ask for another --margin, or repair "
+            "fewer classes."
         )
     pair = crowded_rows(task.head, task.chosen, task.standing, task.steps().length)
     why = ""

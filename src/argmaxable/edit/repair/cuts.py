@@ -98,7 +98,7 @@ def least_at_points(alone: Vector, among: Matrix, limit: float) -> Vector | None
     raises, leader = alone, np.full(count, -1)
     for _ in range(count + 1):
         asks, asked = _strongest(among, raises)
-        is_more = asked > raises
+        is_more = (asked > raises) & (asks != leader)  # from its leader only rounding asks for more
         if not is_more.any():
             return raises
         leader = np.where(is_more, asks, leader)

@@ -17,13 +17,13 @@ from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
-from argmaxable.core.progress import Deadline
+from argmaxable.core.progress import Deadline, ProgressCallback, ignore_progress
 from argmaxable.core.result import Result
 from argmaxable.core.verdict import Status
 from argmaxable.edit.repair.bound import changed_classes, logit_movement
 from argmaxable.edit.repair.by_bias import by_bias
 from argmaxable.edit.repair.by_rows import by_rows
-from argmaxable.edit.repair.task import Draft, RepairTask, Say
+from argmaxable.edit.repair.task import Draft, RepairTask
 from argmaxable.questions.argmax import run_plan, verify
 from argmaxable.run.plan import DEFAULT_ENGINE, Engine, make_plan
 
@@ -80,7 +80,7 @@ def repair(
     even: bool = False,
     seconds: float = DEFAULT_SECONDS,
     engine: Engine = DEFAULT_ENGINE,
-    say: Say = lambda text: None,
+    progress: ProgressCallback = ignore_progress,
 ) -> Repair:
     """Make the chosen classes (default: all that are unargmaxable) argmaxable by the margin.
 
@@ -98,8 +98,7 @@ def repair(
             "the head has no bias, so bias alone can't repair it. Leave out --bias-only: rows are moved then."
         )
     plan = make_plan(head, domain, engine=engine, time_limit=seconds)
-    say("verifying the head as it is")
-    before = run_plan(plan)
+    before = run_plan(plan, progress=progress)
     if not before.is_complete:
         raise InputError(
             f"the time limit of {seconds:g} s passed while the head was being verified "
@@ -108,11 +107,10 @@ def repair(
     chosen = _chosen(before, only)
     # Whatever is found has to be verified again.
     deadline = Deadline(seconds - 2 * before.cost.seconds)
-    task = _task(before, chosen, margin, deadline, plan.settings.workers or 1, say)
+    task = _task(before, chosen, margin, deadline, plan.settings.workers or 1, progress)
     draft = by_rows(task) if head.bias is None else by_bias(task, bias_only=bias_only, even=even)
-    say("verifying the repaired head")
     margins = _proven_margins(task, draft)
-    after = verify(draft.head, domain, engine=engine)
+    after = verify(draft.head, domain, engine=engine, progress=progress)
     _require_kept(task, after)
     was_lost = np.array([verdict.class_id for verdict in before.unargmaxable], np.intp)
     found = np.array([verdict.class_id for verdict in after.argmaxable], np.intp)
@@ -156,7 +154,12 @@ def _chosen(before: Result, only: Iterable[int] | None) -> list[int]:
 
 
 def _task(
-    before: Result, chosen: list[int], margin: float, deadline: Deadline, workers: int, say: Say
+    before: Result,
+    chosen: list[int],
+    margin: float,
+    deadline: Deadline,
+    workers: int,
+    progress: ProgressCallback,
 ) -> RepairTask:
     head = before.head
     standing = [verdict for verdict in before.argmaxable if verdict.witness is not None]
@@ -173,7 +176,7 @@ def _task(
     return RepairTask(
         head, before.domain, margin, np.array(chosen, np.intp),
         np.array([verdict.class_id for verdict in standing], np.intp),
-        np.array([verdict.lower for verdict in standing]), points, blockers, deadline, workers, say,
+        np.array([verdict.lower for verdict in standing]), points, blockers, deadline, workers, progress,
     )  # fmt: skip
 
 

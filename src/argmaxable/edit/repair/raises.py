@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from argmaxable.compute.blocks import blocks
-from argmaxable.core.progress import Deadline
+from argmaxable.core.progress import Deadline, Progress, ProgressCallback, ignore_progress
 from argmaxable.core.verdict import Certificate
 from argmaxable.edit.repair.cuts import Cut, least_at_points, least_solution
 from argmaxable.edit.repair.margin import Question
@@ -87,7 +87,7 @@ class _Search:
     limit: float
     deadline: Deadline
     answers: Answers
-    say: Callable[[str], None]
+    progress: ProgressCallback
     ids: Ids = field(init=False)
     targets: Vector = field(init=False)
     points: Matrix = field(init=False)  # at which `upper` suffices
@@ -96,6 +96,7 @@ class _Search:
     upper: Vector | None = None
     cuts: list[Cut] = field(default_factory=list)
     room: float = field(init=False)
+    rounds: int = 0
     unmet: int = 0
 
     def __post_init__(self) -> None:
@@ -138,6 +139,7 @@ class _Search:
 
     def round(self) -> Ending | None:
         """Solve the active classes that need it and move both bounds; an ending if there is no more to do."""
+        self.rounds += 1
         test = self.test()
         room, known = self.room, self.upper
         cuts = self._solve_at(test)
@@ -189,12 +191,20 @@ class _Search:
         found: dict[int, Estimate] = {}
         for number, estimate in self.answers(questions, self.ids, raises):
             found[number] = estimate
-            self.say(f"{len(found):,} of {len(questions):,} classes solved")
+            self._tell(len(found), len(questions))
             if self.deadline.has_passed:
                 break
         for number in sorted(found):
             self.solver.remember(questions[number].class_id, found[number])
             yield number, found[number]
+
+    def _tell(self, done: int, total: int) -> None:
+        scale = self.solver.coordinates.scale
+        known = f"at least {self.lower.max() / scale:.4g}"
+        if self.upper is not None:
+            known += f", at most {self.upper.max() / scale:.4g}"
+        note = f"{done:,} of {total:,} classes, largest raise {known}"
+        self.progress(Progress(f"raising biases, round {self.rounds}", done, total, note=note))
 
     def _pair_cuts(self) -> list[Cut]:
         """What each class needs beside the one with the nearest row: for equal rows, all there is to know."""
@@ -276,7 +286,7 @@ class _Search:
         for number, found in self._estimates(questions, raises):
             standing.points[doubtful[number]] = found.x
             losing[number] = found.lower < questions[number].target
-        return doubtful[losing]
+        return np.asarray(doubtful[losing])
 
     def _activate(self, places: Ids) -> None:
         self.ids = np.concatenate([self.ids, self.standing.ids[places]])
@@ -296,7 +306,7 @@ def least_raises(
     deadline: Deadline,
     extra: float = 0.0,
     answers: Answers | None = None,
-    say: Callable[[str], None] = lambda text: None,
+    progress: ProgressCallback = ignore_progress,
 ) -> Raises:
     """Raises for the wanted classes, and for standing ones that would lose their target, as small as can be.
 
@@ -310,22 +320,12 @@ def least_raises(
         for number, question in enumerate(questions):
             yield number, solver.estimate(question, spread)
 
-    search = _Search(solver, wanted, standing, limit, deadline, answers or alone, say)
-    ending, rounds = None, 0
-    while ending is None and rounds < _MOST_ROUNDS:
+    search = _Search(solver, wanted, standing, limit, deadline, answers or alone, progress)
+    ending = None
+    while ending is None and search.rounds < _MOST_ROUNDS:
         ending = search.round()
-        rounds += 1
-        say(_reached(search, rounds))
     ending = ending or Ending.ROUNDS
     upper = None if ending is Ending.HOPELESS else search.upper
     least = least_solution(search.cuts, solver.classes, limit, room=-extra)
     lower = search.lower if least is None or extra == 0.0 else least[search.ids]
-    return Raises(search.ids, lower, upper, search.points, rounds, ending, search.unmet)
-
-
-def _reached(search: _Search, rounds: int) -> str:
-    scale = search.solver.coordinates.scale
-    known = f"at least {search.lower.max() / scale:.6g}"
-    if search.upper is not None:
-        return f"round {rounds}: the largest raise is {known}, at most {search.upper.max() / scale:.6g}"
-    return f"round {rounds}: the largest raise is {known}; {search.unmet:,} classes lack their margin"
+    return Raises(search.ids, lower, upper, search.points, search.rounds, ending, search.unmet)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,9 +15,7 @@ if TYPE_CHECKING:
     from argmaxable.core.arrays import Ids, Matrix, Vector
     from argmaxable.core.domain import Domain
     from argmaxable.core.head import Head
-    from argmaxable.core.progress import Deadline
-
-Say = Callable[[str], None]
+    from argmaxable.core.progress import Deadline, ProgressCallback
 
 # Room for the rounding of our own sums, in units of the margin.
 ROOM = 1e-6
@@ -38,7 +35,7 @@ class RepairTask:
     blockers: Vector  # for each class, how much it stands in the way of the unargmaxable ones
     deadline: Deadline
     workers: int
-    say: Say
+    progress: ProgressCallback
 
     def standing_targets(self, unit: float) -> Vector:
         """Half of the margin a class has, or of the one asked for, and room for rounding if it has that."""

@@ -106,7 +106,9 @@ def answering_with(search: RankSearch, limits: Limits) -> Callable[[Item], BestR
     return answer
 
 
-def answering(job: Job, extra: tuple[Ids, dict[int, list[Certificate]], Limits]) -> Callable[[Item], BestRank]:
+def answering(
+    job: Job, extra: tuple[Ids, dict[int, list[Certificate]], Limits]
+) -> Callable[[Item], BestRank]:
     """What a worker process does: best ranks of classes of the job's head."""
     classes, known, limits = extra
     checker = Checker(PreparedHead(job.head, centre=job.centre), job.domain)

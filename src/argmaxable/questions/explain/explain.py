@@ -81,7 +81,7 @@ class Explainer:
         )  # fmt: skip
 
     def completed(self, begun: Explanation) -> Explanation:
-        """The explanation with the rest: how far a row must grow, the best rank, the input and who is near."""
+        """The explanation with the rest: how far a row must grow, the best rank, the input, who is near."""
         verdict, margin = begun.verdict, begun.margin
         if verdict.status is Status.ARGMAXABLE:
             point, width = self._widest(verdict.class_id, margin)

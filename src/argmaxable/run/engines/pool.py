@@ -102,9 +102,7 @@ class Pool(Generic[Item, Answer]):
         except (EOFError, OSError, ValueError, pickle.UnpicklingError):
             self._answers.put((number, None))
 
-    def answers(
-        self, items: Sequence[Item], own: Callable[[Item], Answer]
-    ) -> Iterator[tuple[int, Answer]]:
+    def answers(self, items: Sequence[Item], own: Callable[[Item], Answer]) -> Iterator[tuple[int, Answer]]:
         """The number and the answer of each item as they come in; this process uses `own`.
 
         Whoever stops early may ask again: late answers are dropped.
