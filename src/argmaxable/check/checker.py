@@ -43,12 +43,20 @@ _EQUATIONS_KEPT = 16
 class Checker:
     """Checks evidence about the classes of one head over one domain."""
 
-    def __init__(self, head: Head | PreparedHead, domain: Domain, *, centre: Vector | None = None) -> None:
-        """`centre` is the one that own-direction witnesses refer to (None: of this head's own)."""
+    def __init__(
+        self,
+        head: Head | PreparedHead,
+        domain: Domain,
+        *,
+        centre: Vector | None = None,
+        without: Ids | None = None,
+    ) -> None:
+        """`centre` is the one that own-direction witnesses refer to (None: of this head's own). Gaps leave
+        out the rivals `without`, which must not be asked about themselves."""
         self.prepared = prepared(head, centre)
         self.head, self.domain, self.centre = self.prepared.head, domain, self.prepared.centre
         domain.require_features(self.head.features)
-        self.scores = Scores(self.prepared, domain)
+        self.scores = Scores(self.prepared, domain, without)
         self._known_equations: dict[tuple[int, bytes], Equations] = {}
 
     @property

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +15,6 @@ from argmaxable.check.packing import Shares, are_packed, can_be_met
 from argmaxable.compute.blocks import row_blocks
 from argmaxable.core.best_rank import BestRank, RankProof, support_of
 from argmaxable.core.claim import Failure
-from argmaxable.core.head import Head
 
 if TYPE_CHECKING:
     from argmaxable.core.arrays import Ids, Vector
@@ -91,43 +89,25 @@ def _is_proven(
 # ---------------------------------------------------------------------- the rank at a point
 
 
-@dataclass(frozen=True, eq=False)
-class Reduced:
-    """The head without some of its classes: a checker for those that are left, `classes` of the whole head's,
-    in order."""
-
-    checker: Checker
-    classes: Ids
-
-    @staticmethod
-    def of(whole: Checker, excluded: Ids) -> Reduced:
-        """The whole head without the excluded classes."""
-        left = np.delete(np.arange(whole.head.classes), excluded)
-        head = Head(whole.head.weight[left], None if whole.head.bias is None else whole.head.bias[left])
-        return Reduced(Checker(head, whole.domain, centre=whole.centre), left)
-
-    def number(self, class_id: int) -> int:
-        """The number that a class of the whole head has here."""
-        return int(np.searchsorted(self.classes, class_id))
-
-
 def not_below(checker: Checker, class_id: int, point: Vector) -> Ids | None:
     """Classes that may be not below the class at the point z; all others are below it, proven.
 
-    Floats propose, and the checker of the head without them decides. None for a point outside the domain.
+    Floats propose, and a checker that leaves them out decides. None for a point outside the domain.
     """
     scores = scores_at(checker, point)
     proposed = scores >= scores[class_id]
     proposed[class_id] = False
     while True:
-        reduced = Reduced.of(checker, np.flatnonzero(proposed))
-        gaps = reduced.checker.gaps(np.array([reduced.number(class_id)]), point[None])
+        without = np.flatnonzero(proposed)
+        gaps = Checker(checker.prepared, checker.domain, without=without).gaps(
+            np.array([class_id]), point[None]
+        )
         if gaps.lower[0] > 0:
-            return np.flatnonzero(proposed)
-        if gaps.rival[0] < 0 or gaps.lower[0] == -np.inf:
+            return without
+        rival = gaps.rival[0]
+        if rival < 0 or gaps.lower[0] == -np.inf:
             return None
         # A rival that floats can't tell from the class: it and all that score no less.
-        rival = reduced.classes[gaps.rival[0]]
         proposed |= scores >= scores[rival]
         proposed[rival], proposed[class_id] = True, False
 

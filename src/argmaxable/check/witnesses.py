@@ -93,13 +93,17 @@ class Gaps:
 
 
 class Scores:
-    """Scores of one head at points of one domain."""
+    """Scores of one head at points of one domain. Classes in `without` are nobody's rivals."""
 
-    def __init__(self, prepared: PreparedHead, domain: Domain) -> None:
+    def __init__(self, prepared: PreparedHead, domain: Domain, without: Ids | None = None) -> None:
         self.prepared, self.domain = prepared, domain
         self.head, self.centre, self.backend = prepared.head, prepared.centre, prepared.backend
         self.biases, self.norms = prepared.biases, prepared.norms
         self.offsets = prepared.biases32 if prepared.has_bias else None
+        self.without = np.empty(0, np.intp) if without is None else without
+        if len(self.without):  # in float32 they score −∞; in float64 their gaps are left out
+            self.offsets = prepared.biases32.copy()
+            self.offsets[self.without] = -math.inf
 
     def gaps(self, classes: Ids, points: Matrix, *, claims: Vector | None = None) -> Gaps:
         """The proven gap of each class at its point (n × features); −∞ outside the domain.
@@ -175,6 +179,7 @@ class Scores:
                 low = scores[k, class_id] - scores[k] - (slack[class_id] + slack)
                 high = scores[k, class_id] - scores[k] + (slack[class_id] + slack)
                 low[class_id] = high[class_id] = math.inf
+                low[self.without] = high[self.without] = math.inf
                 unclear = _unclear_rivals(low, high, claims[k])
                 low[unclear], twins = self._exact_gaps(int(class_id), points[k], unclear)
                 found.strength[where[k]] = _EXACT if len(unclear) else _FLOAT64

@@ -16,7 +16,7 @@ from argmaxable.core.verdict import Status
 from argmaxable.questions.explain.choose import class_ids
 from argmaxable.questions.explain.explain import ROUNDS, Explainer
 from argmaxable.questions.explain.explanation import Explanation
-from argmaxable.questions.explain.wording import as_record, describe
+from argmaxable.questions.explain.wording import as_record, first_lines, last_lines
 from argmaxable.workflow.find_model import DEFAULT_DOMAIN_TEXT, find_model
 
 
@@ -58,22 +58,35 @@ def explain(
     head = found.head()
     chosen = class_ids(head, classes)
     if output is not None:
-        _require_npy(output)
-    explained = Explainer(head, found.domain, chosen, rounds=rounds).all()
+        _require_place(output)
+    explainer = Explainer(head, found.domain, chosen, rounds=rounds)
+    explained = [_explained(explainer, one, is_last=one == chosen[-1], as_json=as_json) for one in chosen]
     if output is not None:
         _write_inputs(output, explained, head.features)
     if as_json:
         typer.echo(json.dumps({"model": head.name, "classes": [as_record(one) for one in explained]}))
-    else:
-        typer.echo("\n\n".join("\n".join(describe(one)) for one in explained))
     raise typer.Exit(_exit_code(explained))
 
 
-def _require_npy(output: Path) -> None:
+def _explained(explainer: Explainer, class_id: int, *, is_last: bool, as_json: bool) -> Explanation:
+    """Explain a class, and for people print each part as soon as it is known: the best rank takes longest."""
+    begun = explainer.begun(class_id)
+    if not as_json:
+        typer.echo("\n".join(first_lines(begun)))  # flushes
+    done = explainer.completed(begun)
+    lines = [*last_lines(done), *([] if is_last else [""])]
+    if lines and not as_json:
+        typer.echo("\n".join(lines))
+    return done
+
+
+def _require_place(output: Path) -> None:
     if output.suffix != ".npy":
         raise InputError(
             f"--output {output}: inputs are written as a NumPy array; name a file ending in .npy."
         )
+    if not output.parent.is_dir():  # told before the work, not after it
+        raise InputError(f"can't write {output}: {output.parent} is not a folder.")
 
 
 def _write_inputs(output: Path, explained: list[Explanation], features: int) -> None:

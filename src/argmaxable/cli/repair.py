@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +12,7 @@ import typer
 from argmaxable.cli import options
 from argmaxable.cli.answers import parse_classes
 from argmaxable.cli.option_groups import Only, OptionGroup, takes_groups
+from argmaxable.cli.progress import progress_bar
 from argmaxable.core.errors import InputError
 from argmaxable.core.labels import visible
 from argmaxable.core.select import Selection
@@ -113,15 +113,11 @@ def _repaired(
     found: FoundModel, chosen: Selection, wish: RepairOptions, *, seconds: float, engine: Engine
 ) -> Repair:
     head = found.head()
-    return repair_head(
-        head, found.domain, only=chosen.of(head, found.finding.special), margin=wish.margin,
-        bias_only=wish.bias_only, even=wish.even, seconds=seconds, engine=engine, say=_say,
-    )  # fmt: skip
-
-
-def _say(text: str) -> None:
-    if sys.stderr.isatty():
-        typer.echo(text, err=True)
+    with progress_bar() as progress:
+        return repair_head(
+            head, found.domain, only=chosen.of(head, found.finding.special), margin=wish.margin,
+            bias_only=wish.bias_only, even=wish.even, seconds=seconds, engine=engine, progress=progress,
+        )  # fmt: skip
 
 
 def _write(found: FoundModel, done: Repair, target: Path, *, overwrite: bool) -> None:

@@ -10,6 +10,7 @@ import typer
 from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.remarks import Remarks
 from argmaxable.core.errors import InputError
+from argmaxable.run.plan import Engine
 from argmaxable.workflow.verify_model import ModelVerdicts
 
 TopK = Annotated[
@@ -27,7 +28,7 @@ def require_places(top_k: int | None) -> None:
 
 
 def top_k_remarks(
-    top_k: int | None, done: ModelVerdicts, *, output: Path | None, time_limit: float | None
+    top_k: int | None, done: ModelVerdicts, *, output: Path | None, time_limit: float | None, engine: Engine
 ) -> Remarks:
     """The answer, written into the bundle's folder if there is one."""
     if top_k is None:
@@ -41,8 +42,9 @@ def top_k_remarks(
     left = None if time_limit is None else max(time_limit - result.cost.seconds, 1e-3)
     with progress_bar() as progress:
         ranks = best_ranks(
-            done.prepared, result.domain, result=result, top_k=top_k, time_limit=left, progress=progress
-        )
+            done.prepared, result.domain, result=result, top_k=top_k, engine=engine, time_limit=left,
+            progress=progress,
+        )  # fmt: skip
     if output is not None:
         write_ranks(result, ranks, output, top_k=top_k)
     records = [as_record(rank, top_k) for rank in ranks]

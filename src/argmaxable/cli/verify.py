@@ -144,7 +144,7 @@ def verify(
     if output is not None:
         write_bundle(result, output)
     ceilings, is_complete = ceiling_remarks(asked, done, output=output, time_limit=time_limit)
-    places = top_k_remarks(top_k, done, output=output, time_limit=time_limit)
+    places = top_k_remarks(top_k, done, output=output, time_limit=time_limit, engine=work.engine())
     _print(request, done, written, [remarks_on(result, dtype), ceilings, places])
     raise typer.Exit(exit_code(result) if is_complete else 3)
 

@@ -200,3 +200,16 @@ def test_a_margin_that_is_none_is_refused(margin: float) -> None:
 def test_a_margin_that_no_bias_can_give_says_so() -> None:
     with pytest.raises(am.InputError, match="no bias gives"):
         am.repair(damaged(), am.Box(-0.5, 0.5), margin=50.0, bias_only=True, engine=am.Engine(workers=1))
+
+
+def test_no_time_is_not_called_impossible() -> None:
+    with pytest.raises(am.InputError, match=r"the time limit of 1e-09 s passed .* Pass a larger --time-limit"):
+        am.repair(damaged(), BOX, seconds=1e-9, engine=am.Engine(workers=1))
+
+
+def test_progress_names_the_rounds_and_the_largest_raise() -> None:
+    seen: list[am.Progress] = []
+    am.repair(damaged(), BOX, engine=am.Engine(workers=1), progress=seen.append)
+    rounds = [one for one in seen if one.phase.startswith("raising biases, round ")]
+    assert rounds
+    assert all(one.done <= one.total and "largest raise at least" in one.note for one in rounds)

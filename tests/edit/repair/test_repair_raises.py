@@ -8,8 +8,9 @@ from damaged import random_damaged
 from scipy.optimize import linprog
 
 import argmaxable as am
+from argmaxable.core.progress import Deadline
 from argmaxable.edit.repair.margin import MarginSolver
-from argmaxable.edit.repair.raises import ACCURACY, Wanted, least_raises
+from argmaxable.edit.repair.raises import ACCURACY, Ending, Wanted, least_raises
 
 BOX = am.Box(-10.0, 10.0)
 MARGIN = 0.05
@@ -68,7 +69,7 @@ def test_the_least_raise_is_that_of_one_large_programme(seed: int) -> None:
     result = am.verify(head, BOX, engine=am.Engine(workers=1))
     solver = MarginSolver(am.Checker(head, BOX, centre=result.centre))
     wanted, standing = wishes(solver, result)
-    found = least_raises(solver, wanted, standing, limit=LIMIT, seconds=60)
+    found = least_raises(solver, wanted, standing, limit=LIMIT, deadline=Deadline(60))
     targets = dict(zip(wanted.ids.tolist(), wanted.targets.tolist(), strict=True))
     targets |= dict(zip(standing.ids.tolist(), standing.targets.tolist(), strict=True))
     truth = least_change_by_linprog(head, targets)
@@ -84,7 +85,7 @@ def test_one_class_alone_needs_its_deficit_and_the_margin() -> None:
     solver = MarginSolver(am.Checker(head, BOX))
     nobody = Wanted(np.empty(0, np.intp), np.empty(0), np.empty((0, 2)))
     wanted = Wanted(np.array([4]), np.array([MARGIN]), np.zeros((1, 2)))
-    found = least_raises(solver, wanted, nobody, limit=LIMIT, seconds=60)
+    found = least_raises(solver, wanted, nobody, limit=LIMIT, deadline=Deadline(60))
     assert found.upper is not None
     assert found.lower[0] == pytest.approx(0.5 + MARGIN, rel=ACCURACY)
     assert found.upper[0] == pytest.approx(0.5 + MARGIN, rel=ACCURACY)
@@ -95,9 +96,9 @@ def test_equal_rows_are_hopeless_for_biases() -> None:
     solver = MarginSolver(am.Checker(head, BOX))
     nobody = Wanted(np.empty(0, np.intp), np.empty(0), np.empty((0, 2)))
     wanted = Wanted(np.array([4, 5]), np.full(2, MARGIN), np.zeros((2, 2)))
-    found = least_raises(solver, wanted, nobody, limit=LIMIT, seconds=60)
+    found = least_raises(solver, wanted, nobody, limit=LIMIT, deadline=Deadline(60))
     assert found.upper is None
-    assert found.is_hopeless
+    assert found.ending is Ending.HOPELESS
 
 
 def test_raises_that_suffice_do_so_at_the_points_given() -> None:
@@ -105,7 +106,7 @@ def test_raises_that_suffice_do_so_at_the_points_given() -> None:
     result = am.verify(head, BOX, engine=am.Engine(workers=1))
     solver = MarginSolver(am.Checker(head, BOX, centre=result.centre))
     wanted, standing = wishes(solver, result)
-    found = least_raises(solver, wanted, standing, limit=LIMIT, seconds=60)
+    found = least_raises(solver, wanted, standing, limit=LIMIT, deadline=Deadline(60))
     assert found.upper is not None
     raises = np.zeros(head.classes)
     raises[found.ids] = found.upper
@@ -114,3 +115,37 @@ def test_raises_that_suffice_do_so_at_the_points_given() -> None:
     mine = scores[own].copy()
     scores[own] = -np.inf
     assert (mine - scores.max(axis=1))[: len(wanted.ids)].min() >= MARGIN - 1e-9
+
+
+def test_a_deadline_that_has_passed_ends_the_search_inside_the_first_round() -> None:
+    head = random_damaged(3)
+    result = am.verify(head, BOX, engine=am.Engine(workers=1))
+    solver = MarginSolver(am.Checker(head, BOX, centre=result.centre))
+    wanted, standing = wishes(solver, result)
+    found = least_raises(solver, wanted, standing, limit=LIMIT, deadline=Deadline(0))
+    assert found.ending is Ending.TIME
+    assert found.rounds == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_a_short_search_has_found_suffices_too(seed: int) -> None:
+    """However early the time is over: the raises found, if any, give every class its margin."""
+    head = random_damaged(seed)
+    result = am.verify(head, BOX, engine=am.Engine(workers=1))
+    solver = MarginSolver(am.Checker(head, BOX, centre=result.centre))
+    wanted, standing = wishes(solver, result)
+    asked = [0]
+
+    class AfterSome(Deadline):
+        @property
+        def has_passed(self) -> bool:
+            asked[0] += 1
+            return asked[0] > 60
+
+    found = least_raises(solver, wanted, standing, limit=LIMIT, deadline=AfterSome(None))
+    assert found.ending in (Ending.TIME, Ending.CLOSE)
+    if found.upper is not None:
+        raised = head.biases()
+        raised[found.ids] += found.upper
+        after = am.verify(am.Head(head.rows(slice(None)), raised), BOX, engine=am.Engine(workers=1))
+        assert not after.unargmaxable

@@ -140,3 +140,14 @@ def test_argmaxable_heads_have_nothing_to_search() -> None:
 def test_a_k_below_one_is_refused() -> None:
     with pytest.raises(am.InputError, match="can't be 0"):
         ranks_of(am.Head(np.eye(3)), am.Everywhere(), top_k=0)
+
+
+def test_other_processes_change_no_answer() -> None:
+    rng = np.random.default_rng(5)
+    head = am.Head(rng.normal(size=(40, 3)), rng.normal(size=40) * 0.2, [f"class {k}" for k in range(40)])
+    alone, shared = (
+        am.best_ranks(head, am.Box(-1.0, 1.0), rounds=12, engine=am.Engine(workers=workers))
+        for workers in (1, 3)
+    )
+    assert len(alone) >= 8
+    assert [rank.as_record() for rank in shared] == [rank.as_record() for rank in alone]

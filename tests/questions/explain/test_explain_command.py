@@ -40,6 +40,14 @@ def test_an_argmaxable_class_is_explained_in_words(explain: Command) -> None:
         assert f"\n  {heading:<10} " in ran.out
 
 
+def test_what_is_known_first_is_printed_first(explain: Command) -> None:
+    out = explain("4", "north").out
+    places = [out.index(f"\n  {heading:<10} ") for heading in ("why", "deficit", "best rank", "nearest")]
+    assert places == sorted(places)
+    assert out.index("middle (class 4)") < places[0] < places[-1] < out.index("\n\nnorth (class 0)")
+    assert not out.endswith("\n\n")
+
+
 def test_json_has_one_object_for_each_class(explain: Command) -> None:
     ran = explain("0", "4", "--json")
     assert ran.code == 1

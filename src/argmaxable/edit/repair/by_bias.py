@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +12,24 @@ from numpy.typing import NDArray
 from argmaxable.check.checker import Checker
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
-from argmaxable.edit.repair.margin import MarginSolver
-from argmaxable.edit.repair.raises import Raises, Wanted, least_raises
+from argmaxable.edit.repair.margin import Estimate, MarginSolver, Question, answering
+from argmaxable.edit.repair.raises import Ending, Raises, Wanted, least_raises
 from argmaxable.edit.repair.rows import Steps, crowded_rows, stepped_rows
 from argmaxable.edit.repair.task import ROOM, Draft, RepairTask
+from argmaxable.run.engines.engine import Job
+from argmaxable.run.engines.pool import Pool
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Ids, Vector
+
+Estimators: TypeAlias = "Pool[tuple[Question, Ids, Vector], Estimate]"
 
 # Raises are mostly below so many margins; where one is not, the room for rounding it is found again.
 _USUAL_RAISE = 100.0
+# Room for rounding is taken so many times as large where that is less than this share of the margin.
+_GENEROUS, _LITTLE = 8.0, 0.01
+# Classes times squared features from which other processes are worth their start.
+_WORTH_PROCESSES = 100_000
 # Where rows have to move and a first step does not do, these times as far.
 _STRIDES = (1.0, 4.0, 16.0)
 
@@ -31,26 +43,40 @@ def by_bias(task: RepairTask, *, bias_only: bool, even: bool) -> Draft:
         near_to = crowded_rows(head, task.chosen, task.standing, distance) if distance else {}
         moved = _with_rows(head, stepped_rows(head, near_to, Steps(steps.features, steps.signs, distance)))
         solver = MarginSolver(Checker(moved, task.domain))
-        task.say(f"raising biases of {len(task.chosen)} classes, {len(near_to)} rows moved by {distance:.3g}")
-        found, draft = _raise_biases(task, moved, solver, even=even)
+        solver.score += task.blockers
+        with _pool(task, solver) as pool:
+            found, draft = _raise_biases(task, moved, solver, pool, even=even)
         if draft is not None:
             return draft
-        if task.seconds_left <= 0:
+        if found.ending is Ending.TIME:
             break
     assert found is not None
     raise InputError(_no_raise(task, found, bias_only))
 
 
+def _pool(task: RepairTask, solver: MarginSolver) -> Estimators:
+    """Processes that solve classes of this head; none where there are so few that one has done it sooner."""
+    checker = solver.checker
+    job = Job(
+        head=Head(checker.head.weight, checker.head.bias), domain=task.domain, centre=checker.centre,
+        ignored=np.empty(0, np.intp), tied=frozenset(), score=np.empty(0), seed=0, memory=None,
+    )  # fmt: skip
+    is_worth_it = len(task.chosen) * solver.coordinates.size**2 > _WORTH_PROCESSES
+    return Pool(task.workers - 1 if is_worth_it else 0, job, f"{answering.__module__}:answering", None)
+
+
 def _raise_biases(
-    task: RepairTask, moved: Head, solver: MarginSolver, *, even: bool
+    task: RepairTask, moved: Head, solver: MarginSolver, pool: Estimators, *, even: bool
 ) -> tuple[Raises, Draft | None]:
     """The least raises and the head that has them; rounding to the bias's dtype may cost each class a unit in
     the last place of the largest bias, so that much more is asked for."""
     assert moved.bias is not None
     size = float(np.abs(moved.biases()).max())
     unit = _unit(moved.bias.dtype, size + _USUAL_RAISE * task.margin)
+    if _GENEROUS * unit < _LITTLE * task.margin:  # nobody will notice, and no second search is needed
+        unit *= _GENEROUS
     while True:
-        found = _raises(task, solver, unit)
+        found = _raises(task, solver, pool, unit)
         if found.upper is None:
             return found, None
         needed = _unit(moved.bias.dtype, size + float(found.upper.max()))
@@ -59,7 +85,7 @@ def _raise_biases(
         unit = needed
 
 
-def _raises(task: RepairTask, solver: MarginSolver, unit: float) -> Raises:
+def _raises(task: RepairTask, solver: MarginSolver, pool: Estimators, unit: float) -> Raises:
     scale = solver.coordinates.scale
     middle = solver.middle
     targets = np.full(len(task.chosen), task.margin * (1 + ROOM) + unit) * scale
@@ -68,15 +94,18 @@ def _raises(task: RepairTask, solver: MarginSolver, unit: float) -> Raises:
         task.standing, task.standing_targets(unit) * scale, solver.from_domain(task.standing_points)
     )
 
-    def progress(lower: float, upper: float) -> None:
-        bound = f"at most {upper / scale:.6g}" if np.isfinite(upper) else "not found yet"
-        task.say(f"largest raise: at least {lower / scale:.6g}, {bound}")
+    def answers(questions: list[Question], ids: Ids, raises: Vector) -> Iterator[tuple[int, Estimate]]:
+        spread = np.zeros(solver.classes)
+        spread[ids] = raises
+        items = [(question, ids, raises) for question in questions]
+        return pool.answers(items, lambda item: solver.estimate(item[0], spread))
 
     limit = 2 * solver.farthest_gap() + float(targets.max())
     extra = float(targets.max()) - task.margin * scale  # asked for because of rounding alone
     found = least_raises(
-        solver, wanted, standing, limit=limit, seconds=task.seconds_left, extra=extra, progress=progress
-    )
+        solver, wanted, standing, limit=limit, deadline=task.deadline, extra=extra, answers=answers,
+        progress=task.progress,
+    )  # fmt: skip
     upper = None if found.upper is None else found.upper / scale
     return replace(found, lower=found.lower / scale, upper=upper)
 
@@ -99,16 +128,26 @@ def _raised(moved: Head, solver: MarginSolver, found: Raises, chosen: int, *, ev
 def _no_raise(task: RepairTask, found: Raises, bias_only: bool) -> str:
     means = "no bias gives" if bias_only else "neither biases nor small steps of rows give"
     asked = f"{means} these {len(task.chosen)} classes a margin of {task.margin:g} over {task.domain}"
-    if found.is_hopeless:
-        pair = crowded_rows(task.head, task.chosen, task.standing, task.steps().length)
-        why = ""
-        if pair:
-            class_id, near = next(iter(pair.items()))
-            why = f": class {class_id}, for one, has (nearly) the same weights as class {near}"
-        advice = "Leave out --bias-only" if bias_only else "Ask for a smaller --margin"
-        return f"{asked} without taking another class's{why}. {advice}."
-    known = f"a raise of at least {float(found.lower.max()):.3g} is needed"
-    return f"{asked} as far as was found in {found.rounds} rounds; {known}. Pass more --time-limit."
+    count, needed = len(task.chosen), float(found.lower.max())
+    if found.ending is Ending.TIME:
+        return (
+            f"the time limit passed before a repair of these {count} classes was found; there may be one. In "
+            f"round {found.rounds} {found.unmet} classes lacked the margin of {task.margin:g}, and a raise of at "
+            f"least {needed:.3g} is needed. Pass a larger --time-limit, or repair fewer classes."
+        )
+    if found.ending is Ending.ROUNDS:
+        return (
+            f"no repair of these {count} classes was found in {found.rounds} rounds, and it is not known that "
+            f"there is none. A raise of at least {needed:.3g} is needed. Ask for another --margin, or repair "
+            "fewer classes."
+        )
+    pair = crowded_rows(task.head, task.chosen, task.standing, task.steps().length)
+    why = ""
+    if pair:
+        class_id, near = next(iter(pair.items()))
+        why = f": class {class_id}, for one, has (nearly) the same weights as class {near}"
+    advice = "Leave out --bias-only" if bias_only else "Ask for a smaller --margin"
+    return f"{asked} without taking another class's{why}. {advice}."
 
 
 def _with_rows(head: Head, rows: dict[int, NDArray[Any]]) -> Head:

@@ -9,6 +9,7 @@ import numpy as np
 from argmaxable.check.checker import Checker
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
+from argmaxable.core.progress import Progress
 from argmaxable.edit.repair.margin import MarginSolver
 from argmaxable.edit.repair.rows import Ways, crowded_rows, grown_row
 from argmaxable.edit.repair.task import ROOM, Draft, RepairTask
@@ -35,8 +36,10 @@ def by_rows(task: RepairTask) -> Draft:
     ways = Ways(head, task.chosen, near_to, steps)
     todo = task.chosen
     for number in range(_MOST_PASSES):
-        task.say(f"pass {number + 1}: {len(todo)} rows to grow")
-        for class_id in todo.tolist():
+        for done, class_id in enumerate(todo.tolist()):
+            task.progress(Progress(f"growing rows, pass {number + 1}", done, len(todo)))
+            if task.deadline.has_passed:
+                raise InputError(_no_time(task, number, len(todo) - done))
             target = (
                 targets.setdefault(class_id, standing_targets.get(class_id, 0.0)) * solver.coordinates.scale
             )
@@ -54,11 +57,17 @@ def by_rows(task: RepairTask) -> Draft:
         if not len(todo):
             after = Head(weight, None, head.labels, name=head.name)
             return Draft(after, solver.to_domain(np.array([points[each] for each in task.chosen.tolist()])))
-        if task.seconds_left <= 0:
-            break
     raise InputError(
         f"after {number + 1} passes {len(todo)} classes still take each other's place. Ask for a smaller "
         "--margin, or repair fewer classes."
+    )
+
+
+def _no_time(task: RepairTask, passes: int, left: int) -> str:
+    return (
+        f"the time limit passed before a repair of these {len(task.chosen)} classes was found; there may be "
+        f"one. {left} rows of pass {passes + 1} were left to grow. Pass a larger --time-limit, or repair "
+        "fewer classes."
     )
 
 

@@ -13,20 +13,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from argmaxable.check.checker import Checker
 from argmaxable.compute.coordinates import Coordinates, coordinates_of
+from argmaxable.compute.prepared import PreparedHead
 from argmaxable.core.errors import DomainError
 from argmaxable.prove.lazy import without
 from argmaxable.prove.margin_loop import MarginLoop, Next, Problem, domain_space
 
 if TYPE_CHECKING:
-    from argmaxable.check.checker import Checker
+    from collections.abc import Callable
+
     from argmaxable.core.arrays import Ids, Matrix, Vector
+    from argmaxable.run.engines.engine import Job
 
 _MAX_STEPS = 200
 # Newton steps whose Gram matrix may be of float32, counted from each start.
 _SINGLE_STEPS = 12
-# Rows known at the start and standing for the next solve of the class, in units of the features.
-_FIRST_ROWS, _KEPT_ROWS = 3, 3
+# Rows to begin with, in units of the features: of all classes those that stand in others' way most, for a
+# class solved before those that stood in its own. As many as there are features join that are near it.
+_FIRST_ROWS, _KEPT_ROWS = 3, 2
 # Weights below this share of the largest are the interior point's dust. More must not be dropped: in a wide
 # domain each adds its share of a row, times the width, to the bound.
 _DUST = 1e-11
@@ -42,6 +47,18 @@ class Estimate:
     classes: Ids
     weights: Vector
     upper: float
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """Does a class reach a target, or what is its margin within a tolerance? `likely` rivals are those to
+    begin with, `near` is the last point found for the class (None: none yet)."""
+
+    class_id: int
+    target: float
+    tolerance: float
+    likely: Ids
+    near: Vector | None
 
 
 class MarginSolver:
@@ -64,7 +81,7 @@ class MarginSolver:
         self.biases = coordinates.biases.copy()
         self._fixed = checker.domain.fixed_part(checker.head.features)
         self.score = 1e-9 * coordinates.lengths()
-        self._known: dict[int, Ids] = {}
+        self._known: dict[int, tuple[Ids, Vector]] = {}
 
     @property
     def classes(self) -> int:
@@ -107,41 +124,69 @@ class MarginSolver:
         return 2 * float(reach.max()) + float(biases.max() - biases.min())
 
     def solve(self, class_id: int, raises: Vector, *, target: float, tolerance: float) -> Estimate:
-        """The margin with these raises: until the target is reached, or known within the tolerance."""
-        with np.errstate(all="ignore"):
-            return _Solve(self, class_id, self.biases + raises, target, tolerance).run()
+        """The margin with these raises: until the target is reached, or known within the tolerance. What is
+        learned serves the next solves."""
+        found = self.estimate(self.question(class_id, target, tolerance), raises)
+        self.remember(class_id, found)
+        return found
 
-    def first_rows(self, class_id: int) -> Ids:
-        size = self.coordinates.size
+    def question(self, class_id: int, target: float, tolerance: float) -> Question:
+        """The question with what is known of the class."""
+        count = _FIRST_ROWS * self.coordinates.size
         if class_id in self._known:
-            return self._known[class_id]
-        if (_FIRST_ROWS + 1) * size >= self.classes - 1:
-            return without(np.arange(self.classes), class_id)
-        near = np.argpartition(-(self.rows @ self.rows[class_id]), size)[:size]
-        popular = np.argpartition(-self.score, _FIRST_ROWS * size)[: _FIRST_ROWS * size]
-        return without(np.union1d(near, popular), class_id)
+            likely, near = self._known[class_id]
+            return Question(class_id, target, tolerance, likely, near)
+        popular = np.arange(self.classes)
+        if count < self.classes:
+            popular = np.argpartition(-self.score, count)[:count]
+        return Question(class_id, target, tolerance, popular, None)
 
-    def remember(self, class_id: int, classes: Ids, weights: Vector) -> None:
+    def estimate(self, question: Question, raises: Vector) -> Estimate:
+        """The answer to a question about a class with these raises; it depends on nothing else."""
+        biases = self.biases + raises
+        rows = self._first_rows(question, biases)
+        with np.errstate(all="ignore"):
+            attempt = _Solve(self, question, biases, rows, single_steps=_SINGLE_STEPS)
+            found = attempt.run()
+            if attempt.is_settled:
+                return found
+            # In float32 the complementarity may vanish while the weights are still off: once more without.
+            return _Solve(self, question, biases, rows, single_steps=0).run()
+
+    def _first_rows(self, question: Question, biases: Vector) -> Ids:
+        size = self.coordinates.size
+        if len(question.likely) + size >= self.classes - 1:
+            return without(np.arange(self.classes), question.class_id)
+        if question.near is None:
+            scores = self.rows @ self.rows[question.class_id]
+        else:
+            scores = self.rows @ question.near + biases
+        near = np.argpartition(-scores, size)[:size]
+        return without(np.union1d(near, question.likely), question.class_id)
+
+    def remember(self, class_id: int, found: Estimate) -> None:
         """Who stood in the way of a class, for its next solve and for those of others."""
-        self._known[class_id] = classes[np.argsort(-weights)[: _KEPT_ROWS * self.coordinates.size]]
-        self.score[classes] += np.minimum(weights * len(weights), 3)
+        if len(found.classes):
+            heaviest = np.argsort(-found.weights)[: _KEPT_ROWS * self.coordinates.size]
+            self._known[class_id] = found.classes[heaviest], found.x
+            self.score[found.classes] += np.minimum(found.weights * len(found.weights), 3)
 
 
 class _Solve:
     """The rule of a repair: stop at the target, or where the margin is known well enough."""
 
     def __init__(
-        self, solver: MarginSolver, class_id: int, biases: Vector, target: float, tolerance: float
+        self, solver: MarginSolver, question: Question, biases: Vector, rows: Ids, *, single_steps: int
     ) -> None:
-        self.solver, self.class_id, self.biases = solver, class_id, biases
-        self.target, self.tolerance = target, tolerance
+        self.solver, self.biases, class_id = solver, biases, question.class_id
+        self.class_id, self.target, self.tolerance = class_id, question.target, question.tolerance
         problem = Problem(
             class_id=class_id, size=solver.coordinates.size, rows=lambda ids: solver.rows[ids],
             limits=lambda ids, _: biases[class_id] - biases[ids],
             space=lambda _: domain_space(solver.coordinates), most_steps=_MAX_STEPS,
-            single_steps=_SINGLE_STEPS, is_single_again=True,
+            single_steps=single_steps, is_single_again=True, is_warm=True,
         )  # fmt: skip
-        self.loop = MarginLoop(problem, solver.first_rows(class_id))
+        self.loop = MarginLoop(problem, rows)
         middle = solver.middle
         self.best = float(self._gaps(middle).min()), middle
         count = len(self.loop.ids)
@@ -161,9 +206,12 @@ class _Solve:
         classes, weights = self.cut
         used = weights > _DUST * weights.max() if len(weights) else np.zeros(0, bool)
         classes, weights = classes[used], weights[used] / weights[used].sum()
-        if len(classes):
-            self.solver.remember(self.class_id, *self.cut)
         return Estimate(self.best[1], self.best[0], classes, weights, self.upper)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the target is reached, or the margin known well enough."""
+        return self.best[0] >= self.target or self.upper - self.best[0] <= self._enough()
 
     def judge(self, loop: MarginLoop) -> Next:
         point = loop.point
@@ -184,13 +232,26 @@ class _Solve:
         gaps = self._gaps(x)
         if gaps.min() > self.best[0]:
             self.best = float(gaps.min()), x
-        if self.best[0] >= self.target or self.upper - self.best[0] <= self._enough():
+        if self.is_settled:
             return None
         among = gaps[loop.ids].min()
         gaps[loop.ids] = np.inf
         missing = np.flatnonzero(gaps < among)
         size = self.solver.coordinates.size
         return missing if len(missing) <= size else missing[np.argpartition(gaps[missing], size)[:size]]
+
+
+def answering(job: Job, extra: None) -> Callable[[tuple[Question, Ids, Vector]], Estimate]:
+    """What a worker process does: estimates for questions beside raises of some classes."""
+    solver = MarginSolver(Checker(PreparedHead(job.head, centre=job.centre), job.domain))
+
+    def answer(item: tuple[Question, Ids, Vector]) -> Estimate:
+        question, raised, raises = item
+        spread = np.zeros(solver.classes)
+        spread[raised] = raises
+        return solver.estimate(question, spread)
+
+    return answer
 
 
 def require_bounded(checker: Checker) -> None:

@@ -17,14 +17,15 @@ from argmaxable.core.arrays import Ids, Matrix, Vector
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
+from argmaxable.core.progress import Deadline, ProgressCallback, ignore_progress
 from argmaxable.core.result import Result
 from argmaxable.core.verdict import Status
 from argmaxable.edit.repair.bound import changed_classes, logit_movement
 from argmaxable.edit.repair.by_bias import by_bias
 from argmaxable.edit.repair.by_rows import by_rows
-from argmaxable.edit.repair.task import Draft, RepairTask, Say
-from argmaxable.questions.argmax import verify
-from argmaxable.run.plan import DEFAULT_ENGINE, Engine
+from argmaxable.edit.repair.task import Draft, RepairTask
+from argmaxable.questions.argmax import run_plan, verify
+from argmaxable.run.plan import DEFAULT_ENGINE, Engine, make_plan
 
 # A logit of 1000 is off by up to about 1e-4 when it is computed in float32: a class that wins by ten times
 # that wins in single precision too. More would cost larger changes.
@@ -79,7 +80,7 @@ def repair(
     even: bool = False,
     seconds: float = DEFAULT_SECONDS,
     engine: Engine = DEFAULT_ENGINE,
-    say: Say = lambda text: None,
+    progress: ProgressCallback = ignore_progress,
 ) -> Repair:
     """Make the chosen classes (default: all that are unargmaxable) argmaxable by the margin.
 
@@ -96,13 +97,20 @@ def repair(
         raise InputError(
             "the head has no bias, so bias alone can't repair it. Leave out --bias-only: rows are moved then."
         )
-    say("verifying the head as it is")
-    before = verify(head, domain, engine=engine)
-    task = _task(head, domain, before, only, margin, started + seconds, say)
+    plan = make_plan(head, domain, engine=engine, time_limit=seconds)
+    before = run_plan(plan, progress=progress)
+    if not before.is_complete:
+        raise InputError(
+            f"the time limit of {seconds:g} s passed while the head was being verified "
+            f"({len(before.undecided):,} classes to go). Pass a larger --time-limit."
+        )
+    chosen = _chosen(before, only)
+    # Whatever is found has to be verified again.
+    deadline = Deadline(seconds - 2 * before.cost.seconds)
+    task = _task(before, chosen, margin, deadline, plan.settings.workers or 1, progress)
     draft = by_rows(task) if head.bias is None else by_bias(task, bias_only=bias_only, even=even)
-    say("verifying the repaired head")
     margins = _proven_margins(task, draft)
-    after = verify(draft.head, domain, engine=engine)
+    after = verify(draft.head, domain, engine=engine, progress=progress)
     _require_kept(task, after)
     was_lost = np.array([verdict.class_id for verdict in before.unargmaxable], np.intp)
     found = np.array([verdict.class_id for verdict in after.argmaxable], np.intp)
@@ -120,21 +128,17 @@ def repair(
     )  # fmt: skip
 
 
-def _task(
-    head: Head,
-    domain: Domain,
-    before: Result,
-    only: Iterable[int] | None,
-    margin: float,
-    deadline: float,
-    say: Say,
-) -> RepairTask:
+def _chosen(before: Result, only: Iterable[int] | None) -> list[int]:
+    """The classes to repair; raises InputError where one does not exist or needs none."""
+    head = before.head
     argmaxable = {verdict.class_id: verdict for verdict in before.argmaxable}
     unargmaxable = [verdict.class_id for verdict in before.unargmaxable]
     chosen = sorted(set(unargmaxable if only is None else only))
     if not chosen:
         undecided = f" ({len(before.undecided)} are undecided)" if before.undecided else ""
-        raise InputError(f"no class is unargmaxable over {domain}{undecided}: there is nothing to repair.")
+        raise InputError(
+            f"no class is unargmaxable over {before.domain}{undecided}: there is nothing to repair."
+        )
     stray = [class_id for class_id in chosen if not 0 <= class_id < head.classes]
     if stray:
         raise InputError(f"class {stray[0]} does not exist: the head has classes 0 to {head.classes - 1}.")
@@ -146,16 +150,33 @@ def _task(
             f"{verdict.lower:.3g}{f', and so are {len(already) - 1} more' if len(already) > 1 else ''}. "
             "Leave out classes that need no repair."
         )
+    return chosen
+
+
+def _task(
+    before: Result,
+    chosen: list[int],
+    margin: float,
+    deadline: Deadline,
+    workers: int,
+    progress: ProgressCallback,
+) -> RepairTask:
+    head = before.head
     standing = [verdict for verdict in before.argmaxable if verdict.witness is not None]
-    checker = Checker(head, domain, centre=before.centre)
+    checker = Checker(head, before.domain, centre=before.centre)
     points = np.empty((len(standing), head.features))
     for place, verdict in enumerate(standing):
         assert verdict.witness is not None
         points[place] = checker.point(verdict.class_id, verdict.witness)
+    blockers = np.zeros(head.classes)
+    for verdict in before.unargmaxable:
+        if verdict.certificate is not None:
+            weights = verdict.certificate.weights
+            blockers[verdict.certificate.classes] += np.minimum(weights / weights.sum() * len(weights), 3)
     return RepairTask(
-        head, domain, margin, np.array(chosen, np.intp),
+        head, before.domain, margin, np.array(chosen, np.intp),
         np.array([verdict.class_id for verdict in standing], np.intp),
-        np.array([verdict.lower for verdict in standing]), points, deadline, say,
+        np.array([verdict.lower for verdict in standing]), points, blockers, deadline, workers, progress,
     )  # fmt: skip
 
 

@@ -13,16 +13,18 @@ gives δ_c = max over i of τ − gap_i(x_c) + δ_i: the least solution of those
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from argmaxable.compute.blocks import blocks
+from argmaxable.core.progress import Deadline, Progress, ProgressCallback, ignore_progress
 from argmaxable.core.verdict import Certificate
+from argmaxable.edit.repair.cuts import Cut, least_at_points, least_solution
+from argmaxable.edit.repair.margin import Question
 
 if TYPE_CHECKING:
     from argmaxable.core.arrays import Ids, Matrix, Vector
@@ -33,8 +35,20 @@ ACCURACY = 0.02
 _MOST_ROUNDS = 60
 # Room beyond the targets, in units of the largest: begun with, divided by when it sufficed, and the least.
 _FIRST_ROOM, _NARROWING, _LEAST_ROOM = 1.0, 4.0, 1e-4
-# Policies of so few classes change a handful of times; this only stops rounding from cycling.
-_MOST_POLICIES = 200
+# A cut is worth keeping if it takes off at least this share of the room that a raise was given.
+_WORTH = 0.05
+
+# Answers questions about classes beside raises of some (ids, raises), in any order, as (number, estimate).
+Answers = Callable[[list[Question], "Ids", "Vector"], Iterable[tuple[int, "Estimate"]]]
+
+
+class Ending(Enum):
+    """Why a search ended."""
+
+    CLOSE = auto()  # the bounds meet
+    HOPELESS = auto()  # no raise below the limit suffices, proven
+    TIME = auto()  # the deadline passed
+    ROUNDS = auto()  # nothing more was found
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +64,8 @@ class Wanted:
 class Raises:
     """Raises that suffice, entry by entry for `ids`, and the least possible ones as far as proven.
 
-    At `points` (coordinates) each class has its target. `upper` is None where none were found: with
-    `is_hopeless` because none exist below the limit, otherwise because time or rounds ran out.
+    At `points` (coordinates) each class has its target. `upper` is None where none were found; `ending` says
+    why the search ended, `unmet` how many classes had no point for their target in its last round.
     """
 
     ids: Ids
@@ -59,15 +73,8 @@ class Raises:
     upper: Vector | None
     points: Matrix
     rounds: int
-    is_hopeless: bool = False
-
-
-@dataclass(frozen=True)
-class _Cut:
-    class_id: int
-    constant: float
-    classes: Ids
-    weights: Vector
+    ending: Ending
+    unmet: int
 
 
 @dataclass(eq=False)
@@ -78,14 +85,19 @@ class _Search:
     wanted: Wanted
     standing: Wanted
     limit: float
+    deadline: Deadline
+    answers: Answers
+    progress: ProgressCallback
     ids: Ids = field(init=False)
     targets: Vector = field(init=False)
     points: Matrix = field(init=False)  # at which `upper` suffices
     latest: Matrix = field(init=False)  # found last
     lower: Vector = field(init=False)
     upper: Vector | None = None
-    cuts: list[_Cut] = field(default_factory=list)
+    cuts: list[Cut] = field(default_factory=list)
     room: float = field(init=False)
+    rounds: int = 0
+    unmet: int = 0
 
     def __post_init__(self) -> None:
         self.ids, self.targets, self.points = self.wanted.ids, self.wanted.targets, self.wanted.points.copy()
@@ -111,58 +123,113 @@ class _Search:
     def test(self) -> Vector:
         """Where to solve next: the least raise that leaves each class, by all that is known, some room beyond
         its target. What is then found to be missing was not known; if nothing is, the raise suffices."""
-        ample = _least_solution(self.cuts, self.solver.classes, self.limit, self.room)
-        while ample is None and self.room > _LEAST_ROOM * self.targets.max():
+        ample = self._least(self.room)
+        while ample is None and self.room > self.least_room:
             self.room /= 4
-            ample = _least_solution(self.cuts, self.solver.classes, self.limit, self.room)
+            ample = self._least(self.room)
         return self.lower if ample is None else np.maximum(ample[self.ids], self.lower)
 
-    def round(self) -> bool:
-        """Solve all active classes once and move both bounds; False when no raise below the limit will do."""
-        test = self.test()
-        spread = self.everywhere(test)
-        tolerance = self.room / 2  # so that a class without its target has less than target and room
-        fresh, cuts = self.latest.copy(), len(self.cuts)
-        for place in np.flatnonzero(self._costs(self.latest, test) > test).tolist():
-            class_id, target = int(self.ids[place]), float(self.targets[place])
-            found = self.solver.solve(class_id, spread, target=target, tolerance=tolerance)
-            fresh[place] = found.x
-            if found.lower < target:
-                self.cuts.append(self._cut(class_id, target, found))
-        self.latest = fresh
-        lower = _least_solution(self.cuts, self.solver.classes, self.limit)
-        if lower is None:
-            return False
-        self.lower = np.maximum(self.lower, lower[self.ids])
-        known = self.upper
-        for points in (fresh, self._better_points(fresh, test)):  # the second is dropped if classes join
-            self._find_sufficient(points, tolerance)
-        if self.upper is not known or len(self.cuts) == cuts:
-            self.room /= _NARROWING
-        return True
+    @property
+    def least_room(self) -> float:
+        return _LEAST_ROOM * float(self.targets.max())
 
-    def _pair_cuts(self) -> list[_Cut]:
+    def _least(self, room: float) -> Vector | None:
+        start = self.everywhere(self.lower)
+        return least_solution(self.cuts, self.solver.classes, self.limit, room=room, start=start)
+
+    def round(self) -> Ending | None:
+        """Solve the active classes that need it and move both bounds; an ending if there is no more to do."""
+        self.rounds += 1
+        test = self.test()
+        room, known = self.room, self.upper
+        cuts = self._solve_at(test)
+        lower = self._least(0.0)
+        if lower is None:
+            return Ending.HOPELESS
+        self.lower = np.maximum(self.lower, lower[self.ids])
+        for points in (self.latest, self._better_points(test)):  # the second is dropped if classes join
+            self._find_sufficient(points, room / 2)
+        if self.deadline.has_passed:
+            return Ending.TIME
+        if self.upper is not known or not cuts:
+            self.room = self._narrower()
+        is_stuck = self.upper is known and not cuts and room <= self.least_room
+        return Ending.CLOSE if self.is_close else Ending.ROUNDS if is_stuck else None
+
+    def _narrower(self) -> float:
+        """Less room: as much as should bring the bounds together, since their gap shrinks with it."""
+        room = self.room / _NARROWING
+        if self.upper is None or self.is_close:
+            return room
+        return min(room, self.room * ACCURACY * float(self.upper.max()) / (2 * self.gap))
+
+    def _solve_at(self, test: Vector) -> int:
+        """Points and cuts for the classes whose latest point does not do beside this raise, as far as the
+        time allows; returns how many cuts were new."""
+        places = np.flatnonzero(self._costs(self.latest, test) > test)
+        # By all that is known each class has room beyond its target. Half of it is aimed at, so that small
+        # changes of others' raises leave the point good.
+        aims = self.targets[places] + self.room / 2
+        questions = self._questions(self.ids[places], aims, self.room / 2)
+        self.latest, before = self.latest.copy(), len(self.cuts)
+        self.unmet = len(places)
+        for number, found in self._estimates(questions, test):
+            place = places[number]
+            self.latest[place] = found.x
+            self.unmet -= found.lower >= self.targets[place]
+            if found.upper < self.targets[place] + (1 - _WORTH) * self.room:
+                self.cuts.append(self._cut(place, found))
+        return len(self.cuts) - before
+
+    def _questions(self, ids: Ids, targets: Vector, tolerance: float) -> list[Question]:
+        asked = zip(ids.tolist(), targets.tolist(), strict=True)
+        return [self.solver.question(class_id, target, tolerance) for class_id, target in asked]
+
+    def _estimates(self, questions: list[Question], raises: Vector) -> Iterator[tuple[int, Estimate]]:
+        """Answers beside these raises in order, until the time is over: what is learned from them then does
+        not depend on who was faster."""
+        found: dict[int, Estimate] = {}
+        for number, estimate in self.answers(questions, self.ids, raises):
+            found[number] = estimate
+            self._tell(len(found), len(questions))
+            if self.deadline.has_passed:
+                break
+        for number in sorted(found):
+            self.solver.remember(questions[number].class_id, found[number])
+            yield number, found[number]
+
+    def _tell(self, done: int, total: int) -> None:
+        scale = self.solver.coordinates.scale
+        known = f"at least {self.lower.max() / scale:.4g}"
+        if self.upper is not None:
+            known += f", at most {self.upper.max() / scale:.4g}"
+        note = f"{done:,} of {total:,} classes, largest raise {known}"
+        self.progress(Progress(f"raising biases, round {self.rounds}", done, total, note=note))
+
+    def _pair_cuts(self) -> list[Cut]:
         """What each class needs beside the one with the nearest row: for equal rows, all there is to know."""
         if len(self.ids) < 2:
             return []
         rows = self.solver.rows[self.ids]
+        squares = (rows * rows).sum(axis=1)
         rivals = np.empty(len(self.ids), np.intp)
-        for place, row in enumerate(rows):
-            apart = ((rows - row) ** 2).sum(axis=1)
-            apart[place] = np.inf
-            rivals[place] = self.ids[apart.argmin()]
+        for block in blocks(len(rows), len(rows)):
+            apart = squares - 2 * (rows[block] @ rows.T)
+            apart[np.arange(len(apart)), np.arange(block.start, block.stop)] = np.inf
+            rivals[block] = self.ids[apart.argmin(axis=1)]
         bounds = self.solver.checker.rival_bounds(self.ids, rivals) * self.solver.coordinates.scale
         return [
-            _Cut(int(class_id), float(target - bound), np.array([rival]), np.ones(1))
+            Cut(int(class_id), float(target - bound), np.array([rival]), np.ones(1))
             for class_id, target, bound, rival in zip(self.ids, self.targets, bounds, rivals, strict=True)
         ]
 
-    def _cut(self, class_id: int, target: float, estimate: Estimate) -> _Cut:
+    def _cut(self, place: int, estimate: Estimate) -> Cut:
         """What the weights prove of every sufficient raise; the checker's bound makes it a theorem."""
+        class_id = int(self.ids[place])
         certificate = Certificate(estimate.classes, estimate.weights)
         bound = float(self.solver.checker.bounds(np.array([class_id]), certificate)[0])
-        constant = target - bound * self.solver.coordinates.scale
-        return _Cut(class_id, constant, estimate.classes, estimate.weights)
+        constant = float(self.targets[place]) - bound * self.solver.coordinates.scale
+        return Cut(class_id, constant, estimate.classes, estimate.weights)
 
     def _needs(self, points: Matrix) -> tuple[Vector, Matrix]:
         """What each active class needs at its point: against all unraised, and against each active one."""
@@ -176,10 +243,10 @@ class _Search:
             strongest[block] = scores.max(axis=1)
         return np.maximum(self.targets - own + strongest, 0.0), among
 
-    def _better_points(self, fresh: Matrix, test: Vector) -> Matrix:
+    def _better_points(self, test: Vector) -> Matrix:
         """For each class that of its two points which costs less beside the others' test raises."""
-        is_better = self._costs(fresh, test) < self._costs(self.points, test)
-        return np.where(is_better[:, None], fresh, self.points)
+        is_better = self._costs(self.latest, test) < self._costs(self.points, test)
+        return np.where(is_better[:, None], self.latest, self.points)
 
     def _costs(self, points: Matrix, raises: Vector) -> Vector:
         """What raise each active class needs at its point, beside these of the others."""
@@ -189,7 +256,7 @@ class _Search:
     def _find_sufficient(self, points: Matrix, tolerance: float) -> None:
         """The least raise that suffices at the points; standing classes that would lose become active."""
         while len(points) == len(self.ids):
-            upper = _least_at_points(*self._needs(points), self.limit)
+            upper = least_at_points(*self._needs(points), self.limit)
             if upper is None:
                 self.points = points if self.upper is None else self.points
                 return
@@ -210,19 +277,16 @@ class _Search:
             return rest
         own = np.einsum("ij,ij->i", standing.points[rest], self.solver.rows[standing.ids[rest]])
         own += self.solver.biases[standing.ids[rest]]
-        rivals = (self.solver.scores(standing.points[rest], self.ids) + raises).max(axis=1)
+        rivals = np.empty(len(rest))
+        for block in blocks(len(rest), len(self.ids)):
+            rivals[block] = (self.solver.scores(standing.points[rest[block]], self.ids) + raises).max(axis=1)
         doubtful = rest[own - rivals < standing.targets[rest]]
-        spread = self.everywhere(raises)
-        losing = []
-        for place in doubtful.tolist():
-            target = float(standing.targets[place])
-            found = self.solver.solve(
-                int(standing.ids[place]), spread, target=target, tolerance=tolerance / 4
-            )
-            standing.points[place] = found.x
-            if found.lower < target:
-                losing.append(place)
-        return np.array(losing, np.intp)
+        questions = self._questions(standing.ids[doubtful], standing.targets[doubtful], tolerance / 4)
+        losing = np.ones(len(doubtful), bool)
+        for number, found in self._estimates(questions, raises):
+            standing.points[doubtful[number]] = found.x
+            losing[number] = found.lower < questions[number].target
+        return np.asarray(doubtful[losing])
 
     def _activate(self, places: Ids) -> None:
         self.ids = np.concatenate([self.ids, self.standing.ids[places]])
@@ -239,79 +303,29 @@ def least_raises(
     standing: Wanted,
     *,
     limit: float,
-    seconds: float,
+    deadline: Deadline,
     extra: float = 0.0,
-    progress: Callable[[float, float], None] = lambda lower, upper: None,
+    answers: Answers | None = None,
+    progress: ProgressCallback = ignore_progress,
 ) -> Raises:
     """Raises for the wanted classes, and for standing ones that would lose their target, as small as can be.
 
-    All in units of the coordinates. Raises above the limit count as none; the time given is heeded between
-    rounds. What is proven to be needed is so for targets that are smaller by `extra`.
+    All in units of the coordinates. Raises above the limit count as none. What is proven to be needed is so
+    for targets that are smaller by `extra`. `answers` may share the work; by default the solver does it.
     """
-    search = _Search(solver, wanted, standing, limit)
-    started, is_hopeless, rounds = time.perf_counter(), False, 0
-    while rounds < _MOST_ROUNDS and not search.is_close and not is_hopeless:
-        is_hopeless = not search.round()
-        rounds += 1
-        progress(float(search.lower.max()), np.inf if search.upper is None else float(search.upper.max()))
-        if time.perf_counter() - started > seconds:
-            break
-    upper = None if is_hopeless else search.upper
-    least = _least_solution(search.cuts, solver.classes, limit, -extra)
+
+    def alone(questions: list[Question], ids: Ids, raises: Vector) -> Iterator[tuple[int, Estimate]]:
+        spread = np.zeros(solver.classes)
+        spread[ids] = raises
+        for number, question in enumerate(questions):
+            yield number, solver.estimate(question, spread)
+
+    search = _Search(solver, wanted, standing, limit, deadline, answers or alone, progress)
+    ending = None
+    while ending is None and search.rounds < _MOST_ROUNDS:
+        ending = search.round()
+    ending = ending or Ending.ROUNDS
+    upper = None if ending is Ending.HOPELESS else search.upper
+    least = least_solution(search.cuts, solver.classes, limit, room=-extra)
     lower = search.lower if least is None or extra == 0.0 else least[search.ids]
-    return Raises(search.ids, lower, upper, search.points, rounds, is_hopeless)
-
-
-def _least_at_points(alone: Vector, among: Matrix, limit: float) -> Vector | None:
-    """Least δ with δ ≥ alone and δ_c ≥ among_ci + δ_i: longest paths, found in as many rounds as classes."""
-    raises = alone
-    for _ in range(len(alone) + 1):
-        more = np.maximum(alone, (among + raises).max(axis=1))
-        if not more.max() <= limit:
-            return None
-        if (more <= raises).all():
-            return raises
-        raises = more
-    return None
-
-
-def _least_solution(cuts: list[_Cut], classes: int, limit: float, room: float = 0.0) -> Vector | None:
-    """Least δ ≥ 0 with δ_c ≥ r + room + Σ λ_i δ_i for every cut, or None where there is none below the limit.
-
-    Policy iteration: take the strongest cut of each class, solve that linear system, repeat. From below
-    each solution is smaller than the least one of all cuts, so stopping early is sound.
-    """
-    if not cuts:
-        return np.zeros(classes)
-    ids = np.array([cut.class_id for cut in cuts])
-    constants = np.array([cut.constant + room for cut in cuts])
-    starts = np.cumsum([0, *(len(cut.classes) for cut in cuts)])
-    matrix = csr_array(
-        (
-            np.concatenate([cut.weights for cut in cuts]),
-            np.concatenate([cut.classes for cut in cuts]),
-            starts,
-        ),
-        shape=(len(cuts), classes),
-    )
-    raises, policy = np.zeros(classes), np.empty(0, np.intp)
-    for _ in range(_MOST_POLICIES):
-        values = constants + matrix @ raises
-        order = np.lexsort((values, ids))
-        best = order[np.append(np.flatnonzero(np.diff(ids[order])), len(order) - 1)]
-        best = best[values[best] > 0]
-        if np.array_equal(best, policy):
-            break
-        policy = best
-        chosen = ids[policy]
-        among = matrix[policy][:, chosen].toarray()
-        try:
-            solution = np.linalg.solve(np.eye(len(chosen)) - among, constants[policy])
-        except np.linalg.LinAlgError:
-            return None
-        # Where others' raises come back in full there is no solution: the linear one turns negative.
-        if not (solution.min() >= 0 and solution.max() <= limit):
-            return None
-        raises = np.zeros(classes)
-        raises[chosen] = solution
-    return raises
+    return Raises(search.ids, lower, upper, search.points, search.rounds, ending, search.unmet)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,8 +15,7 @@ if TYPE_CHECKING:
     from argmaxable.core.arrays import Ids, Matrix, Vector
     from argmaxable.core.domain import Domain
     from argmaxable.core.head import Head
-
-Say = Callable[[str], None]
+    from argmaxable.core.progress import Deadline, ProgressCallback
 
 # Room for the rounding of our own sums, in units of the margin.
 ROOM = 1e-6
@@ -35,12 +32,10 @@ class RepairTask:
     standing: Ids
     standing_lower: Vector
     standing_points: Matrix  # points z of the domain
-    deadline: float
-    say: Say
-
-    @property
-    def seconds_left(self) -> float:
-        return self.deadline - time.perf_counter()
+    blockers: Vector  # for each class, how much it stands in the way of the unargmaxable ones
+    deadline: Deadline
+    workers: int
+    progress: ProgressCallback
 
     def standing_targets(self, unit: float) -> Vector:
         """Half of the margin a class has, or of the one asked for, and room for rounding if it has that."""

@@ -6,14 +6,12 @@ a certificate is one of the whole head's, with a support that avoids the classes
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from argmaxable.check.checker import Checker, rival_certificate
-from argmaxable.check.ranks import Reduced
-from argmaxable.compute.coordinates import coordinates_of
 from argmaxable.prove.prover import Prover
 
 if TYPE_CHECKING:
@@ -46,18 +44,18 @@ def settle_without(whole: Checker, twins: IdenticalRows, class_id: int, excluded
     left = np.setdiff1d(peers(whole, twins, class_id), excluded)
     if len(left):
         return Found(certificate=rival_certificate(int(left[0])))
-    reduced = Reduced.of(whole, excluded)
-    if len(reduced.classes) == 1:  # every point of the domain will do
-        coordinates = coordinates_of(reduced.checker.prepared, whole.domain)
-        return Found(point=coordinates.some_point()[0])
     # A twin stands for others only while it is there itself.
-    beaten_by = twins.beaten_by[reduced.classes]
-    ignored = np.flatnonzero((beaten_by >= 0) & ~np.isin(beaten_by, excluded) & (reduced.classes != class_id))
-    prover = Prover(reduced.checker, ignored=ignored, tied=frozenset(), score=None, seed=seed)
-    answer = prover.settle(reduced.number(class_id)).answer
+    beaten_by = twins.beaten_by
+    covered = (beaten_by >= 0) & ~np.isin(beaten_by, excluded)
+    covered[excluded] = True
+    covered[class_id] = False
+    checker = Checker(whole.prepared, whole.domain, without=excluded)
+    prover = Prover(checker, ignored=np.flatnonzero(covered), tied=frozenset(), score=None, seed=seed)
+    answer = prover.settle(class_id).answer
     if answer.certificate is None:
         return Found(point=answer.point, reason=answer.reason)
-    certificate = replace(answer.certificate, classes=reduced.classes[answer.certificate.classes])
-    if whole.bound(class_id, certificate).upper > 0:
+    if np.isin(answer.certificate.classes, excluded).any():
+        return Found(reason="a certificate on classes that were left out")
+    if whole.bound(class_id, answer.certificate).upper > 0:
         return Found(reason="a certificate that does not check")
-    return Found(certificate=certificate)
+    return Found(certificate=answer.certificate)

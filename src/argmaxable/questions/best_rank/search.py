@@ -41,7 +41,8 @@ _PATIENCE = 2
 
 @dataclass(eq=False)
 class RankSearch:
-    """Searches over one head and domain; certificates found for one class are tried on all `classes`."""
+    """Searches over one head and domain. Certificates known at the start are tried on all `classes`; those
+    found for a class stay with it, so that its answer does not depend on which others came before."""
 
     checker: Checker
     twins: IdenticalRows
@@ -166,8 +167,7 @@ class _ClassSearch:
         excluded = np.union1d(excluded, self.peers)
         found = settle_without(search.checker, search.twins, self.class_id, excluded, seed=search.seed)
         if found.certificate is not None:
-            search.learn(self.class_id, found.certificate)
-            self.certificates.append(search.known[self.class_id][-1])
+            self.certificates.append(with_few_classes(search.checker, self.class_id, found.certificate))
         elif found.point is not None:
             self._count(found.point)
         elif not self.reason:

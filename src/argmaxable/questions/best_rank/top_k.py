@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
 import numpy as np
 
-from argmaxable.check.checker import Checker
+from argmaxable.check.checker import Checker, require
+from argmaxable.check.ranks import failed_ranks
 from argmaxable.compute.coordinates import coordinates_of
 from argmaxable.compute.prepared import PreparedHead, prepared
+from argmaxable.core.arrays import Ids, Vector
 from argmaxable.core.best_rank import BestRank, RankProof
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
 from argmaxable.core.progress import Deadline, Pace, Progress, ProgressCallback, ignore_progress
 from argmaxable.core.result import Result
-from argmaxable.core.verdict import Status, Verdict
+from argmaxable.core.verdict import Certificate, Status, Verdict
 from argmaxable.questions.argmax import DEFAULT_DOMAIN, verify
 from argmaxable.questions.best_rank.descent import points_with_few_above
 from argmaxable.questions.best_rank.search import RankSearch
-from argmaxable.run.plan import DEFAULT_ENGINE, Engine
+from argmaxable.run.engines.engine import Job
+from argmaxable.run.engines.pool import Pool
+from argmaxable.run.plan import DEFAULT_ENGINE, Engine, make_plan
 
 # Solves for each class at most; a round costs what a class of `verify` costs that needs a solve.
 ROUNDS = 48
+# Classes for which another process is worth its start; a search takes about as long as the start.
+_WORTH_A_PROCESS = 4
 
 
 def best_ranks(
@@ -57,24 +66,86 @@ def best_ranks(
     checker = Checker(ready, domain, centre=result.centre)
     search = RankSearch(checker, checker.prepared.twins, classes, seed)
     _learn_verdicts(search, never)
-    points = points_with_few_above(coordinates_of(checker.prepared, domain), classes)
-    found: list[BestRank] = []
+    workers = make_plan(head, domain, engine=engine).settings.workers or 1
+    limits = Limits(top_k, rounds, deadline)
+    with _pool(search, min(workers - 1, len(never) // _WORTH_A_PROCESS), limits) as pool:
+        points = points_with_few_above(coordinates_of(checker.prepared, domain), classes)
+        items = [(verdict.class_id, [point]) for verdict, point in zip(never, points, strict=True)]
+        for verdict, (class_id, starts) in zip(never, items, strict=True):
+            if verdict.witness is not None:
+                starts.append(checker.point(class_id, verdict.witness))
+        answers = pool.answers(items, answering_with(search, limits))
+        found = _found(checker, answers, len(never), limits, progress)
+    return tuple(
+        found[number] if number in found else _not_searched(verdict, head.classes)
+        for number, verdict in enumerate(never)
+    )
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Where the search for a class ends: at a k, after so many rounds, at a time."""
+
+    top_k: int | None
+    rounds: int
+    deadline: Deadline
+
+
+Item = tuple[int, list[Vector]]
+
+
+def answering_with(search: RankSearch, limits: Limits) -> Callable[[Item], BestRank]:
+    """The function from a class and points to begin with to its best rank."""
+
+    def answer(item: Item) -> BestRank:
+        class_id, starts = item
+        return search.best_rank(
+            class_id, starts, stop_at=limits.top_k, rounds=limits.rounds, deadline=limits.deadline
+        )
+
+    return answer
+
+
+def answering(
+    job: Job, extra: tuple[Ids, dict[int, list[Certificate]], Limits]
+) -> Callable[[Item], BestRank]:
+    """What a worker process does: best ranks of classes of the job's head."""
+    classes, known, limits = extra
+    checker = Checker(PreparedHead(job.head, centre=job.centre), job.domain)
+    search = RankSearch(checker, checker.prepared.twins, classes, job.seed, known)
+    return answering_with(search, limits)
+
+
+def _pool(search: RankSearch, processes: int, limits: Limits) -> Pool[Item, BestRank]:
+    checker = search.checker
+    job = Job(
+        head=Head(checker.head.weight, checker.head.bias), domain=checker.domain, centre=checker.centre,
+        ignored=np.empty(0, np.intp), tied=frozenset(), score=np.empty(0), seed=search.seed, memory=None,
+    )  # fmt: skip
+    return Pool(processes, job, f"{__name__}:answering", (search.classes, search.known, limits))
+
+
+def _found(
+    checker: Checker,
+    answers: Iterator[tuple[int, BestRank]],
+    total: int,
+    limits: Limits,
+    progress: ProgressCallback,
+) -> dict[int, BestRank]:
+    """The answers that came in time, each checked here whoever found it."""
+    found: dict[int, BestRank] = {}
     pace = Pace()
     try:
-        for verdict, point in zip(never, points, strict=True):
-            if deadline.has_passed:
+        for number, rank in answers:
+            for failure in failed_ranks(checker, [rank]):
+                require(False, f"The best rank of class {rank.class_id} failed its check: {failure.why}.")
+            found[number] = replace(rank, label=checker.head.label(rank.class_id))
+            progress(Progress("best ranks", len(found), total, pace.seconds_left(len(found), total)))
+            if limits.deadline.has_passed:
                 break
-            starts = [point]
-            if verdict.witness is not None:
-                starts.append(checker.point(verdict.class_id, verdict.witness))
-            found.append(
-                search.best_rank(verdict.class_id, starts, stop_at=top_k, rounds=rounds, deadline=deadline)
-            )
-            done, total = len(found), len(never)
-            progress(Progress("best ranks", done, total, pace.seconds_left(done, total)))
     except KeyboardInterrupt:
         pass  # what was proven stands
-    return (*found, *(_not_searched(verdict, head.classes) for verdict in never[len(found) :]))
+    return found
 
 
 def _require_same(result: Result, ready: PreparedHead, domain: Domain) -> None:

@@ -8,26 +8,25 @@ still proves it.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argmaxable.compute.lapack import pivoted_qr
 from argmaxable.compute.threads import one_thread
 
 if TYPE_CHECKING:
     from argmaxable.check.checker import Checker
-    from argmaxable.core.arrays import Matrix, Vector
+    from argmaxable.core.arrays import Ids, Matrix, Vector
     from argmaxable.core.verdict import Certificate
 
 # Diagonal entries of R below this share of the first mean linear dependence.
 _RANK = 1e-11
 # Weights below this share of the largest are rounding residue of the pass.
 _RESIDUE = 1e-13
-# Exchanges after which the basis is inverted anew: each update loses a few digits.
-_FRESH = 32
+# Points taken in before the others' shares are computed anew: each exchange loses a few digits.
+_BLOCK = 32
 
 
 @one_thread()
@@ -55,8 +54,11 @@ def _is_as_good(bound: float, former: float) -> bool:
 def _purified(checker: Checker, certificate: Certificate) -> Certificate | None:
     rows = checker.head.rows(certificate.classes) - checker.centre
     points = np.hstack([rows / max(float(np.abs(rows).max()), 1e-300), np.ones((len(rows), 1))])
-    with np.errstate(all="ignore"):
-        weights = purify(points, certificate.weights, checker.head.biases(certificate.classes))
+    try:
+        with np.errstate(all="ignore"):
+            weights = purify(points, certificate.weights, checker.head.biases(certificate.classes))
+    except np.linalg.LinAlgError:
+        return None
     if not np.isfinite(weights).all():
         return None
     kept = np.flatnonzero(weights > _RESIDUE * weights.max())
@@ -67,41 +69,43 @@ def _purified(checker: Checker, certificate: Certificate) -> Certificate | None:
 
 def purify(points: Matrix, weights: Vector, values: Vector) -> Vector:
     """Weights ≥ 0 on independent points (n × m) with the same Σ λ_i p_i and no smaller Σ λ_i values_i."""
-    weights = weights.copy()
     orthogonal, triangle, order = pivoted_qr((points * weights[:, None]).T)
     diagonal = np.abs(np.diag(triangle))
     rank = int((diagonal > _RANK * diagonal[0]).sum())
     points = points @ orthogonal[:, :rank]
-    basis = np.array(order[:rank])
-    inverse = np.linalg.inv(points[basis])
-    exchanges = 0
-    for entering in order[rank:]:
-        shares = points[entering] @ inverse  # the point as a combination of the basis
-        leaving, step = _step(weights, basis, entering, shares, values)
-        weights[entering] -= step
-        weights[basis] = np.maximum(weights[basis] + step * shares, 0)
-        if leaving is None:
-            weights[entering] = 0
-            continue
-        weights[basis[leaving]] = 0
-        basis[leaving] = entering
-        exchanges += 1
-        if exchanges % _FRESH == 0:
-            inverse = np.linalg.inv(points[basis])
-        else:
-            shares[leaving] -= 1
-            inverse = inverse - np.outer(inverse[:, leaving], shares) / (shares[leaving] + 1)
-    return weights
+    basis = _Basis(np.array(order[:rank]), weights[order[:rank]])
+    for first in range(rank, len(order), _BLOCK):
+        basis.take_in(order[first : first + _BLOCK], points, weights, values)
+    purified = np.zeros(len(weights))
+    purified[basis.ids] = basis.weights
+    return purified
 
 
-def _step(
-    weights: Vector, basis: NDArray[np.intp], entering: int, shares: Vector, values: Vector
-) -> tuple[int | None, float]:
-    """How much weight to take off a point (or put on it, below 0), and which basis point that empties."""
-    gains = float(shares @ values[basis]) >= values[entering]
-    sinks = np.flatnonzero(shares < 0 if gains else shares > 0)
-    room = weights[basis[sinks]] / np.abs(shares[sinks])
-    if gains and (not len(sinks) or room.min() >= weights[entering]):
-        return None, float(weights[entering])
-    nearest = int(room.argmin())
-    return int(sinks[nearest]), float(room[nearest]) if gains else -float(room[nearest])
+@dataclass(eq=False)
+class _Basis:
+    """Independent points and their weights; other points' weights move onto them."""
+
+    ids: Ids
+    weights: Vector
+
+    def take_in(self, entering: Ids, points: Matrix, weights: Vector, values: Vector) -> None:
+        """Empty these points one after the other, or let them take a basis point's place."""
+        shares = np.linalg.solve(points[self.ids].T, points[entering].T).T  # as combinations of the basis
+        gains = shares @ values[self.ids] - values[entering]
+        for place, (number, weight) in enumerate(zip(entering, weights[entering].tolist(), strict=True)):
+            mine, is_gain = shares[place], gains[place] >= 0
+            shrinking = mine if is_gain else -mine
+            room = np.where(shrinking < 0, self.weights / -shrinking, np.inf)
+            leaving = int(room.argmin())
+            if is_gain and room[leaving] >= weight:
+                self.weights = np.maximum(self.weights + weight * mine, 0)
+                continue
+            step = room[leaving] if is_gain else -room[leaving]
+            self.weights = np.maximum(self.weights + step * mine, 0)
+            self.ids[leaving], self.weights[leaving] = number, weight - step
+            # The points that are left, as combinations of the new basis.
+            rest = shares[place + 1 :]
+            share = rest[:, leaving] / mine[leaving]
+            rest -= share[:, None] * mine
+            rest[:, leaving] = share
+            gains[place + 1 :] -= share * gains[place]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from argmaxable.check.checker import Checker
 from argmaxable.check.ranks import scores_at
 from argmaxable.compute.blocks import row_blocks
 from argmaxable.compute.coordinates import Coordinates, coordinates_of
-from argmaxable.compute.identical_rows import IdenticalRows, find_identical_rows
+from argmaxable.compute.identical_rows import IdenticalRows
 from argmaxable.core.arrays import Vector
 from argmaxable.core.best_rank import BestRank
 from argmaxable.core.domain import Domain
@@ -18,14 +19,14 @@ from argmaxable.core.head import Head
 from argmaxable.core.progress import Deadline
 from argmaxable.core.verdict import Certificate, Status, Verdict
 from argmaxable.prove.chebyshev import chebyshev_centre, is_finite_box
-from argmaxable.questions.argmax import DEFAULT_DOMAIN, verify
+from argmaxable.questions.argmax import DEFAULT_DOMAIN, run_plan
 from argmaxable.questions.best_rank.descent import points_with_few_above
 from argmaxable.questions.best_rank.search import RankSearch
 from argmaxable.questions.explain.choose import class_ids
 from argmaxable.questions.explain.explanation import Competitor, Explanation, Share, Width
 from argmaxable.questions.explain.growth import Growth, growth_needed
 from argmaxable.questions.explain.margin import Margin, nearly_best_margin, proven_gap
-from argmaxable.run.plan import ONE_PROCESS
+from argmaxable.run.plan import ONE_PROCESS, make_plan
 
 # Solves spent on the best rank of a class.
 ROUNDS = 24
@@ -43,56 +44,66 @@ def explain(
     `rounds` solves are spent on the best rank an unargmaxable class can reach. Raises InputError for a
     class that does not exist, with labels near to the one given, or for a label that several classes have.
     """
-    return Explainer(head, domain, class_ids(head, [class_], one_each=True), rounds=rounds, seed=seed).all()[
-        0
-    ]
+    chosen = class_ids(head, [class_], one_each=True)
+    explainer = Explainer(head, domain, chosen, rounds=rounds, seed=seed)
+    return explainer.completed(explainer.begun(chosen[0]))
 
 
 class Explainer:
-    """Explains classes of one head over one domain; what is learned about one serves the others."""
+    """Explains classes of one head over one domain; what is learned about one serves the others.
+
+    Each explanation comes in two parts, so that what is known soon need not wait for what takes long.
+    """
 
     def __init__(
         self, head: Head, domain: Domain, classes: Sequence[int], *, rounds: int = ROUNDS, seed: int = 0
     ) -> None:
-        self.classes, self.rounds, self.seed = list(classes), rounds, seed
-        result = verify(head, domain, only=self.classes, engine=ONE_PROCESS, seed=seed)
+        self.rounds, self.seed = rounds, seed
+        plan = make_plan(head, domain, only=classes, engine=ONE_PROCESS, seed=seed)
+        result = run_plan(plan)
         self.verdicts = {verdict.class_id: verdict for verdict in result.verdicts}
         self.head, self.domain = head, domain
-        self.checker = Checker(head, domain, centre=result.centre)
-        self.twins: IdenticalRows = find_identical_rows(head)
+        self.checker = Checker(plan.prepared, domain, centre=result.centre)
+        self.twins: IdenticalRows = self.checker.prepared.twins
         self.coordinates: Coordinates = coordinates_of(
             self.checker.prepared, domain, ignored=self.twins.ignored
         )
-        wanted = np.array(sorted(set(self.classes)), np.intp)
-        self.search = RankSearch(self.checker, self.twins, wanted, seed)
+        self.search = RankSearch(self.checker, self.twins, np.unique(np.array(classes, np.intp)), seed)
 
-    def all(self) -> list[Explanation]:
-        """The explanations of all classes, in the order given."""
-        return [self.explain(class_id) for class_id in self.classes]
-
-    def explain(self, class_id: int) -> Explanation:
+    def begun(self, class_id: int) -> Explanation:
+        """The verdict, the margin and the mixture that proves it, without an input and a rank."""
         verdict = self.verdicts[class_id]
         margin = nearly_best_margin(self.checker, self.coordinates, class_id, self._known(verdict))
-        if verdict.status is Status.ARGMAXABLE:
-            return self._argmaxable(verdict, margin)
-        rank = self._best_rank(verdict, margin)
-        point = rank.point if rank.point is not None else margin.point
+        mixture = () if verdict.status is Status.ARGMAXABLE else self._mixture(margin.certificate)
         return Explanation(
-            verdict=verdict, domain=self.domain, margin=margin, mixture=self._mixture(margin.certificate),
-            growth=self._growth(verdict), rank=rank, input=self._input(point),
-            competitors=self._competitors(class_id, point), width=None,
+            verdict=verdict, domain=self.domain, margin=margin, mixture=mixture, growth=None, rank=None,
+            input=None, competitors=(), width=None,
         )  # fmt: skip
+
+    def completed(self, begun: Explanation) -> Explanation:
+        """The explanation with the rest: how far a row must grow, the best rank, the input, who is near."""
+        verdict, margin = begun.verdict, begun.margin
+        if verdict.status is Status.ARGMAXABLE:
+            point, width = self._widest(verdict.class_id, margin)
+            return replace(
+                begun,
+                width=width,
+                input=self._input(point),
+                competitors=self._competitors(verdict.class_id, point),
+            )
+        growth, rank = self._growth(verdict), self._best_rank(verdict, margin)
+        point = rank.point if rank.point is not None else margin.point
+        return replace(
+            begun,
+            growth=growth,
+            rank=rank,
+            input=self._input(point),
+            competitors=self._competitors(verdict.class_id, point),
+        )
 
     def _known(self, verdict: Verdict) -> Margin:
         point = None if verdict.witness is None else self.checker.point(verdict.class_id, verdict.witness)
         return Margin(verdict.lower, verdict.upper, point, verdict.certificate)
-
-    def _argmaxable(self, verdict: Verdict, margin: Margin) -> Explanation:
-        point, width = self._widest(verdict.class_id, margin)
-        return Explanation(
-            verdict=verdict, domain=self.domain, margin=margin, mixture=(), growth=None, rank=None,
-            input=self._input(point), competitors=self._competitors(verdict.class_id, point), width=width,
-        )  # fmt: skip
 
     def _widest(self, class_id: int, margin: Margin) -> tuple[Vector | None, Width | None]:
         """The point with the widest ball around it in which the class wins: the one furthest ahead in

@@ -14,18 +14,26 @@ from argmaxable.questions.best_rank.wording import span
 if TYPE_CHECKING:
     from argmaxable.core.best_rank import BestRank
     from argmaxable.questions.explain.explanation import Competitor, Explanation
+    from argmaxable.questions.explain.growth import Growth
 
 # Classes of a mixture that are named; --json has all of them.
 _MOST_NAMED = 8
 
 
-def describe(explanation: Explanation) -> list[str]:
-    """The explanation as lines: the verdict first, then what it means, each under its heading."""
+def first_lines(explanation: Explanation) -> list[str]:
+    """The verdict, what holds the class down and by how much: all that an explanation just begun has."""
     verdict = explanation.verdict
-    return [
-        f"{visible(verdict.label)} (class {verdict.class_id}): {_verdict(explanation)}",
-        *(f"  {heading:<10} {text}" for heading, text in _rows(explanation)),
-    ]
+    opening = f"{visible(verdict.label)} (class {verdict.class_id}): {_verdict(explanation)}"
+    return [opening, *_under_headings(_first(explanation))]
+
+
+def last_lines(explanation: Explanation) -> list[str]:
+    """What takes longer to find: how far a row must grow, the best rank, the input and who is near there."""
+    return list(_under_headings(_last(explanation)))
+
+
+def _under_headings(rows: Iterator[tuple[str, str]]) -> Iterator[str]:
+    return (f"  {heading:<10} {text}" for heading, text in rows)
 
 
 def _verdict(explanation: Explanation) -> str:
@@ -39,17 +47,28 @@ def _verdict(explanation: Explanation) -> str:
     return f"unargmaxable. No input of the domain {domain} makes it the only argmax; at best it ties."
 
 
-def _rows(explanation: Explanation) -> Iterator[tuple[str, str]]:
-    verdict = explanation.verdict
-    if verdict.status is Status.ARGMAXABLE:
-        yield from _argmaxable(explanation)
-    else:
-        if explanation.mixture:
-            yield "why", _why(explanation)
-            yield "", _mixture(explanation)
-        yield from _how_far(explanation)
-        if explanation.rank is not None:
-            yield "best rank", _rank(explanation.rank)
+def _first(explanation: Explanation) -> Iterator[tuple[str, str]]:
+    if explanation.verdict.status is Status.ARGMAXABLE:
+        yield "margin", _margin(explanation)
+        return
+    if explanation.mixture:
+        yield "why", _why(explanation)
+        yield "", _mixture(explanation)
+    yield from _deficit(explanation)
+
+
+def _last(explanation: Explanation) -> Iterator[tuple[str, str]]:
+    verdict, growth, width = explanation.verdict, explanation.growth, explanation.width
+    if growth is not None:
+        yield "to free it", _growth(growth)
+    if explanation.rank is not None:
+        yield "best rank", _rank(explanation.rank)
+    if width is not None:
+        yield (
+            "widest",
+            f"at the widest input found it is {_down(width.margin, 4)} logits ahead, "
+            f"and stays ahead within a distance of {width.radius:.4g}",
+        )
     if explanation.competitors:
         yield from _nearest(explanation.competitors)
     if verdict.tie_group:
@@ -77,25 +96,20 @@ def _mixture(explanation: Explanation) -> str:
     return f"{named} + {100 * sum(share.weight for share in rest):.3g} % of {len(rest)} others"
 
 
-def _how_far(explanation: Explanation) -> Iterator[tuple[str, str]]:
+def _deficit(explanation: Explanation) -> Iterator[tuple[str, str]]:
     least, enough = explanation.deficit
-    growth = explanation.growth
-    if growth is not None:
-        upper = (
-            f"at {_up(growth.upper, 4)} it can win"
-            if math.isfinite(growth.upper)
-            else "no factor found frees it"
-        )
-        yield (
-            "to free it",
-            "its row must grow away from the mean row by a factor: "
-            f"at {_down(growth.lower, 4)} it still can't, {upper}",
-        )
     if math.isfinite(enough) and enough > 0:
         low = f"up to {_down(least, 7)} more is too little, " if least > 0 else ""
         yield "deficit", f"its bias must rise: {low}anything above {_up(enough, 7)} logits frees it"
     elif enough == 0:
         yield "deficit", "none: it can tie at the top, and any rise of its bias frees it"
+
+
+def _growth(growth: Growth) -> str:
+    is_found = math.isfinite(growth.upper)
+    upper = f"at {_up(growth.upper, 4)} it can win" if is_found else "no factor found frees it"
+    still = f"at {_down(growth.lower, 4)} it still can't"
+    return f"its row must grow away from the mean row by a factor: {still}, {upper}"
 
 
 def _rank(rank: BestRank) -> str:
@@ -105,20 +119,12 @@ def _rank(rank: BestRank) -> str:
     return known + f"at the input found {rank.upper - 1} are"
 
 
-def _argmaxable(explanation: Explanation) -> Iterator[tuple[str, str]]:
+def _margin(explanation: Explanation) -> str:
     margin = explanation.margin
     if math.isinf(margin.lower):
-        yield "margin", "the only class: it has no rival"
-        return
+        return "the only class: it has no rival"
     upper = f", never by more than {_up(margin.upper, 6)}" if math.isfinite(margin.upper) else ""
-    yield "margin", f"some input puts it {_down(margin.lower, 6)} logits ahead of all others{upper}"
-    width = explanation.width
-    if width is not None:
-        yield (
-            "widest",
-            f"at the widest input found it is {_down(width.margin, 4)} logits ahead, "
-            f"and stays ahead within a distance of {width.radius:.4g}",
-        )
+    return f"some input puts it {_down(margin.lower, 6)} logits ahead of all others{upper}"
 
 
 def _nearest(nearest: tuple[Competitor, ...]) -> Iterator[tuple[str, str]]:

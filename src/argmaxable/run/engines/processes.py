@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from argmaxable.run.engines.engine import Job, Report
 
-_ONE_THREAD = {
+ONE_THREAD = {
     name: "1"
     for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 }
@@ -65,7 +65,7 @@ class Processes:
                     [sys.executable, "-c", code],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
-                    env={**os.environ, **_ONE_THREAD},
+                    env={**os.environ, **ONE_THREAD},
                 )
                 worker = self._workers[number] = _Worker(process)
                 listener = threading.Thread(target=self._listen, args=(number, worker), daemon=True)
