@@ -25,6 +25,7 @@ from argmaxable.models.gguf.tensors import (
     is_quantised,
     read_matrix,
     read_vector,
+    require_apart,
     require_readable,
     type_name,
 )
@@ -43,6 +44,7 @@ def find(path: Path, options: ReadOptions) -> Finding:
     `options.transpose` reads the tensor as features × classes. Raises LoadError.
     """
     header = _read_all_parts(path)
+    require_apart(header.tensors.values())
     tensors, (own, why) = header.tensors, choose_head(header)
     name = options.tensor or own
     if name is None:

@@ -6,7 +6,6 @@ Of config.json only what concerns the head is looked at; no class is looked up a
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -14,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from argmaxable.core.errors import LoadError
+from argmaxable.models.ambiguity import parse_json
 from argmaxable.models.checkpoint.families import HeadTask
 from argmaxable.models.checkpoint.head import choice_in, finding_of
 from argmaxable.models.checkpoint.locate import Architecture, HeadTensors
@@ -90,10 +90,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 def _read_json(path: Path) -> dict[str, Any]:
     if path.stat().st_size > _LARGEST_JSON:
         raise LoadError(f"{path.name} has {path.stat().st_size} bytes, too many for a configuration.")
-    try:
-        value = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise LoadError(f"{path.name} is not valid JSON: {error}. Fetch it again.") from error
+    value = parse_json(path.read_bytes(), path.name)
     if not isinstance(value, dict):
         raise LoadError(f"{path.name} holds a JSON {type(value).__name__}, expected an object.")
     return value

@@ -5,7 +5,6 @@ Keras 2 and 3 write the same things a little differently; here both become a `Ne
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,7 @@ from typing import Any
 
 from argmaxable.core.errors import LoadError
 from argmaxable.models.activations import ANYTHING, RANGES, Range
+from argmaxable.models.ambiguity import parse_json
 
 LINEAR = frozenset({"Dense", "Conv1D", "Conv2D"})
 # Layers between the head and the output that keep the order of the classes, and functions that do. Flatten is
@@ -83,8 +83,9 @@ class Network:
 
 def parse(text: str | bytes) -> Network | None:
     """The network a configuration describes, None if it lists no layers; raises LoadError."""
+    model = parse_json(text, "the model's configuration")
     try:
-        return _network(json.loads(text))
+        return _network(model)
     except (RecursionError, *_MALFORMED) as error:
         raise LoadError(
             f"the model's configuration can't be read: {error!r}. It is damaged or of an unknown version; "

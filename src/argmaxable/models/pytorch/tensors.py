@@ -11,17 +11,19 @@ from __future__ import annotations
 import re
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 from numpy.typing import NDArray
 
-from argmaxable.core.errors import LoadError
+from argmaxable.core.errors import AmbiguousError, LoadError
+from argmaxable.models.ambiguity import ambiguous, twice
 from argmaxable.models.finding import TensorInfo
 from argmaxable.models.pytorch.pickle_imports import end_in, imports_in
 from argmaxable.models.source import TensorSource
+from argmaxable.models.zip_archive import require_one_reading
 
 # Before 2.6 the restricted unpickler could be made to run code (CVE-2025-32434), before 2.10 to overwrite
 # memory (CVE-2026-24747).
@@ -97,7 +99,13 @@ def tensors_of(path: Path) -> TensorSource:
     """
     torch = _torch()
     weights = _weights(torch, _load(torch, path))
-    found = dict(_flattened(torch, weights, {id(weights)}))
+    named = list(_flattened(torch, weights, {id(weights)}))
+    repeated = twice(name for name, _ in named)
+    if repeated is not None:
+        raise ambiguous(
+            f"two tensors are called {repeated!r} once the names of dictionaries are joined by dots"
+        )
+    found = dict(named)
     if not found:
         shown = ", ".join([key for key in weights if isinstance(key, str)][:_KEYS_SHOWN]) or "none"
         raise LoadError(f"holds no tensors (keys: {shown}). Save the model's state_dict.")
@@ -147,10 +155,19 @@ def _load(torch: Any, path: Path) -> object:
 def _require_checkpoint(path: Path) -> None:
     """Refuse what is not a checkpoint, and archives made to expand: PyTorch itself never compresses."""
     try:
+        with path.open("rb") as file:
+            require_one_reading(file, heeds_case=False)  # PyTorch looks members up without heeding it
         with zipfile.ZipFile(path) as archive:
+            roots = {info.filename.partition("/")[0] for info in archive.infolist()}
             members = {info.filename.partition("/")[2]: info for info in archive.infolist()}
+    except AmbiguousError:
+        raise
     except _BROKEN_ZIP as error:
         raise LoadError(_unreadable(error)) from error
+    if len(roots) > 1:
+        raise ambiguous(
+            f"the archive holds {len(roots)} folders, each of which may be the model's: {_shown(roots)}"
+        )
     if "constants.pkl" in members:
         raise LoadError(
             "is a TorchScript archive, a program rather than a checkpoint, and was not run. Save the "
@@ -226,9 +243,19 @@ def _weights(torch: Any, loaded: object) -> Mapping[Any, Any]:
     entered: set[int] = set()  # dictionaries may contain themselves
     while id(loaded) not in entered:
         entered.add(id(loaded))
-        inner = (loaded[key] for key in _WRAPPERS if isinstance(loaded.get(key), Mapping))
-        loaded = next(inner, loaded)
+        inner = [key for key in _WRAPPERS if isinstance(loaded.get(key), Mapping)]
+        full = [key for key in inner if any(_flattened(torch, loaded[key], {id(loaded), id(loaded[key])}))]
+        if len(full) > 1 and len({id(loaded[key]) for key in full}) > 1:
+            raise ambiguous(
+                f"it holds tensors under {_shown(full)}, each of which may be the model's weights",
+                "Save the state_dict that you use alone.",
+            )
+        loaded = loaded[(full or inner)[0]] if inner else loaded
     return loaded
+
+
+def _shown(names: Iterable[str]) -> str:
+    return ", ".join(repr(name) for name in sorted(names)[:_KEYS_SHOWN])
 
 
 def _flattened(
