@@ -697,7 +697,7 @@ TYPES = string(b"tokenizer.ggml.token_type") + struct.pack("<I", 9)
         (header(keys=1, rest=string(b"k") + struct.pack("<IIQ", 9, 5, 2**60)), "bytes are declared"),
         (header(keys=1, rest=string(b"k") + struct.pack("<IIQQ", 9, 8, 9, 2**64 - 1)), "bytes are declared"),
         (header(keys=1, rest=string(b"k") + struct.pack("<IIQ", 9, 9, 1)), "type 9 of an array"),
-        (header(keys=2, rest=(string(b"k") + struct.pack("<II", 4, 1)) * 2), "the key 'k' of its metadata occurs twice"),
+        (header(keys=2, rest=(string(b"k") + struct.pack("<II", 4, 1)) * 2), "key 'k' .*occurs twice"),
         (header(keys=1, rest=string(b"general.alignment") + struct.pack("<II", 4, 0)), "alignment is 0"),
         (header(keys=1, rest=string(b"general.alignment") + struct.pack("<II", 4, 24)), "a power of two"),
         (header(keys=1, rest=TYPES + struct.pack("<IQ", 5, 2**60)), "bytes are declared"),
@@ -705,7 +705,7 @@ TYPES = string(b"tokenizer.ggml.token_type") + struct.pack("<I", 9)
         (header(tensors=2, rest=MATRIX * 2), "two tensors are called"),
         (header(tensors=1, rest=tensor(b"output.weight", (1,) * 5, Type.F32)), "5 dimensions"),
         (header(tensors=1, rest=tensor(b"output.weight", (2**62, 2**62), Type.F32)), "should end at byte"),
-        (header(tensors=1, rest=tensor(b"output.weight", (1, 1), Type.F32, 2**64 - 32)), "should end at byte"),
+        (header(tensors=1, rest=tensor(b"output.weight", (1, 1), Type.F32, 2**64 - 32)), "should end at"),
         (header(tensors=1, rest=tensor(b"output.weight", (0, 5), Type.F32)), "is not a matrix"),
         (
             header(tensors=1, rest=tensor(b"output.weight", (33, 1), Type.Q8_0)),

@@ -96,7 +96,7 @@ _FORMS = {
 def linear_product(graph: Graph, node: Node, scale: str = "") -> Product | None:
     """The linear layer a node computes, or None; `scale` is what integer products are multiplied with."""
     form = _FORMS.get(node.op)
-    if form is None:
+    if form is None or not (node.input(0) and node.input(form.weight)):
         return None
     if node.op in CONVOLUTIONS:
         return _convolution(graph, node, form, scale)

@@ -107,7 +107,8 @@ def labels_from_file(path: Path, classes: int) -> Labels:
     try:
         labels = _read(path, classes, settings_beside(path.parent))
     except LoadError as error:
-        raise LoadError(f"{path}: {error}") from error
+        kind = AmbiguousError if isinstance(error, AmbiguousError) else LoadError
+        raise kind(f"{path}: {error}") from error
     except OSError as error:
         raise LoadError(f"{path}: can't be read ({error.strerror or error}). Check --labels.") from error
     return replace(labels, source=str(path), may_be_padded=True)
