@@ -140,7 +140,14 @@ def by_torch(path: Path) -> Stored:
     loaded = torch.load(path, map_location="cpu", weights_only=True)
     while isinstance(loaded.get("model"), dict) or isinstance(loaded.get("state_dict"), dict):
         loaded = loaded["model" if "model" in loaded else "state_dict"]
-    return Stored((name, each.numpy()) for name, each in loaded.items() if isinstance(each, torch.Tensor))
+    inner = {
+        f"{key}.{name}": each
+        for key, level in loaded.items()
+        if isinstance(level, dict)
+        for name, each in level.items()
+    }
+    named = loaded | inner
+    return Stored((name, each.numpy()) for name, each in named.items() if isinstance(each, torch.Tensor))
 
 
 READERS: dict[str, tuple[Callable[[Path], Stored], ...]] = {

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from keras_writer import Arrays, archive, dense, functional, layer, listed, numbered, sequential, write
+from norms import rounded
 from numpy.typing import NDArray
 
 from argmaxable.core.balls import LayerNorm
@@ -418,10 +419,10 @@ NORM = {"norm": {"norm/gamma:0": GAIN, "norm/beta:0": SHIFT}}
 @pytest.mark.parametrize(
     ("settings_", "arrays", "expected"),
     [
-        ({}, NORM["norm"], LayerNorm(GAIN, SHIFT)),
-        ({"axis": [-1]}, NORM["norm"], LayerNorm(GAIN, SHIFT)),
-        ({"center": False}, {"norm/gamma:0": GAIN}, LayerNorm(GAIN)),
-        ({"scale": False}, {"norm/beta:0": SHIFT}, LayerNorm(1.0, SHIFT)),
+        ({}, NORM["norm"], rounded(LayerNorm, GAIN, SHIFT)),
+        ({"axis": [-1]}, NORM["norm"], rounded(LayerNorm, GAIN, SHIFT)),
+        ({"center": False}, {"norm/gamma:0": GAIN}, rounded(LayerNorm, GAIN)),
+        ({"scale": False}, {"norm/beta:0": SHIFT}, rounded(LayerNorm, 1.0, SHIFT)),
         ({"axis": 1}, NORM["norm"], None),
         ({"rms_scaling": True}, NORM["norm"], None),
         ({}, {"norm/gamma:0": GAIN}, None),
@@ -445,7 +446,7 @@ def test_a_layer_normalisation_is_found_by_number_too(tmp_path: Path) -> None:
     model = sequential(layer("LayerNormalization", "norm"), dense("output"))
     inputs = found(write(tmp_path / "m.keras", archive(numbered(layers), model))).inputs
     assert inputs is not None
-    assert inputs.domain == LayerNorm(GAIN, SHIFT)
+    assert inputs.domain == rounded(LayerNorm, GAIN, SHIFT)
 
 
 def test_a_layer_used_twice_has_no_box_for_its_users(tmp_path: Path) -> None:

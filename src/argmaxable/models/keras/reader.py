@@ -29,8 +29,10 @@ from argmaxable.models.keras.config import (
 )
 from argmaxable.models.keras.file import KerasFile, LayerArrays, opened
 from argmaxable.models.labels.vocabulary import labels_beside
+from argmaxable.models.norm_solid import norm_solid
 
 if TYPE_CHECKING:
+    from argmaxable.core.domain import Domain
     from argmaxable.models.registry import ReadOptions
 
 _CANDIDATES_SHOWN = _LAYERS_SHOWN = 6
@@ -199,7 +201,7 @@ def _words(layer: KerasLayer) -> str:
     return name if layer.inner.activation == "linear" else f"{name} ({layer.inner.activation})"
 
 
-def _layer_norm(file: KerasFile, layer: KerasLayer, features: int) -> LayerNorm | None:
+def _layer_norm(file: KerasFile, layer: KerasLayer, features: int) -> Domain | None:
     """The domain of a normalisation over the last axis, from the gain and shift in the file."""
     # With rms_scaling Keras divides by the deviation but leaves the mean in, which may be anything.
     if layer.config.get("axis", -1) not in (-1, [-1]) or layer.config.get("rms_scaling"):
@@ -216,7 +218,7 @@ def _layer_norm(file: KerasFile, layer: KerasLayer, features: int) -> LayerNorm 
     ]
     if not all(vector.shape in ((), (features,)) and np.isfinite(vector).all() for vector in vectors):
         return None
-    return LayerNorm(*vectors)
+    return norm_solid(LayerNorm, *vectors, features)
 
 
 def _notes(choice: _Choice, classes: int) -> tuple[str, ...]:

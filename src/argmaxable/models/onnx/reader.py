@@ -58,6 +58,7 @@ class _Parts:
     tensors: dict[str, TensorProto] = field(default_factory=dict)
     ranks: dict[str, int] = field(default_factory=dict)
     functions: frozenset[tuple[str, str]] = frozenset()
+    opset: int = 13
     taken: set[str] = field(default_factory=set)
 
 
@@ -68,7 +69,7 @@ def find(path: Path, options: ReadOptions) -> Finding:
     the node that uses it; `options.transpose` flips it. Raises LoadError.
     """
     model = _parse(path)
-    parts = _Parts(path, functions=_functions(model))
+    parts = _Parts(path, functions=_functions(model), opset=_opset(model))
     outputs = _join(model.graph, parts, {}, "")
     tensors = parts.tensors
     graph = _graph(parts, outputs)
@@ -133,6 +134,15 @@ def _mapped(file: IO[bytes], size: int) -> AbstractContextManager[Data]:
 def _functions(model: ModelProto) -> frozenset[tuple[str, str]]:
     """The operations that a model defines itself, by domain and name."""
     return frozenset((_text(each.domain), _text(each.name)) for each in model.functions)
+
+
+def _opset(model: ModelProto) -> int:
+    """The version of ONNX's own operations that a model is written in."""
+    sets = [(_text(each.domain) or "ai.onnx", each.version) for each in model.opset_import]
+    repeated = twice(domain for domain, _ in sets)
+    if repeated is not None:
+        raise ambiguous(f"the model declares two versions of the operations of {repeated!r}")
+    return dict(sets).get("ai.onnx", 1)
 
 
 def _metadata(model: ModelProto) -> dict[str, str]:
@@ -282,6 +292,7 @@ def _graph(parts: _Parts, outputs: list[str]) -> Graph:
         integers=integers,
         types={name: TYPES.get(tensor.data_type, "unknown") for name, tensor in parts.tensors.items()},
         ranks=parts.ranks,
+        opset=parts.opset,
     )
 
 
