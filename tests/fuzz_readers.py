@@ -197,7 +197,11 @@ def agrees(stored: Stored, read: tuple[str, Array, str | None, Array | None]) ->
                 stored["bias"], shift
             )
     pairs = [(name, weight)] if bias is None else [(name, weight), (bias_name, bias)]
-    return all(key in stored and _same_bytes(stored[key], values) for key, values in pairs)
+    # Which way round a stored matrix is used, the graph decides: that is compared where it is computed.
+    return all(
+        key in stored and (_same_bytes(stored[key], values) or _same_bytes(stored[key].T, values))
+        for key, values in pairs
+    )
 
 
 def _same_bytes(left: Array, right: Array) -> bool:

@@ -501,7 +501,7 @@ def test_the_final_norm_follows_from_the_architecture(
     tensors = {"token_embd.weight": WEIGHT, "output_norm.weight": GAIN, "output_norm.bias": SHIFT}
     inputs = found(write(tmp_path / "model.gguf", tensors, architecture=architecture)).inputs
     assert inputs is not None
-    assert inputs.domain == kind(GAIN, SHIFT)
+    assert inputs.domain == rounded(kind, GAIN, SHIFT)
     assert "output_norm.weight and output_norm.bias" in inputs.description
 
 

@@ -75,6 +75,7 @@ def find(path: Path, options: ReadOptions) -> Finding:
         alternatives=tuple(info(each) for each in _likely(tensors) if each.name != name),
         notes=(
             *_quantisation_note(weight),
+            *_parts_note(header, weight),
             *(_order_notes(header, name, bias) if options.tensor is None else ()),
         ),
     )
@@ -183,6 +184,12 @@ def _quantisation_note(weight: StoredTensor) -> tuple[str, ...]:
     if not is_quantised(weight):
         return ()
     return (f"the weights are stored as {type_name(weight)} and dequantised to float32",)
+
+
+def _parts_note(header: GGUFHeader, weight: StoredTensor) -> list[str]:
+    count = header.metadata.get("split.count", 1)
+    is_split = isinstance(count, int) and count > 1
+    return [f"the model is in {count} parts, the output layer in {weight.path.name}"] if is_split else []
 
 
 def _order_notes(header: GGUFHeader, name: str, bias: StoredTensor | None) -> list[str]:

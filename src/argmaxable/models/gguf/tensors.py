@@ -30,6 +30,7 @@ _FLOATS = {0: "float32", 1: "float16", 28: "float64", 30: "bfloat16"}
 _BLOCK_VALUES = 2**20
 # Bytes of float32 from which a quantised matrix stays as it is: every pass over it then dequantises it anew.
 _LARGEST_HELD = 2**30
+_AS_A_PIECE = ", or the first piece of a file that was cut into several (join them: cat FILE.part* > FILE)"
 
 
 def info(tensor: StoredTensor) -> TensorInfo:
@@ -85,7 +86,7 @@ def require_readable(tensor: StoredTensor) -> None:
     if end > present:
         raise LoadError(
             f"tensor {info(tensor)} should end at byte {end}, but {tensor.path.name} has {present}. It is "
-            "cut short or damaged; fetch it again."
+            f"cut short or damaged{_AS_A_PIECE if tensor.path.suffix != '.gguf' else ''}; fetch it again."
         )
 
 

@@ -47,8 +47,8 @@ class LinearLayer:
 
     `stored_by_class` says the weight is classes × features (otherwise features × classes). What comes after
     does not tell layers apart: `features` is what it is given in each place where it is used, `targets` are
-    the shapes its product is reshaped to, `crossing` names an operation along other axes than the classes', and
-    `notes` say what a user should know about the choice.
+    the shapes its product is reshaped to, `crossing` names an operation along other axes than the classes',
+    and `notes` say what a user should know about the choice.
     """
 
     weight: Stored

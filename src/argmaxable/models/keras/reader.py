@@ -28,7 +28,7 @@ from argmaxable.models.keras.config import (
     stored_name,
 )
 from argmaxable.models.keras.file import KerasFile, LayerArrays, opened
-from argmaxable.models.labels.vocabulary import labels_beside
+from argmaxable.models.labels.vocabulary import search_beside
 from argmaxable.models.norm_solid import norm_solid
 
 if TYPE_CHECKING:
@@ -69,6 +69,8 @@ def find_in(file: KerasFile, path: Path, options: ReadOptions) -> Finding:
     rows, columns = choice.kernel.shape[-2:]
     classes, features = (rows, columns) if options.transpose else (columns, rows)
 
+    labels, doubts = search_beside(path.parent, classes)
+
     def read() -> Arrays:
         with opened(path, file.outline) as again:
             weight = again.read(choice.kernel).reshape(rows, columns)
@@ -83,10 +85,10 @@ def find_in(file: KerasFile, path: Path, options: ReadOptions) -> Finding:
         features=features,
         why=choice.why,
         read=read,
-        labels=labels_beside(path.parent, classes),
+        labels=labels,
         inputs=inputs,
         alternatives=tuple(alternatives),
-        notes=_notes(choice, classes),
+        notes=(*_notes(choice, classes), *doubts),
     )
 
 
@@ -218,7 +220,7 @@ def _layer_norm(file: KerasFile, layer: KerasLayer, features: int) -> Domain | N
     ]
     if not all(vector.shape in ((), (features,)) and np.isfinite(vector).all() for vector in vectors):
         return None
-    return norm_solid(LayerNorm, *vectors, features)
+    return norm_solid(LayerNorm, vectors[0], vectors[1], features)
 
 
 def _notes(choice: _Choice, classes: int) -> tuple[str, ...]:

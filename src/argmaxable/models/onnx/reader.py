@@ -80,6 +80,7 @@ def find(path: Path, options: ReadOptions) -> Finding:
         require_one_argmax(layer, classes)
     bias = chosen_bias(graph, layer, options.bias_tensor)
     values = ConstantReader(tensors, path)
+    labels, doubts = labels_of(_metadata(model), path, classes)
 
     def read() -> Arrays:
         weight = values(layer.weight).reshape((features, classes) if flipped else (classes, features))
@@ -96,10 +97,10 @@ def find(path: Path, options: ReadOptions) -> Finding:
         features=features,
         why="chosen by name" if options.tensor else "the linear layer that leads to the output",
         read=read,
-        labels=labels_of(_metadata(model), path, classes),
+        labels=labels,
         inputs=None if options.transpose else inputs_of(graph, layer.features, features, values),
         alternatives=tuple(_info(tensors, name) for name in other_weights(graph, layer.weight.name)),
-        notes=layer.notes,
+        notes=(*layer.notes, *doubts),
     )
 
 
@@ -142,7 +143,7 @@ def _opset(model: ModelProto) -> int:
     repeated = twice(domain for domain, _ in sets)
     if repeated is not None:
         raise ambiguous(f"the model declares two versions of the operations of {repeated!r}")
-    return dict(sets).get("ai.onnx", 1)
+    return int(dict(sets).get("ai.onnx", 1))
 
 
 def _metadata(model: ModelProto) -> dict[str, str]:

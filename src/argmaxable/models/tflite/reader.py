@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from argmaxable.core.errors import AmbiguousError, LoadError
 from argmaxable.core.head import FLOAT_DTYPES
 from argmaxable.models.finding import Arrays, Finding, Labels, TensorInfo
-from argmaxable.models.labels.vocabulary import class_labels, labels_beside
+from argmaxable.models.labels.vocabulary import class_labels, search_beside
 from argmaxable.models.tflite.flatbuffer import Damaged
 from argmaxable.models.tflite.inputs import describe_inputs
 from argmaxable.models.tflite.model import Model, Operator, Tensor, exactly
@@ -77,6 +77,9 @@ def _find(path: Path, options: ReadOptions) -> Finding:
     if bias is not None:
         _require_numbers(bias)
 
+    inside = _labels_inside(path, classes)
+    labels, doubts = (inside, []) if inside else search_beside(path.parent, classes)
+
     def read() -> Arrays:
         try:
             weight = model.numbers(layer.weight).reshape(layer.shape)
@@ -93,10 +96,10 @@ def _find(path: Path, options: ReadOptions) -> Finding:
         features=features,
         why=_why(layer, options),
         read=read,
-        labels=_labels_inside(path, classes) or labels_beside(path.parent, classes),
+        labels=labels,
         inputs=None if layer.operator is None else describe_inputs(model, layer.operator.input(0)),
         alternatives=tuple(_info(each.weight) for each in layers if each.weight.index != layer.weight.index),
-        notes=_notes(model, layer, options),
+        notes=(*_notes(model, layer, options), *doubts),
     )
 
 
