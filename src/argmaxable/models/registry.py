@@ -184,7 +184,7 @@ def _advice(path: Path) -> str:
         return "Pass the file inside it that holds the output layer."
     if _is_piece_of_gguf(path):
         return (
-            "By its name it is a piece of a GGUF file that was cut into several: join them in their order, as "
-            "in cat model.gguf.part* > model.gguf, and pass that."
+            "By its name it is a piece of a GGUF file that was cut into several: join them in their order, "
+            "as in cat model.gguf.part* > model.gguf, and pass that."
         )
     return "Save the head with numpy.savez('head.npz', W=weight, b=bias), weight being classes × features."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,23 +21,31 @@ WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 _PREFIX = "base_model.model."
 # What PEFT has in front of a saved module's own names: the adapter's, mostly "default", or nothing since 0.5.
 _SAVED = re.compile(r"\.modules_to_save(\.\w+(?=\.\w+$))?")
+_NONE = (
+    f"is an adapter ({CONFIG}), not a whole model, and stores none of its modules (modules_to_save). Merge it into "
+    "its base model (in peft: merge_and_unload) and save that."
+)
 NOTE = "a PEFT adapter, whose own output layer this is; what feeds it is in the model that it was trained on"
 
 
-def saved_modules(source: TensorSource, config: Mapping[str, Any]) -> TensorSource:
+def require_saved_modules(config: Mapping[str, Any]) -> list[str]:
+    """The names of the modules that an adapter stores whole; raises LoadError where it stores none."""
+    modules = config.get("modules_to_save")
+    if not isinstance(modules, list) or not modules:
+        raise LoadError(_NONE)
+    return [each for each in modules if isinstance(each, str)]
+
+
+def saved_modules(source: TensorSource, modules: list[str]) -> TensorSource:
     """The tensors of modules that an adapter stores whole, by their names in the model; raises LoadError."""
-    modules = config.get("modules_to_save") or []
     own = {name: _plain(name) for name in source.tensors if _is_saved(name, modules)}
     if not own:
-        raise LoadError(
-            f"is an adapter ({CONFIG}), not a whole model, and stores none of its modules (modules_to_save). "
-            "Merge it into its base model (in peft: merge_and_unload) and save that."
-        )
+        raise LoadError(_NONE)
     repeated = twice(own.values())
     if repeated is not None:
         raise ambiguous(f"two tensors of the adapter are {repeated!r} of the model")
     stored = {plain: name for name, plain in own.items()}
-    infos = {plain: source.tensors[name] for plain, name in stored.items()}
+    infos = {plain: replace(source.tensors[name], name=plain) for plain, name in stored.items()}
     return TensorSource(source.name, infos, lambda plain: source.read_array(stored[plain]))
 
 
@@ -49,9 +58,7 @@ def _plain(name: str) -> str:
     return _SAVED.sub("", name.removeprefix(_PREFIX))
 
 
-def _is_saved(name: str, modules: object) -> bool:
+def _is_saved(name: str, modules: list[str]) -> bool:
     """Whether a tensor belongs to one of the modules, and not to what is only added to a layer."""
-    if not isinstance(modules, list) or not name.startswith(_PREFIX):
-        return False
     parts = _plain(name).split(".")
-    return any(isinstance(each, str) and each in parts for each in modules) and "lora_" not in name
+    return name.startswith(_PREFIX) and any(each in parts for each in modules) and "lora_" not in name

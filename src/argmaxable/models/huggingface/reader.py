@@ -64,8 +64,8 @@ def _adapter_in(folder: Path) -> Path | None:
 
 
 def _find_in_adapter(path: Path, options: ReadOptions) -> Finding:
-    settings = _read_json(path.parent / adapter.CONFIG)
-    source = adapter.saved_modules(_open(path), settings)
+    modules = adapter.require_saved_modules(_read_json(path.parent / adapter.CONFIG))
+    source = adapter.saved_modules(_open(path), modules)
     finding = find_in(source, path.parent, options, format_name="huggingface")
     return replace(finding, notes=(*finding.notes, adapter.NOTE))
 

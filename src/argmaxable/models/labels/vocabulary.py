@@ -125,8 +125,8 @@ def ctc_labels(characters: list[str], classes: int) -> tuple[str, ...]:
             return tuple(labels)
     if len(characters) + 3 == classes and " " not in characters:
         raise _Doubtful(
-            f"it lists {len(characters):,} characters, one too few for {classes:,} classes with a blank and a "
-            "space. PaddleOCR's own lists end in a line with one space, which this file seems to have lost: "
+            f"it lists {len(characters):,} characters, one too few for {classes:,} classes with a blank and "
+            "a space. PaddleOCR's own lists end in a line with one space, which this file seems to have lost: "
             "add it."
         )
     raise LoadError(
