@@ -46,7 +46,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "matplotlib": under("report/figures"),
     "ml_dtypes": {"core/head.py"} | under("models"),
     "mpl_toolkits": {"report/figures/style.py"},
-    "onnx": {"models/onnx/reader.py"},
+    "onnx": {"models/onnx/reader.py", "models/onnx/values.py"},
     "pandas": {"core/notebook.py", "core/result.py"},  # the second names a type
     "pickle": {"run/engines/processes.py", "run/engines/worker.py"},
     "platformdirs": {"models/fetch/pypi.py", "store/location.py"},

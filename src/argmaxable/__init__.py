@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from argmaxable.core.domain import Domain
     from argmaxable.core.domains import parse_domain
     from argmaxable.core.errors import (
+        AmbiguousError,
         ArgmaxableError,
         BundleError,
         DomainError,
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Algorithm",
+    "AmbiguousError",
     "ArgmaxableError",
     "Ball",
     "Best",
@@ -212,6 +214,7 @@ _NAMES = {
     "core.domain": ("Domain",),
     "core.domains": ("parse_domain",),
     "core.errors": (
+        "AmbiguousError",
         "ArgmaxableError",
         "BundleError",
         "DomainError",

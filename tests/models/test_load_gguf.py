@@ -21,6 +21,7 @@ from gguf import TokenType
 from gguf_writer import Stored, write
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from norms import rounded
 from numpy.typing import NDArray
 
 from argmaxable.core.balls import LayerNorm, RMSNorm
@@ -305,7 +306,7 @@ def write_classifier(
     [
         ("bert", {"cls.weight": WEIGHT}, Box(-1, 1)),
         ("bert", {}, None),
-        ("modern-bert", {"cls.weight": WEIGHT, "cls.norm.weight": GAIN}, LayerNorm(GAIN)),
+        ("modern-bert", {"cls.weight": WEIGHT, "cls.norm.weight": GAIN}, rounded(LayerNorm, GAIN)),
     ],
     ids=["tanh", "nothing", "norm"],
 )
@@ -325,7 +326,7 @@ def test_the_head_of_a_reranker_is_that_of_its_classifier(tmp_path: Path) -> Non
     finding = found(write_classifier(tmp_path / "model.gguf", "qwen3", {}, {"qwen3.pooling_type": 4}))
     assert finding.weight.name == "cls.output.weight"
     assert finding.inputs is not None
-    assert finding.inputs.domain == RMSNorm(GAIN)
+    assert finding.inputs.domain == rounded(RMSNorm, GAIN)
 
 
 def test_a_model_of_tokens_that_has_a_classifier_keeps_its_output_layer(tmp_path: Path) -> None:
@@ -386,7 +387,7 @@ def test_a_first_part_may_hold_metadata_only(tmp_path: Path) -> None:
     finding = found(parts[2])
     assert same_bits(finding.read()[0], WEIGHT)
     assert finding.inputs is not None
-    assert finding.inputs.domain == RMSNorm(GAIN)
+    assert finding.inputs.domain == rounded(RMSNorm, GAIN)
 
 
 def test_a_renamed_part_is_refused(tmp_path: Path) -> None:
@@ -500,19 +501,19 @@ def test_the_final_norm_follows_from_the_architecture(
     tensors = {"token_embd.weight": WEIGHT, "output_norm.weight": GAIN, "output_norm.bias": SHIFT}
     inputs = found(write(tmp_path / "model.gguf", tensors, architecture=architecture)).inputs
     assert inputs is not None
-    assert inputs.domain == kind(GAIN, SHIFT)
+    assert inputs.domain == rounded(kind, GAIN, SHIFT)
     assert "output_norm.weight and output_norm.bias" in inputs.description
 
 
 @pytest.mark.parametrize(
     ("architecture", "name", "epsilon", "domain"),
     [
-        ("t5", "dec.output_norm", None, RMSNorm(GAIN)),
-        ("lfm2", "token_embd_norm", None, RMSNorm(GAIN)),
-        ("olmo", None, None, LayerNorm(np.ones(32))),
-        ("talkie", None, None, RMSNorm(np.ones(32))),
-        ("cohere2moe", "output_norm", "layer_norm_epsilon", LayerNorm(GAIN)),
-        ("cohere2moe", "output_norm", "layer_norm_rms_epsilon", RMSNorm(GAIN)),
+        ("t5", "dec.output_norm", None, rounded(RMSNorm, GAIN)),
+        ("lfm2", "token_embd_norm", None, rounded(RMSNorm, GAIN)),
+        ("olmo", None, None, rounded(LayerNorm, np.ones(32))),
+        ("talkie", None, None, rounded(RMSNorm, np.ones(32))),
+        ("cohere2moe", "output_norm", "layer_norm_epsilon", rounded(LayerNorm, GAIN)),
+        ("cohere2moe", "output_norm", "layer_norm_rms_epsilon", rounded(RMSNorm, GAIN)),
     ],
 )
 def test_architectures_with_a_norm_of_another_form(
@@ -526,7 +527,9 @@ def test_architectures_with_a_norm_of_another_form(
 
 
 @pytest.mark.parametrize(
-    ("trunk", "domain"), [({}, None), ({"blk.0.attn_norm.weight": GAIN}, RMSNorm(GAIN))], ids=["cut", "whole"]
+    ("trunk", "domain"),
+    [({}, None), ({"blk.0.attn_norm.weight": GAIN}, rounded(RMSNorm, GAIN))],
+    ids=["cut", "whole"],
 )
 def test_no_domain_is_proposed_for_a_draft_block_cut_off_from_its_model(
     tmp_path: Path, trunk: dict[str, Stored], domain: Domain | None
@@ -556,7 +559,7 @@ def test_a_norm_without_shift_has_none(tmp_path: Path) -> None:
     tensors = {"output.weight": WEIGHT, "output_norm.weight": GAIN}
     inputs = found(write(tmp_path / "model.gguf", tensors)).inputs
     assert inputs is not None
-    assert inputs.domain == RMSNorm(GAIN)
+    assert inputs.domain == rounded(RMSNorm, GAIN)
 
 
 @pytest.mark.parametrize(
@@ -697,15 +700,15 @@ TYPES = string(b"tokenizer.ggml.token_type") + struct.pack("<I", 9)
         (header(keys=1, rest=string(b"k") + struct.pack("<IIQ", 9, 5, 2**60)), "bytes are declared"),
         (header(keys=1, rest=string(b"k") + struct.pack("<IIQQ", 9, 8, 9, 2**64 - 1)), "bytes are declared"),
         (header(keys=1, rest=string(b"k") + struct.pack("<IIQ", 9, 9, 1)), "type 9 of an array"),
-        (header(keys=2, rest=(string(b"k") + struct.pack("<II", 4, 1)) * 2), "'k' occurs twice"),
+        (header(keys=2, rest=(string(b"k") + struct.pack("<II", 4, 1)) * 2), "key 'k' .*occurs twice"),
         (header(keys=1, rest=string(b"general.alignment") + struct.pack("<II", 4, 0)), "alignment is 0"),
         (header(keys=1, rest=string(b"general.alignment") + struct.pack("<II", 4, 24)), "a power of two"),
         (header(keys=1, rest=TYPES + struct.pack("<IQ", 5, 2**60)), "bytes are declared"),
         (header(keys=1, rest=TYPES + struct.pack("<IQ", 0, 2**23) + bytes(2**23)), "more than"),
-        (header(tensors=2, rest=MATRIX * 2), "same name"),
+        (header(tensors=2, rest=MATRIX * 2), "two tensors are called"),
         (header(tensors=1, rest=tensor(b"output.weight", (1,) * 5, Type.F32)), "5 dimensions"),
         (header(tensors=1, rest=tensor(b"output.weight", (2**62, 2**62), Type.F32)), "should end at byte"),
-        (header(tensors=1, rest=tensor(b"output.weight", (1, 1), Type.F32, 2**64 - 1)), "should end at byte"),
+        (header(tensors=1, rest=tensor(b"output.weight", (1, 1), Type.F32, 2**64 - 32)), "should end at"),
         (header(tensors=1, rest=tensor(b"output.weight", (0, 5), Type.F32)), "is not a matrix"),
         (
             header(tensors=1, rest=tensor(b"output.weight", (33, 1), Type.Q8_0)),

@@ -226,7 +226,7 @@ def test_a_dtype_that_is_not_known_does_not_disturb_the_others(path: Path) -> No
         (file_with(b"{ "), "not valid JSON"),
         (file_with(b"[" * 100_000), "not valid JSON"),
         (file_with(b'{"a": ' + b"9" * 5000 + b"}"), "not valid JSON"),
-        (file_with(b'{"a": 1, "a": 2}'), "a name occurs twice"),
+        (file_with(b'{"a": 1, "a": 2}'), "the key 'a' occurs twice"),
         (file_with(b'{"\\ud800": 1}'), "surrogates not allowed"),
         (file_with([1]), "JSON list, expected an object"),
         (file_with({"lm_head.weight": 3}), "expected dtype, shape and data_offsets"),

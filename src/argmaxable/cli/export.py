@@ -40,8 +40,13 @@ _AS_TEXT: dict[ExportFormat, Callable[[Iterable[Row], TextIO], None]] = {
 def export(
     run: options.StoredRun,
     form: Annotated[
-        ExportFormat, typer.Option("--format", help="A row for each verdict, or a bundle with all proofs.")
-    ] = ExportFormat.JSONL,
+        ExportFormat | None,
+        typer.Option(
+            "--format",
+            help="A row for each verdict, or a bundle with all proofs (default: as the output's suffix says, "
+            "else jsonl).",
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="File, or folder of a bundle (default: print jsonl or csv)."),
@@ -62,6 +67,7 @@ def export(
     Exit codes: 0 written, 2 bad input.
     """
     target = None if output == Path("-") else output
+    form = form or _format_of(target)
     if target is None and form not in _AS_TEXT:
         raise InputError(f"--format {form.value} can't be printed. Pass --output PATH.")
     with opened(db) as store:
@@ -70,6 +76,12 @@ def export(
             _write_bundle(store, found, target)
         else:
             _write_rows(store, found, form, target)
+
+
+def _format_of(target: Path | None) -> ExportFormat:
+    """What the suffix of a file says; JSON lines where it says nothing."""
+    suffix = "" if target is None else target.suffix.lower().removeprefix(".")
+    return next((form for form in ExportFormat if form.value == suffix), ExportFormat.JSONL)
 
 
 def _write_bundle(store: Store, found: RunSummary, folder: Path) -> None:

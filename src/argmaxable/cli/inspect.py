@@ -37,13 +37,16 @@ def inspect(
       argmaxable inspect org/name --revision v2 --json
 
     \b
-    Exit codes: 0 a head was found, 2 bad input.
+    Exit codes: 0 a head was found, 2 bad input, or a tensor that was named is not a head.
     """
-    finding = source.of(model).find()
+    named = source.of(model)
+    finding = named.find()
     if as_json:
         typer.echo(json.dumps({"model": model} | as_record(finding)))
     else:
         typer.echo("\n".join(describe(finding)))
+    if named.tensor is not None or named.bias_tensor is not None:  # whatever its numbers are
+        named.read(finding)
 
 
 def describe(finding: Finding) -> list[str]:

@@ -5,6 +5,7 @@ ArgmaxableError
 │   ├── HeadError         a weight matrix, bias or label list that is no head
 │   ├── DomainError       a feature domain that is empty or does not fit the head
 │   ├── LoadError         a model file in which no head could be read
+│   │   └── AmbiguousError a file in which two programs could read different weights
 │   ├── BundleError       a proof bundle that can't be read or belongs to another head
 │   └── StoreError        a database that can't be opened, read or written
 │       └── NotFoundError a run that is not there, or a class that a run says nothing about
@@ -30,6 +31,10 @@ class DomainError(InputError):
 
 class LoadError(InputError):
     """A model file in which no head could be read."""
+
+
+class AmbiguousError(LoadError):
+    """A file in which two programs could read different weights, or labels."""
 
 
 class BundleError(InputError):

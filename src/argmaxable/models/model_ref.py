@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from argmaxable.core.errors import HeadError, LoadError
+from argmaxable.core.errors import AmbiguousError, HeadError, LoadError
 from argmaxable.models.registry import BUILT_IN, ReadOptions, find_format
 
 if TYPE_CHECKING:
@@ -106,7 +106,8 @@ def _naming(model: PathLike) -> Iterator[None]:
         yield
     except (LoadError, HeadError) as error:
         name, text = os.fspath(model), str(error)
-        raise LoadError(text if text.startswith(name) else f"{name}: {text}") from error
+        kind = AmbiguousError if isinstance(error, AmbiguousError) else LoadError
+        raise kind(text if text.startswith(name) else f"{name}: {text}") from error
     except OSError as error:
         reason = error.strerror or str(error)
         raise LoadError(

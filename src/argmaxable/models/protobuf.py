@@ -16,6 +16,7 @@ Data = bytes | mmap.mmap
 _VARINT, _EIGHT_BYTES, _DELIMITED, _FOUR_BYTES = 0, 1, 2, 5
 # protobuf writes 64-bit numbers in at most ten groups of seven bits.
 _LONGEST_VARINT = 10
+_LARGEST_KEY = 2**32
 
 
 class Field(NamedTuple):
@@ -38,6 +39,8 @@ def fields(data: Data, start: int = 0, end: int | None = None) -> Iterator[Field
     while place < end:
         begin = place
         key, place = _varint(data, place)
+        if not 8 <= key < _LARGEST_KEY:  # programs differ in what they make of the bits above
+            raise LoadError(f"no field has the key {key} at byte {begin:,}")
         kind = key & 7
         if kind == _DELIMITED:
             length, place = _varint(data, place)
@@ -51,6 +54,11 @@ def fields(data: Data, start: int = 0, end: int | None = None) -> Iterator[Field
             raise LoadError(f"a field of {length:,} bytes at byte {begin:,} goes beyond the end at {end:,}")
         yield Field(key >> 3, kind == _DELIMITED, begin, place, place + length)
         place += length
+
+
+def number_in(data: Data, field: Field) -> int:
+    """The value of a field that is a varint."""
+    return _varint(data, field.start)[0]
 
 
 def varint(number: int) -> bytes:

@@ -8,6 +8,7 @@ installed.
 from __future__ import annotations
 
 import pkgutil
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,7 +104,13 @@ class FolderFormat:
 BUILT_IN: tuple[ModelFormat, ...] = (
     FolderFormat(
         "huggingface",
-        ("config.json", "*.safetensors", "*.safetensors.index.json", "pytorch_model.bin*"),
+        (
+            "config.json",
+            "adapter_config.json",
+            "*.safetensors",
+            "*.safetensors.index.json",
+            "pytorch_model.bin*",
+        ),
         "argmaxable.models.huggingface.reader:find",
     ),
     FileFormat("safetensors", (".safetensors",), "argmaxable.models.huggingface.reader:find_file"),
@@ -155,6 +162,10 @@ def _load(entry_point: EntryPoint) -> ModelFormat:
     return plugin
 
 
+def _is_piece_of_gguf(path: Path) -> bool:
+    return re.search(r"\.gguf([.-](part|split)?-?\w+)+$", path.name) is not None
+
+
 def _describe(path: Path) -> str:
     if path.is_dir():
         return "is a directory, expected a model file or a Hugging Face model's directory"
@@ -171,4 +182,9 @@ def _known_formats() -> str:
 def _advice(path: Path) -> str:
     if path.is_dir():
         return "Pass the file inside it that holds the output layer."
+    if _is_piece_of_gguf(path):
+        return (
+            "By its name it is a piece of a GGUF file that was cut into several: join them in their order, "
+            "as in cat model.gguf.part* > model.gguf, and pass that."
+        )
     return "Save the head with numpy.savez('head.npz', W=weight, b=bias), weight being classes × features."

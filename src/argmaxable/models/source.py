@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from argmaxable.core.errors import LoadError
+from argmaxable.core.errors import AmbiguousError, LoadError
+from argmaxable.models.ambiguity import ambiguous
 
 if TYPE_CHECKING:
     from argmaxable.models.finding import TensorInfo
@@ -69,7 +70,8 @@ def join(
 ) -> TensorSource:
     """One source for a model in several files of a folder; `file_of` says which array is in which.
 
-    A file that is missing or damaged makes its arrays `absent`.
+    A file that is missing or damaged makes its arrays `absent`. Raises AmbiguousError where an array is in
+    two files: programs that load one file after the other take the last.
     """
     parts: dict[str, TensorSource] = {}
     problems: dict[str, str] = {}
@@ -81,8 +83,11 @@ def join(
             parts[file] = open_file(folder / file)
         except OSError as error:
             problems[file] = f"its file {file} can't be opened ({error.strerror or error}). Check it."
+        except AmbiguousError as error:
+            raise AmbiguousError(f"its file {file} {error}") from error
         except LoadError as error:
             problems[file] = f"its file {file} {error}"
+    _require_in_one_file(parts)
     tensors: dict[str, TensorInfo] = {}
     absent: dict[str, str] = {}
     for tensor, file in file_of.items():
@@ -94,3 +99,12 @@ def join(
             missing = f"{name} says it is in {file}, but it is not. Fetch the model again."
             absent[tensor] = parts[file].absent.get(tensor, missing)
     return TensorSource(name, tensors, lambda tensor: parts[file_of[tensor]].read(tensor), absent)
+
+
+def _require_in_one_file(parts: Mapping[str, TensorSource]) -> None:
+    found: dict[str, str] = {}
+    for file, part in parts.items():
+        for tensor in part.names:
+            other = found.setdefault(tensor, file)
+            if other != file:
+                raise ambiguous(f"tensor {tensor!r} is in {other} and in {file}")

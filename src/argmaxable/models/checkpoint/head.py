@@ -27,6 +27,7 @@ from argmaxable.models.checkpoint.locate import (
     is_large_body,
 )
 from argmaxable.models.finding import Arrays, Finding, HeadInputs, TensorInfo
+from argmaxable.models.norm_solid import norm_solid
 from argmaxable.models.source import FLOATS, TensorSource
 
 if TYPE_CHECKING:
@@ -202,7 +203,7 @@ def _behind_norm(source: TensorSource, norm: NormTensors, features: int) -> Head
         gain = 1.0 if norm.gain is None else norm.offset + _vector(source, norm.gain, features)
         shift = 0.0 if norm.shift is None else _vector(source, norm.shift, features)
         factor = features**-0.5 if norm.scaled else 1.0
-        return HeadInputs(words, _SOLIDS[norm.kind](factor * gain, factor * shift))
+        return HeadInputs(words, norm_solid(_SOLIDS[norm.kind], factor * gain, factor * shift, features))
     except (DomainError, LoadError) as error:  # the head itself can be read all the same
         return HeadInputs(f"{words}; but {error}")
 

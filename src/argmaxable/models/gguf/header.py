@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from argmaxable.core.errors import LoadError
+from argmaxable.models.ambiguity import ambiguous
 
 Number = int | float
 Value = Number | str | tuple[str, ...] | tuple[Number, ...]
@@ -82,6 +83,13 @@ class _Unreadable(Exception):
     """What is wrong with a header, in words."""
 
 
+def _alignment(alignment: Value) -> int:
+    # For anything but a power of two, llama.cpp and the gguf package round differently.
+    if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
+        raise _Unreadable(f"general.alignment is {alignment!r}, expected a power of two")
+    return alignment
+
+
 def _require_known(version: int) -> None:
     if version in _VERSIONS:
         return
@@ -109,22 +117,28 @@ class _Reader:
         self._spend(tensor_count + key_count)
         metadata = self._metadata(key_count, wanted)
         tensors = [self._tensor(path) for _ in range(tensor_count)]
-        start = self._data_start(metadata.get("general.alignment", _DEFAULT_ALIGNMENT))
-        by_name = {
-            name: StoredTensor(path, name, shape, type_id, start + offset)
-            for name, shape, type_id, offset in tensors
-        }
-        if len(by_name) < tensor_count:
-            raise _Unreadable("two tensors have the same name")
+        alignment = _alignment(metadata.get("general.alignment", _DEFAULT_ALIGNMENT))
+        start = -(-self._position // alignment) * alignment
+        by_name: dict[str, StoredTensor] = {}
+        for name, shape, type_id, offset in tensors:
+            if name in by_name:
+                raise ambiguous(f"two tensors are called {name[:80]!r}")
+            if offset % alignment:
+                raise ambiguous(
+                    f"tensor {name[:80]!r} begins at byte {offset}, no multiple of its alignment, {alignment}"
+                )
+            by_name[name] = StoredTensor(path, name, shape, type_id, start + offset)
         return GGUFHeader(metadata, by_name)
 
     def _metadata(self, count: int, wanted: tuple[str, ...]) -> dict[str, Value]:
         metadata: dict[str, Value] = {}
+        seen: set[str] = set()  # also the keys of arrays nobody wants
         for _ in range(count):
-            key = self._string()
+            key = self._name()
             value = self._value(self._number(_TYPE), keep=key.endswith(wanted))
-            if key in metadata:
-                raise _Unreadable(f"key {key!r} occurs twice")
+            if key in seen:
+                raise ambiguous(f"the key {key[:80]!r} of its metadata occurs twice")
+            seen.add(key)
             if value is not None:
                 metadata[key] = value
         return metadata
@@ -168,18 +182,19 @@ class _Reader:
         return tuple(strings) if keep else None
 
     def _tensor(self, path: Path) -> tuple[str, tuple[int, ...], int, int]:
-        name = self._string()
+        name = self._name()
         dimensions = self._number(_TYPE)
         if dimensions > _MOST_DIMENSIONS:
             raise _Unreadable(f"tensor {name!r} has {dimensions} dimensions, more than {_MOST_DIMENSIONS}")
         shape = tuple(self._number(_COUNT) for _ in range(dimensions))
         return name, shape, self._number(_TYPE), self._number(_COUNT)
 
-    def _data_start(self, alignment: Value) -> int:
-        # For anything but a power of two, llama.cpp and the gguf package round differently.
-        if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
-            raise _Unreadable(f"general.alignment is {alignment!r}, expected a power of two")
-        return -(-self._position // alignment) * alignment
+    def _name(self) -> str:
+        """A key, or the name of a tensor, which programs in C end at a zero byte."""
+        name = self._string()
+        if "\0" in name:
+            raise ambiguous(f"the name {name[:80]!r} has a zero byte, at which some programs end it")
+        return name
 
     def _string(self) -> str:
         start = self._skip(self._number(_COUNT))

@@ -13,6 +13,7 @@ from argmaxable.models.finding import HeadInputs
 from argmaxable.models.gguf.architectures import EITHER_NORM, LAYER_NORM, NORM_NAMES, RMS_NORM, WITHOUT_GAIN
 from argmaxable.models.gguf.head import CLASSIFIER
 from argmaxable.models.gguf.tensors import finite_vector
+from argmaxable.models.norm_solid import norm_solid
 
 if TYPE_CHECKING:
     from argmaxable.models.gguf.header import GGUFHeader
@@ -32,7 +33,9 @@ def inputs_of(header: GGUFHeader, name: str, features: int) -> HeadInputs:
     if norm is None:
         return HeadInputs(f"unknown for the architecture {architecture!r}")
     if architecture in WITHOUT_GAIN:
-        return HeadInputs(f"{norm.name} without gain ({architecture})", norm(np.ones(features)))
+        return HeadInputs(
+            f"{norm.name} without gain ({architecture})", norm_solid(norm, np.ones(features), 0.0, features)
+        )
     return _inputs_of_norm(header, norm, NORM_NAMES.get(architecture, "output_norm"), features)
 
 
@@ -65,7 +68,8 @@ def _inputs_of_norm(
     usable = [vector for vector in vectors if vector is not None]
     if len(usable) < len(stored):
         return HeadInputs(f"{described}, which should have {features} finite numbers and have not")
-    return HeadInputs(f"{described} ({header.architecture})", norm(*usable))
+    solid = norm_solid(norm, usable[0], usable[1] if len(usable) > 1 else 0.0, features)
+    return HeadInputs(f"{described} ({header.architecture})", solid)
 
 
 def _inputs_of_classifier(header: GGUFHeader, features: int) -> HeadInputs:

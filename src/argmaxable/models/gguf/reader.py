@@ -25,6 +25,7 @@ from argmaxable.models.gguf.tensors import (
     is_quantised,
     read_matrix,
     read_vector,
+    require_apart,
     require_readable,
     type_name,
 )
@@ -43,6 +44,7 @@ def find(path: Path, options: ReadOptions) -> Finding:
     `options.transpose` reads the tensor as features × classes. Raises LoadError.
     """
     header = _read_all_parts(path)
+    require_apart(header.tensors.values())
     tensors, (own, why) = header.tensors, choose_head(header)
     name = options.tensor or own
     if name is None:
@@ -73,6 +75,7 @@ def find(path: Path, options: ReadOptions) -> Finding:
         alternatives=tuple(info(each) for each in _likely(tensors) if each.name != name),
         notes=(
             *_quantisation_note(weight),
+            *_parts_note(header, weight),
             *(_order_notes(header, name, bias) if options.tensor is None else ()),
         ),
     )
@@ -181,6 +184,12 @@ def _quantisation_note(weight: StoredTensor) -> tuple[str, ...]:
     if not is_quantised(weight):
         return ()
     return (f"the weights are stored as {type_name(weight)} and dequantised to float32",)
+
+
+def _parts_note(header: GGUFHeader, weight: StoredTensor) -> list[str]:
+    count = header.metadata.get("split.count", 1)
+    is_split = isinstance(count, int) and count > 1
+    return [f"the model is in {count} parts, the output layer in {weight.path.name}"] if is_split else []
 
 
 def _order_notes(header: GGUFHeader, name: str, bias: StoredTensor | None) -> list[str]:

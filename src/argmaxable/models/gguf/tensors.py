@@ -7,6 +7,8 @@ result is in memory.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import pairwise
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 from argmaxable.core.errors import LoadError
 from argmaxable.core.head import FLOAT_DTYPES
 from argmaxable.core.stored_rows import StoredRows
+from argmaxable.models.ambiguity import ambiguous
 from argmaxable.models.finding import TensorInfo
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ _FLOATS = {0: "float32", 1: "float16", 28: "float64", 30: "bfloat16"}
 _BLOCK_VALUES = 2**20
 # Bytes of float32 from which a quantised matrix stays as it is: every pass over it then dequantises it anew.
 _LARGEST_HELD = 2**30
+_AS_A_PIECE = ", or the first piece of a file that was cut into several (join them: cat FILE.part* > FILE)"
 
 
 def info(tensor: StoredTensor) -> TensorInfo:
@@ -82,8 +86,29 @@ def require_readable(tensor: StoredTensor) -> None:
     if end > present:
         raise LoadError(
             f"tensor {info(tensor)} should end at byte {end}, but {tensor.path.name} has {present}. It is "
-            "cut short or damaged; fetch it again."
+            f"cut short or damaged{_AS_A_PIECE if tensor.path.suffix != '.gguf' else ''}; fetch it again."
         )
+
+
+def require_apart(tensors: Iterable[StoredTensor]) -> None:
+    """Refuse tensors of one file that share bytes; of an unknown type only the first byte is known."""
+    stored = (tensor for tensor in tensors if tensor.elements)
+    placed = sorted(stored, key=lambda tensor: (str(tensor.path), tensor.start))
+    for left, right in pairwise(placed):
+        if left.path == right.path and right.start < left.start + max(1, _stored_bytes(left)):
+            raise ambiguous(f"tensors {left.name[:80]!r} and {right.name[:80]!r} lie in overlapping bytes")
+
+
+def _stored_bytes(tensor: StoredTensor) -> int:
+    """How many bytes a tensor takes; 0 where its type is not known here."""
+    if tensor.type_id in _FLOATS:
+        return tensor.elements * FLOAT_DTYPES[_FLOATS[tensor.type_id]].itemsize
+    try:
+        gguf = _gguf()
+        values, size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType(tensor.type_id)]
+    except (LoadError, ValueError, KeyError):
+        return 0
+    return int(tensor.elements // values * size)
 
 
 def read_vector(tensor: StoredTensor) -> NDArray[Any]:

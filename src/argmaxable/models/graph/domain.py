@@ -4,7 +4,7 @@ A walk back from the head bounds every tensor on the way: an activation function
 is given; pooling, changes of layout and choices by the bounds of what they take in, since they put out
 nothing new or means; sums, products and quantisation by interval arithmetic; a norm by the solid that
 holds all its outputs. Anything else, a linear layer above all, bounds nothing. The operations are taken as
-exact, as the head's own are.
+exact, as the head's own are, but for the length that a norm gives (see `models/norm_solid.py`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from argmaxable.models.graph.activations import activation_range
 from argmaxable.models.graph.layout import Axis, adds_zeros, axis_before, keeps_entries, takes_extremes
 from argmaxable.models.graph.norms import GraphNorm, norm_behind
 from argmaxable.models.graph.products import Features, Stored, linear_product
+from argmaxable.models.norm_solid import room_for_rounding
 
 if TYPE_CHECKING:
     from argmaxable.core.arrays import Vector
@@ -51,6 +52,8 @@ _STEPS = {"uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16":
 _DEEPEST = 60
 # Larger than any constant that is added to, or multiplied with, features.
 _LARGEST_CONSTANT = 2**16
+# Where one layer is used: the branches of an If, the steps of a loop that was written out.
+_MOST_PLACES = 16
 # Rounds the few float64 operations behind a bound outwards.
 _OUTWARDS = 1 + 2.0**-40
 
@@ -81,16 +84,18 @@ class _Values:
         return replace(self, through=(*self.through, operation)) if self.is_bounded else self
 
 
-def inputs_of(graph: Graph, features: Features | None, size: int, read: Reader) -> HeadInputs | None:
+def inputs_of(graph: Graph, features: tuple[Features, ...], size: int, read: Reader) -> HeadInputs | None:
     """What feeds a head of `size` features, in words, and the tightest domain that follows.
 
-    None where no operation is known to use the head. `read` gives the values of stored constants.
+    None where no operation is known to use the head, or several do and have different domains. `read` gives
+    the values of stored constants.
     """
-    if features is None:
-        return None
+    search = _Search(graph, size, read)
     try:
         with np.errstate(all="ignore"):  # constants of damaged files may be infinite or no numbers
-            return _inputs(_Search(graph, size, read), features)
+            found = [_inputs(search, each) for each in features[:_MOST_PLACES]]
+            is_one = len(features) == len(found) and all(each.domain == found[0].domain for each in found)
+            return found[0] if found and is_one else None
     except (LoadError, DomainError) as error:
         return HeadInputs(f"unknown, because a constant in front of the head is damaged: {error}")
 
@@ -180,7 +185,8 @@ class _Search:
         size = self.size if axis is not None and axis.is_last else max(sizes, default=0)
         if not is_last or not size or any(abs(count / size - 1) > 1e-6 for count in norm.counts):
             return _anything(f"{norm.name} over axes {norm.axes}")
-        # Of n numbers with Σz² ≤ n none exceeds √n, and if they sum to 0, √(n − 1).
+        # Of n numbers with Σz² ≤ n none exceeds √n, and if they sum to 0, √(n − 1). float32 adds a little.
+        gain = gain * room_for_rounding(size)
         reach = np.abs(gain) * math.sqrt(size - norm.centred) * _OUTWARDS
         lo, hi = shift - reach, shift + reach
         if axis is None or not axis.is_last or not sizes <= {self.size}:

@@ -48,7 +48,7 @@ class Graph:
 
     `constants` has the shapes of stored tensors, `scalars` the values of those with one number, `integers`
     the values of short lists of them (shapes, axes), `types` the names of their types (numpy's);
-    `ranks` says how many axes tensors were declared with.
+    `ranks` says how many axes tensors were declared with, `opset` the version of ONNX's operations.
     """
 
     nodes: tuple[Node, ...]
@@ -58,6 +58,7 @@ class Graph:
     integers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     types: Mapping[str, str] = field(default_factory=dict)
     ranks: Mapping[str, int] = field(default_factory=dict)
+    opset: int = 13
 
     @cached_property
     def producers(self) -> dict[str, Node]:

@@ -96,7 +96,7 @@ _FORMS = {
 def linear_product(graph: Graph, node: Node, scale: str = "") -> Product | None:
     """The linear layer a node computes, or None; `scale` is what integer products are multiplied with."""
     form = _FORMS.get(node.op)
-    if form is None:
+    if form is None or not (node.input(0) and node.input(form.weight)):
         return None
     if node.op in CONVOLUTIONS:
         return _convolution(graph, node, form, scale)
@@ -120,8 +120,8 @@ def stored_matrix(graph: Graph, name: str) -> tuple[Stored, bool] | None:
             break
         if node.op == "DequantizeLinear":
             found = _dequantised(graph, node)
-            return None if found is None else (replace(found, casts=tuple(casts)), transposed)
-        if node.op == "Transpose" and node.attributes.get("perm", (1, 0)) == (1, 0):
+            return None if found is None else (replace(found[0], casts=tuple(casts)), transposed != found[1])
+        if _is_transposition(node):
             transposed = not transposed
         elif node.op == "Cast":
             casts.insert(0, int(node.number("to", 0)))
@@ -129,6 +129,10 @@ def stored_matrix(graph: Graph, name: str) -> tuple[Stored, bool] | None:
             break
         name = node.input(0)
     return (Stored(name, casts=tuple(casts)), transposed) if name in graph.constants else None
+
+
+def _is_transposition(node: Node) -> bool:
+    return node.op == "Transpose" and node.attributes.get("perm", (1, 0)) == (1, 0)
 
 
 def stored_vector(graph: Graph, name: str) -> Stored | None:
@@ -211,11 +215,19 @@ def _quantised_features(node: Node, form: _Form, features: Features, *, in_steps
     return replace(features, rounded=node.op == "DynamicQuantizeMatMul")
 
 
-def _dequantised(graph: Graph, node: Node) -> Stored | None:
+def _dequantised(graph: Graph, node: Node) -> tuple[Stored, bool] | None:
+    """The constant that a DequantizeLinear is given, and whether it is transposed before that."""
     names = [graph.origin(node.input(place), _IDENTITY) for place in range(3)]
+    before = graph.producers.get(names[0])
+    transposed = names[0] not in graph.constants and before is not None and _is_transposition(before)
+    if before is not None and transposed:
+        names[0] = graph.origin(before.input(0), _IDENTITY)
     known = names[0] in graph.constants and names[1] in graph.constants
     if not known or (names[2] and names[2] not in graph.constants) or node.number("block_size", 0):
         return None
     axis = int(node.number("axis", 1))
     rank = len(graph.constants[names[0]])
-    return Stored(names[0], names[1], names[2], axis % rank if rank else 0)
+    if transposed and rank != 2:
+        return None
+    axis = axis % rank if rank else 0
+    return Stored(names[0], names[1], names[2], 1 - axis if transposed else axis), transposed

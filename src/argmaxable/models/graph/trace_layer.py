@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from argmaxable.models.graph.class_axis import crossing
 from argmaxable.models.graph.nodes import LONGEST_WALK, Graph, Node, is_float_cast
 from argmaxable.models.graph.products import (
     CONVOLUTIONS,
@@ -45,15 +46,17 @@ class LinearLayer:
     """A linear layer: its constants and how to read them.
 
     `stored_by_class` says the weight is classes × features (otherwise features × classes). What comes after
-    does not tell layers apart: `features` is what it is given, `targets` are the shapes its product is
-    reshaped to, `notes` what a user should know about the choice.
+    does not tell layers apart: `features` is what it is given in each place where it is used, `targets` are
+    the shapes its product is reshaped to, `crossing` names an operation along other axes than the classes',
+    and `notes` say what a user should know about the choice.
     """
 
     weight: Stored
     stored_by_class: bool = True
     biases: tuple[Stored, ...] = ()
-    features: Features | None = field(default=None, compare=False)
+    features: tuple[Features, ...] = field(default=(), compare=False)
     targets: tuple[tuple[int, ...], ...] = field(default=(), compare=False)
+    crossing: str = field(default="", compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)
 
 
@@ -81,12 +84,12 @@ def linear_layers(graph: Graph) -> tuple[LinearLayer, ...]:
 
 
 def different(layers: Iterable[LinearLayer]) -> tuple[LinearLayer, ...]:
-    """Each different layer once. One that is used in several places has no single tensor of features."""
+    """Each different layer once, with what it is given in each of the places where it is used."""
     found: dict[LinearLayer, LinearLayer] = {}
     for layer in layers:
         known = found.setdefault(layer, layer)
-        if known.features != layer.features:
-            found[layer] = replace(known, features=None)
+        places = tuple(dict.fromkeys((*known.features, *layer.features)))
+        found[layer] = replace(known, features=places, crossing=known.crossing or layer.crossing)
     return tuple(found.values())
 
 
@@ -208,8 +211,9 @@ def _layer(graph: Graph, path: list[Node]) -> LinearLayer | None:
         product.weight,
         product.stored_by_class,
         biases=tuple(bias for bias in (*addends, product.bias) if bias is not None),
-        features=replace(product.features, rank=product.features.rank or _rank(graph, path)),
+        features=(replace(product.features, rank=product.features.rank or _rank(graph, path)),),
         targets=tuple(shape for shape in shapes if shape is not None),
+        crossing=crossing(graph, path, product),
         notes=(_ROUNDED,) if rounded else (),
     )
 

@@ -6,7 +6,6 @@ Of config.json only what concerns the head is looked at; no class is looked up a
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -14,10 +13,13 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from argmaxable.core.errors import LoadError
+from argmaxable.models.ambiguity import parse_json
 from argmaxable.models.checkpoint.families import HeadTask
 from argmaxable.models.checkpoint.head import choice_in, finding_of
 from argmaxable.models.checkpoint.locate import Architecture, HeadTensors
 from argmaxable.models.finding import Finding, Labels
+from argmaxable.models.huggingface import adapter
+from argmaxable.models.huggingface.adapter import is_adapter
 from argmaxable.models.labels.vocabulary import class_labels, search_beside
 from argmaxable.models.safetensors import tensors as safetensors
 from argmaxable.models.source import TensorSource, join
@@ -40,13 +42,32 @@ _PART = re.compile(r"-\d{5}-of-\d{5}\.")
 
 def find(folder: Path, options: ReadOptions) -> Finding:
     """The head of a model in a Hugging Face directory. Raises LoadError."""
+    path = _adapter_in(folder)
+    if path is not None:
+        return _find_in_adapter(path, options)
     return find_in(open_weights(folder), folder, options, format_name="huggingface")
 
 
 def find_file(path: Path, options: ReadOptions) -> Finding:
     """The head in a .safetensors file; a config.json beside it is heeded. Raises LoadError."""
+    if is_adapter(path):
+        return _find_in_adapter(path, options)
     source = safetensors.tensors_of(path)
     return find_in(source, path.parent, options, format_name="safetensors", is_part=is_part(path))
+
+
+def _adapter_in(folder: Path) -> Path | None:
+    """The weights of the adapter in a folder that has no whole model."""
+    whole = any((folder / name).is_file() for pair in WEIGHTS for name in pair)
+    found = (folder / name for name in adapter.WEIGHTS if is_adapter(folder / name))
+    return None if whole else next((path for path in found if path.is_file()), None)
+
+
+def _find_in_adapter(path: Path, options: ReadOptions) -> Finding:
+    modules = adapter.require_saved_modules(_read_json(path.parent / adapter.CONFIG))
+    source = adapter.saved_modules(_open(path), modules)
+    finding = find_in(source, path.parent, options, format_name="huggingface")
+    return replace(finding, notes=(*finding.notes, adapter.NOTE))
 
 
 def is_part(path: Path) -> bool:
@@ -90,10 +111,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 def _read_json(path: Path) -> dict[str, Any]:
     if path.stat().st_size > _LARGEST_JSON:
         raise LoadError(f"{path.name} has {path.stat().st_size} bytes, too many for a configuration.")
-    try:
-        value = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise LoadError(f"{path.name} is not valid JSON: {error}. Fetch it again.") from error
+    value = parse_json(path.read_bytes(), path.name)
     if not isinstance(value, dict):
         raise LoadError(f"{path.name} holds a JSON {type(value).__name__}, expected an object.")
     return value
@@ -117,11 +135,6 @@ def open_weights(folder: Path) -> TensorSource:
     usual = next((folder / name for name in names if (folder / name).is_file()), None)
     if usual is not None:
         return _open(usual)
-    if (folder / "adapter_config.json").exists():
-        raise LoadError(
-            "is an adapter (adapter_config.json), not a whole model. Merge it into its base model (in peft: "
-            "merge_and_unload) and save that."
-        )
     files = [path for path in folder.glob("*.safetensors") if path.is_file()]
     if len(files) == 1:
         return _open(files[0])

@@ -5,7 +5,6 @@ Keras 2 and 3 write the same things a little differently; here both become a `Ne
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,7 @@ from typing import Any
 
 from argmaxable.core.errors import LoadError
 from argmaxable.models.activations import ANYTHING, RANGES, Range
+from argmaxable.models.ambiguity import parse_json
 
 LINEAR = frozenset({"Dense", "Conv1D", "Conv2D"})
 # Layers between the head and the output that keep the order of the classes, and functions that do. Flatten is
@@ -35,7 +35,7 @@ _RANGE_PRESERVING = _ORDER_PRESERVING | {
     ),
 }
 _WITH_ACTIVATION = LINEAR | {"Activation", "Softmax", "Conv3D", "DepthwiseConv2D", "SeparableConv2D"}
-_RECURRENT = frozenset({"LSTM", "GRU", "SimpleRNN", "CuDNNLSTM", "CuDNNGRU"})
+_RECURRENT = frozenset({"LSTM", "GRU", "SimpleRNN", "CuDNNLSTM", "CuDNNGRU", "RNN"})
 _GATES = frozenset({"sigmoid", "hard_sigmoid"})
 _ALIASES = {"swish": "silu", "hard_silu": "hard_swish"}
 # What JSON of another shape than Keras writes raises when it is taken apart.
@@ -83,8 +83,9 @@ class Network:
 
 def parse(text: str | bytes) -> Network | None:
     """The network a configuration describes, None if it lists no layers; raises LoadError."""
+    model = parse_json(text, "the model's configuration")
     try:
-        return _network(json.loads(text))
+        return _network(model)
     except (RecursionError, *_MALFORMED) as error:
         raise LoadError(
             f"the model's configuration can't be read: {error!r}. It is damaged or of an unknown version; "
@@ -194,11 +195,15 @@ def _wrapped_range(network: Network, layer: KerasLayer) -> Range:
 
 def _recurrent_range(layer: KerasLayer) -> Range:
     """A state is a mean of activations, weighted by gates between 0 and 1, or one such times a gate."""
-    is_default = layer.kind.startswith("CuDNN")
-    gate = _function(layer.config.get("recurrent_activation", "sigmoid"))
-    # With given initial states (more inputs) a GRU could start anywhere.
-    bounded = is_default or (layer.activation == "tanh" and gate in _GATES)
-    return RANGES["tanh"] if bounded and len(layer.inputs) == 1 else ANYTHING
+    kind, config = layer.kind.removeprefix("CuDNN"), layer.config
+    cell = config.get("cell")
+    if kind == "RNN" and isinstance(cell, dict):  # a layer made of a cell of its own
+        kind, config = str(cell["class_name"]).removesuffix("Cell"), cell["config"]
+    gate = _function(config.get("recurrent_activation", "sigmoid"))
+    is_usual = _function(config.get("activation")) == "tanh" and gate in _GATES
+    bounded = kind in _RECURRENT and (is_usual or layer.kind.startswith("CuDNN"))
+    # More inputs are masks, or states to begin with: only a GRU hands on a part of those.
+    return RANGES["tanh"] if bounded and (kind != "GRU" or len(layer.inputs) == 1) else ANYTHING
 
 
 def _relu_range(layer: KerasLayer) -> Range:
@@ -255,10 +260,13 @@ def _inbound(nodes: Any) -> tuple[str, ...]:
 
 
 def _references(value: Any) -> Iterator[str]:
-    """Names in [name, node, tensor, …], however deep in lists and objects."""
+    """Names in [name, node, tensor, …], however deep in lists and objects.
+
+    Of a layer that puts out several tensors, such as the states of an LSTM, only the first goes by its name.
+    """
     if isinstance(value, list):
         if len(value) >= 3 and isinstance(value[0], str) and isinstance(value[1], int):
-            yield value[0]
+            yield value[0] if value[2] == 0 else f"{value[0]}:{value[2]}"
             value = value[3:]  # Keras 2 puts further arguments, perhaps layers too, behind
         for each in value:
             yield from _references(each)

@@ -24,12 +24,16 @@ from typing import IO, TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from argmaxable.core.errors import LoadError
+from argmaxable.models.ambiguity import ambiguous, twice
 from argmaxable.models.keras.hdf5 import Extent, Outline, outline_of
+from argmaxable.models.zip_archive import require_one_reading
 
 if TYPE_CHECKING:
     from argmaxable.models.finding import TensorInfo
 
 _CONFIG, _WEIGHTS = "config.json", "model.weights.h5"
+# Weights in one of Keras's other forms.
+_OTHER_WEIGHTS = ("model.weights.npz", "model.weights.json")
 _MODEL_WEIGHTS, _VARIABLES = "model_weights", "vars"
 # Trained weights hardly compress, but deflate can reach 1032:1: what is large and expands this much is no
 # model.
@@ -95,6 +99,9 @@ class KerasFile:
         """The layers that have weights, in the file's order or else by name."""
         if self.is_ordered:
             names = self._names(self._root, "layer_names")
+            repeated = twice(names)
+            if repeated is not None:
+                raise ambiguous(f"layer_names lists {repeated!r} twice")
             return [group for name in names for group in self._listed(_joined(self._root, name), name)]
         return sorted(self._numbered(), key=lambda group: _natural(next(iter(group.arrays.values())).name))
 
@@ -108,21 +115,29 @@ class KerasFile:
 
     @property
     def _root(self) -> str:
-        return _MODEL_WEIGHTS if _MODEL_WEIGHTS in self.outline.groups else ""
+        if _MODEL_WEIGHTS not in self.outline.groups:
+            return ""
+        # Keras takes the first as a file of weights, the second as a model.
+        if self._names("", "layer_names") and self._names(_MODEL_WEIGHTS, "layer_names"):
+            raise ambiguous(f"layers are listed both in the file and in its group {_MODEL_WEIGHTS}")
+        return _MODEL_WEIGHTS
 
     def _names(self, group: str, key: str) -> list[str]:
         return self.outline.groups.get(group, {}).get(key, [])
 
     def _listed(self, place: str, layer: str) -> Iterator[LayerArrays]:
         """The arrays that a layer's weight_names list: path/kernel:0, or in Keras 1 just layer_W."""
-        found: dict[str, dict[str, TensorInfo]] = {}
+        found: dict[tuple[str, ...], dict[str, TensorInfo]] = {}
         for name in self._names(place, "weight_names"):
             *path, last = name.split("/")
             role = last.split(":")[0]
             if not path:
                 role = {f"{layer}_W": "kernel", f"{layer}_b": "bias"}.get(role, role)
-            found.setdefault(path[-1] if path else layer, {})[role] = self.info(_joined(place, name))
-        yield from (LayerArrays(owner, arrays) for owner, arrays in found.items())
+            arrays = found.setdefault(tuple(path), {})
+            if role in arrays:
+                raise ambiguous(f"weight_names of layer {layer!r} lists {role!r} twice")
+            arrays[role] = self.info(_joined(place, name))
+        yield from (LayerArrays(path[-1] if path else layer, arrays) for path, arrays in found.items())
 
     def _numbered(self) -> Iterator[LayerArrays]:
         """Every group called vars: …/layer/vars/0, 1, …"""
@@ -167,7 +182,9 @@ def _unpacked(path: Path) -> Iterator[tuple[Extent, bytes | None]]:
             yield Extent(path, 0, file.seek(0, io.SEEK_END)), None
             return
         file.seek(0)
-        with _translated(), zipfile.ZipFile(file) as archive:
+        with _translated(file), zipfile.ZipFile(file) as archive:
+            if any(name in archive.namelist() for name in _OTHER_WEIGHTS):
+                raise ambiguous(f"it has weights in {_WEIGHTS} and in another form")
             config = _member(archive, _CONFIG)
             if config.file_size > _LARGEST_CONFIG:
                 raise LoadError(f"{_CONFIG} has {config.file_size} bytes, which no model's has.")
@@ -176,8 +193,9 @@ def _unpacked(path: Path) -> Iterator[tuple[Extent, bytes | None]]:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translated(file: IO[bytes]) -> Iterator[None]:
     try:
+        require_one_reading(file)
         yield
     except _BROKEN_ARCHIVE as error:
         raise LoadError(

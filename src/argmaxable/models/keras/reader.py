@@ -28,9 +28,11 @@ from argmaxable.models.keras.config import (
     stored_name,
 )
 from argmaxable.models.keras.file import KerasFile, LayerArrays, opened
-from argmaxable.models.labels.vocabulary import labels_beside
+from argmaxable.models.labels.vocabulary import search_beside
+from argmaxable.models.norm_solid import norm_solid
 
 if TYPE_CHECKING:
+    from argmaxable.core.domain import Domain
     from argmaxable.models.registry import ReadOptions
 
 _CANDIDATES_SHOWN = _LAYERS_SHOWN = 6
@@ -67,6 +69,8 @@ def find_in(file: KerasFile, path: Path, options: ReadOptions) -> Finding:
     rows, columns = choice.kernel.shape[-2:]
     classes, features = (rows, columns) if options.transpose else (columns, rows)
 
+    labels, doubts = search_beside(path.parent, classes)
+
     def read() -> Arrays:
         with opened(path, file.outline) as again:
             weight = again.read(choice.kernel).reshape(rows, columns)
@@ -81,10 +85,10 @@ def find_in(file: KerasFile, path: Path, options: ReadOptions) -> Finding:
         features=features,
         why=choice.why,
         read=read,
-        labels=labels_beside(path.parent, classes),
+        labels=labels,
         inputs=inputs,
         alternatives=tuple(alternatives),
-        notes=_notes(choice, classes),
+        notes=(*_notes(choice, classes), *doubts),
     )
 
 
@@ -199,7 +203,7 @@ def _words(layer: KerasLayer) -> str:
     return name if layer.inner.activation == "linear" else f"{name} ({layer.inner.activation})"
 
 
-def _layer_norm(file: KerasFile, layer: KerasLayer, features: int) -> LayerNorm | None:
+def _layer_norm(file: KerasFile, layer: KerasLayer, features: int) -> Domain | None:
     """The domain of a normalisation over the last axis, from the gain and shift in the file."""
     # With rms_scaling Keras divides by the deviation but leaves the mean in, which may be anything.
     if layer.config.get("axis", -1) not in (-1, [-1]) or layer.config.get("rms_scaling"):
@@ -216,7 +220,7 @@ def _layer_norm(file: KerasFile, layer: KerasLayer, features: int) -> LayerNorm 
     ]
     if not all(vector.shape in ((), (features,)) and np.isfinite(vector).all() for vector in vectors):
         return None
-    return LayerNorm(*vectors)
+    return norm_solid(LayerNorm, vectors[0], vectors[1], features)
 
 
 def _notes(choice: _Choice, classes: int) -> tuple[str, ...]:

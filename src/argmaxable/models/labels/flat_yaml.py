@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from argmaxable.core.errors import LoadError
+from argmaxable.models.ambiguity import ambiguous
 
 # Far longer than any token; keeps the work on a line of garbage small.
 _LONGEST_SCALAR = 10_000
@@ -40,8 +41,12 @@ def numbered_keys(text: str) -> Iterator[tuple[str, int]]:
 
 def list_under(text: str, keys: Sequence[str]) -> list[str]:
     """The items of the list that follows the first of these keys; raises LoadError when there is none."""
+    wanted = {f"{key}:" for key in keys}
+    found = sum(line.strip(" ") in wanted for _, line in _lines(text))
+    if found > 1:
+        raise ambiguous(f"it has {found} lists under {' or '.join(map(repr, keys))}")
     lines = _lines(text)
-    if not any(line.strip(" ") in {f"{key}:" for key in keys} for _, line in lines):
+    if not any(line.strip(" ") in wanted for _, line in lines):
         raise LoadError(f"has no list under {' or '.join(map(repr, keys))}.")
     items: list[str] = []
     depth: int | None = None

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from argmaxable.core.errors import LoadError
+from argmaxable.core.errors import AmbiguousError, LoadError
+from argmaxable.models.ambiguity import ambiguous
 from argmaxable.models.protobuf import fields
 
 _PIECE = _TEXT = 1
@@ -27,6 +28,8 @@ def pieces(data: bytes) -> list[Piece]:
     """Every piece, in the order of their ids; raises LoadError."""
     try:
         found = [_piece(data, piece.start, piece.end) for piece in fields(data) if piece.number == _PIECE]
+    except AmbiguousError:
+        raise
     except (LoadError, UnicodeDecodeError) as error:
         raise LoadError(f"is no SentencePiece model, or damaged: {error}. Fetch it again.") from error
     if not found:
@@ -36,7 +39,10 @@ def pieces(data: bytes) -> list[Piece]:
 
 def _piece(data: bytes, start: int, end: int) -> Piece:
     text, is_special = None, False
-    for field in fields(data, start, end):
+    parts = list(fields(data, start, end))
+    if any(sum(part.number == number for part in parts) > 1 for number in (_TEXT, _TYPE)):
+        raise ambiguous(f"the piece at byte {start:,} has two texts or two types")
+    for field in parts:
         if field.number == _TEXT and field.is_delimited:
             text = data[field.start : field.end].decode()
         elif field.number == _TYPE:

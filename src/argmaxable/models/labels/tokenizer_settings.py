@@ -5,11 +5,13 @@ that are marks of the model rather than text, and which tokenizer numbers them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from argmaxable.core.errors import AmbiguousError, LoadError
+from argmaxable.models.ambiguity import parse_json
 
 _CONFIG, _TOKENIZER_CONFIG = "config.json", "tokenizer_config.json"
 _ADDED, _SPECIAL = "added_tokens.json", "special_tokens_map.json"
@@ -37,7 +39,10 @@ class TokenizerSettings:
 
 
 def settings_beside(folder: Path) -> TokenizerSettings:
-    """What the files in a folder declare; those that are damaged or not there declare nothing."""
+    """What the files in a folder declare; those that are damaged or not there declare nothing.
+
+    Raises AmbiguousError where one of them has a key twice.
+    """
     tokenizer, config = _object(folder / _TOKENIZER_CONFIG), _object(folder / _CONFIG)
     decoder = tokenizer.get("added_tokens_decoder")
     listed = decoder if isinstance(decoder, dict) else {}
@@ -88,7 +93,9 @@ def _object(path: Path) -> dict[str, Any]:
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST_FILE:
             return {}
-        value = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        value = parse_json(path.read_bytes(), path.name)
+    except AmbiguousError:
+        raise
+    except (OSError, LoadError):
         return {}
     return value if isinstance(value, dict) else {}

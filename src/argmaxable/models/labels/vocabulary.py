@@ -7,14 +7,14 @@ the model numbers them; one that the user named must fit. All are plain data: no
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from argmaxable.core.errors import LoadError
+from argmaxable.core.errors import AmbiguousError, LoadError
+from argmaxable.models.ambiguity import ambiguous, parse_json, twice
 from argmaxable.models.finding import Labels
 from argmaxable.models.labels import flat_yaml, sentencepiece
 from argmaxable.models.labels.piece_numbers import AS_STORED, FAIRSEQ, languages_behind, numberings
@@ -79,7 +79,10 @@ def search_beside(folder: Path, classes: int) -> tuple[Labels | None, list[str]]
     Files that can't be read don't fit. Where several files of one rank fit but disagree (the
     vocabularies of two languages), none of them is taken.
     """
-    settings = settings_beside(folder)
+    try:
+        settings = settings_beside(folder)
+    except AmbiguousError as error:
+        return None, [f"no file was used for labels: {error}"]
     doubts: dict[str, str] = {}
     for pattern, is_vocabulary in _PLACES:
         fitting = []
@@ -104,7 +107,8 @@ def labels_from_file(path: Path, classes: int) -> Labels:
     try:
         labels = _read(path, classes, settings_beside(path.parent))
     except LoadError as error:
-        raise LoadError(f"{path}: {error}") from error
+        kind = AmbiguousError if isinstance(error, AmbiguousError) else LoadError
+        raise kind(f"{path}: {error}") from error
     except OSError as error:
         raise LoadError(f"{path}: can't be read ({error.strerror or error}). Check --labels.") from error
     return replace(labels, source=str(path), may_be_padded=True)
@@ -119,6 +123,12 @@ def ctc_labels(characters: list[str], classes: int) -> tuple[str, ...]:
     for labels in (characters, ["<blank>", *characters], ["<blank>", *characters, " "]):
         if len(labels) == classes:
             return tuple(labels)
+    if len(characters) + 3 == classes and " " not in characters:
+        raise _Doubtful(
+            f"it lists {len(characters):,} characters, one too few for {classes:,} classes with a blank and "
+            "a space. PaddleOCR's own lists end in a line with one space, which this file seems to have lost: "
+            "add it."
+        )
     raise LoadError(
         f"lists {len(characters):,} characters, which with a blank and a space make "
         f"{len(characters) + 2:,} classes; the head has {classes:,}. Do they belong to this model?"
@@ -128,6 +138,9 @@ def ctc_labels(characters: list[str], classes: int) -> tuple[str, ...]:
 def class_labels(value: object, classes: int) -> tuple[str, ...]:
     """Labels from a list, or from an object {"0": label, …} as id2label is; raises LoadError."""
     if isinstance(value, dict) and all(str(key).isascii() and str(key).isdigit() for key in value):
+        repeated = twice(str(int(str(key)[:20])) for key in value)
+        if repeated is not None:
+            raise ambiguous(f"class {repeated} has two labels")
         value = [value[key] for key in sorted(value, key=lambda key: int(str(key)[:20]))]
     if not isinstance(value, list) or not all(isinstance(label, str) for label in value):
         raise LoadError("lists no labels: expected strings, in order or by number.")
@@ -145,6 +158,8 @@ def _if_fitting(
         labels = _read(path, classes, settings)
     except _Doubtful:
         raise
+    except AmbiguousError as error:
+        raise _Doubtful(str(error)) from error
     except (LoadError, OSError):
         return None
     if not is_vocabulary:
@@ -212,14 +227,15 @@ def _from_yaml(text: str, name: str, classes: int) -> Labels:
         return _from_json(text, name, classes)
     if name.startswith("inference"):
         return Labels(ctc_labels(flat_yaml.list_under(text, ("character_dict", "label_list")), classes), name)
-    return _named(_by_number(((number, key) for key, number in flat_yaml.numbered_keys(text)), classes))
+    pairs = list(flat_yaml.numbered_keys(text))
+    repeated = twice(key for key, _ in pairs)
+    if repeated is not None:
+        raise ambiguous(f"the key {repeated[:80]!r} occurs twice")
+    return _named(_by_number(((number, key) for key, number in pairs), classes))
 
 
 def _from_json(text: str, name: str, classes: int) -> Labels:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise LoadError(f"is not readable JSON: {error}. It may be cut short or damaged.") from error
+    value = parse_json(text, name)
     if not isinstance(value, dict):
         return Labels(class_labels(value, classes), name)
     if isinstance(value.get("model"), dict):
@@ -244,7 +260,7 @@ def _from_tokenizer(tokenizer: Mapping[str, Any], classes: int) -> Labels:
     added = tokenizer.get("added_tokens") or []
     if not isinstance(added, list) or not all(isinstance(token, dict) for token in added):
         raise LoadError("has added_tokens that are not a list of objects.")
-    tokens = _by_number([*pairs, *((token.get("id"), token.get("content")) for token in added)], classes)
+    tokens = _by_number(pairs, classes, [(token.get("id"), token.get("content")) for token in added])
     byte_level = any(_is_byte_level(tokenizer.get(part)) for part in ("pre_tokenizer", "decoder"))
     names = list(readable_tokens(tokens, BYTE_LEVEL if byte_level else guess_kind(tokens)))
     special = {token["id"]: token["content"] for token in added if token.get("special") is True}
@@ -314,8 +330,19 @@ def _is_byte_level(step: object) -> bool:
     return any(isinstance(each, dict) and each.get("type") == "ByteLevel" for each in steps)
 
 
-def _by_number(pairs: Iterable[tuple[Any, Any]], classes: int) -> list[str]:
-    """Tokens in the order of their numbers, which may leave some out; a later pair replaces an earlier."""
+def _by_number(
+    pairs: Iterable[tuple[Any, Any]], classes: int, added: Iterable[tuple[Any, Any]] = ()
+) -> list[str]:
+    """Tokens in the order of their numbers, which may leave some out.
+
+    Added ones take the place of others, as they do in tokenizers. Raises AmbiguousError where two of one kind
+    have the same number.
+    """
+    tokens = _numbered(pairs, classes) | _numbered(added, classes)
+    return [tokens.get(number, _unused(number)) for number in range(max(tokens, default=-1) + 1)]
+
+
+def _numbered(pairs: Iterable[tuple[Any, Any]], classes: int) -> dict[int, str]:
     tokens: dict[int, str] = {}
     for number, token in pairs:
         if not (isinstance(number, int) and isinstance(token, str)):
@@ -327,8 +354,9 @@ def _by_number(pairs: Iterable[tuple[Any, Any]], classes: int) -> list[str]:
                 f"numbers {token[:60]!r} with {number}; the head has only {classes:,} classes. "
                 "Does it belong to this model?"
             )
-        tokens[number] = token
-    return [tokens.get(number, _unused(number)) for number in range(max(tokens, default=-1) + 1)]
+        if tokens.setdefault(number, token) != token:
+            raise ambiguous(f"{tokens[number][:80]!r} and {token[:80]!r} have the same number, {number}")
+    return tokens
 
 
 def _unused(number: int) -> str:

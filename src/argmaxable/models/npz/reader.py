@@ -7,8 +7,10 @@ that are really there before any memory is asked for. Pickled objects are never 
 
 from __future__ import annotations
 
+import io
 import math
 import os
+import re
 import tokenize
 import zipfile
 import zlib
@@ -24,9 +26,11 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from argmaxable.core.errors import InputError, LoadError
+from argmaxable.models.ambiguity import ambiguous, twice
 from argmaxable.models.finding import Arrays, Finding, Labels, TensorInfo
 from argmaxable.models.labels.vocabulary import labels_beside
 from argmaxable.models.npz.layouts import Layout, layout_of
+from argmaxable.models.zip_archive import require_one_reading
 
 if TYPE_CHECKING:
     from argmaxable.models.registry import ReadOptions
@@ -42,6 +46,11 @@ _BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, Value
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # What numpy's header parser, a reader of Python literals, raises for text that is not a header.
 _BROKEN_HEADER = (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError)
+
+# How many bytes tell a header's length, by version. numpy refuses headers of more than 10,000 characters.
+_LENGTHS = {(1, 0): 2, (2, 0): 4}
+_LONGEST_HEADER = 2**16
+_KEYS = re.compile(rb"['\"](descr|fortran_order|shape)['\"]\s*:")
 
 
 @dataclass(frozen=True)
@@ -90,6 +99,7 @@ def array_start(stream: IO[bytes]) -> tuple[int, str]:
 @contextmanager
 def _opened(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
     try:
+        require_one_reading(file)
         with zipfile.ZipFile(file) as archive:
             yield archive
     except InputError:  # says it better
@@ -187,7 +197,10 @@ def _matrix_shape(header: _Header, name: str, is_flipped: bool) -> tuple[int, in
 
 def _read_headers(archive: zipfile.ZipFile) -> dict[str, _Header]:
     headers = {}
+    names = set(archive.namelist())
     for info in archive.infolist():
+        if f"{info.filename}.npy" in names:  # numpy.load gives either of them that name
+            raise ambiguous(f"two arrays are called {info.filename!r}, with and without the ending .npy")
         name = info.filename.removesuffix(".npy")
         if name == info.filename:
             continue
@@ -227,14 +240,21 @@ def _read_member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
 def _read_header(stream: IO[bytes], name: str) -> _Header:
     try:
         version = npy.read_magic(stream)
-        if version == (1, 0):
-            shape, column_major, dtype = npy.read_array_header_1_0(stream)
-        elif version == (2, 0):
-            shape, column_major, dtype = npy.read_array_header_2_0(stream)
-        else:  # (3, 0) exists for structured arrays only
+        if version not in _LENGTHS:  # (3, 0) exists for structured arrays only
             raise ValueError(f"version {version} is not 1.0 or 2.0")
+        parse = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        stored = stream.read(_LENGTHS[version])
+        length = int.from_bytes(stored, "little")
+        if length > _LONGEST_HEADER:
+            raise ValueError(f"it declares {length} bytes of it")
+        text = stream.read(length)
+        shape, column_major, dtype = parse(io.BytesIO(stored + text))
     except _BROKEN_HEADER as error:
         raise LoadError(f"{name} has no valid .npy header: {error}. Save the file again.") from error
+    # Python takes the last of two values, programs that search for the key the first.
+    repeated = twice(key.decode() for key in _KEYS.findall(text))
+    if repeated is not None:
+        raise ambiguous(f"the header of {name} has the key {repeated!r} twice")
     return _Header(shape, column_major, dtype)
 
 

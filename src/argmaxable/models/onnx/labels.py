@@ -8,24 +8,26 @@ from pathlib import Path
 
 from argmaxable.core.errors import LoadError
 from argmaxable.models.finding import Labels
-from argmaxable.models.labels.vocabulary import class_labels, ctc_labels, labels_beside
+from argmaxable.models.labels.vocabulary import class_labels, ctc_labels, search_beside
 
 # Longer than any list of class names that someone puts into a model's metadata as Python text.
 _LONGEST_NAMES = 2**20
 
 
-def labels_of(metadata: Mapping[str, str], path: Path, classes: int) -> Labels | None:
-    """The labels of the model in a file; None when there are none or their number does not fit."""
+def labels_of(metadata: Mapping[str, str], path: Path, classes: int) -> tuple[Labels | None, list[str]]:
+    """The labels of the model in a file, and where none fit, why files beside it were not used."""
     for key, read in (("character", _characters), ("names", _names)):
         try:
             if metadata.get(key):
-                return Labels(read(metadata[key], classes), f"the model's metadata, key {key!r}")
+                return Labels(read(metadata[key], classes), f"the model's metadata, key {key!r}"), []
         except LoadError:
             continue
     # Hugging Face's exports lie in a folder "onnx" of the model's own.
     folder = path.parent
     folders = [folder, folder.parent] if folder.name == "onnx" else [folder]
-    return next((labels for each in folders if (labels := labels_beside(each, classes))), None)
+    found = [search_beside(each, classes) for each in folders]
+    labels = next((labels for labels, _ in found if labels is not None), None)
+    return labels, [] if labels is not None else [doubt for _, doubts in found for doubt in doubts]
 
 
 def _characters(text: str, classes: int) -> tuple[str, ...]:

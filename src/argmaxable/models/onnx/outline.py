@@ -1,13 +1,15 @@
 """An ONNX model without its weights, so that a large file is never in memory as a whole.
 
 The model is copied field by field; where a tensor's bytes are more than a few, their place in the file is
-noted instead, in the way that ONNX notes the places of external data.
+noted instead, in the way that ONNX notes the places of external data. On the way every tensor is checked to
+have its values in one place only: protobuf takes the last of two fields, and other programs the first.
 """
 
 from __future__ import annotations
 
 from argmaxable.core.errors import LoadError
-from argmaxable.models.protobuf import Data, Field, fields, varint
+from argmaxable.models.ambiguity import ambiguous, twice
+from argmaxable.models.protobuf import Data, Field, fields, number_in, varint
 
 # The key of the note "start length". It can't be taken for external data, which has a "location".
 PLACE = "argmaxable.place"
@@ -16,15 +18,35 @@ PLACE = "argmaxable.place"
 _FEW_BYTES = 1024
 # protobuf itself refuses messages that are nested deeper.
 _DEEPEST = 100
-# The messages that hold tensors, with the numbers of the fields that lead there (onnx.proto).
+# The messages that are looked into, with the numbers of the fields that lead there (onnx.proto).
 _INSIDE: dict[str, dict[int, str]] = {
-    "model": {7: "graph"},
+    "model": {7: "graph", 8: "operator set", 14: "entry"},
     "graph": {1: "node", 5: "tensor"},
     "node": {5: "attribute"},
     "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph"},
-    "tensor": {},
+    "tensor": {13: "entry"},
+    "operator set": {},
+    "entry": {},
 }
-_RAW_DATA, _EXTERNAL_DATA, _KEY, _VALUE = 9, 13, 1, 2
+# The fields of these messages that may be there once.
+_SINGLE: dict[str, dict[int, str]] = {
+    "model": {1: "ir_version", 4: "domain", 5: "model_version", 7: "graph"},
+    "graph": {2: "name"},
+    "node": {3: "name", 4: "op_type", 7: "domain", 8: "overload"},
+    "attribute": {1: "name", 2: "f", 3: "i", 4: "s", 5: "t", 6: "g", 20: "type", 21: "ref_attr_name"},
+    "tensor": {2: "data_type", 3: "segment", 8: "name", 9: "raw_data", 14: "data_location"},
+    "operator set": {1: "domain", 2: "version"},
+    "entry": {1: "key", 2: "value"},
+}
+# Where a tensor's values may be; of these fields it has one.
+_VALUES = {4: "float_data", 5: "int32_data", 6: "string_data", 7: "int64_data", 9: "raw_data"} | {
+    10: "double_data",
+    11: "uint64_data",
+    13: "external_data",
+}
+_SEGMENT, _NAME, _RAW_DATA, _EXTERNAL_DATA, _DATA_LOCATION = 3, 8, 9, 13, 14
+_KEY, _VALUE = 1, 2
+_INTERNAL, _EXTERNAL = 0, 1
 
 
 def outline(data: Data) -> bytes:
@@ -35,8 +57,14 @@ def outline(data: Data) -> bytes:
 def _copy(data: Data, start: int, end: int, message: str, depth: int) -> bytes:
     if depth > _DEEPEST:
         raise LoadError(f"messages are nested more than {_DEEPEST} deep")
+    single = _SINGLE[message]
+    seen: dict[int, Field] = {}
     parts = []
     for field in fields(data, start, end):
+        if field.number in single and field.number in seen:
+            raise ambiguous(f"the {message} at byte {start:,} has the field {single[field.number]} twice")
+        if field.number in single or (message == "tensor" and field.number in _VALUES):
+            seen[field.number] = field
         inside = _INSIDE[message].get(field.number)
         if inside is not None and field.is_delimited:
             parts.append(_delimited(field.number, _copy(data, field.start, field.end, inside, depth + 1)))
@@ -44,7 +72,46 @@ def _copy(data: Data, start: int, end: int, message: str, depth: int) -> bytes:
             parts.append(_note(field))
         else:
             parts.append(data[field.begin : field.end])
+    if message == "tensor":
+        _require_one_place(data, seen)
+        _require_single_keys(data, start, end)
     return b"".join(parts)
+
+
+def _require_one_place(data: Data, seen: dict[int, Field]) -> None:
+    """Refuse a tensor unless its values are in one field, and that the one where data_location says."""
+    name = "a tensor" if _NAME not in seen else f"tensor {_text(data, seen[_NAME])!r}"
+    places = [_VALUES[number] for number in sorted(seen.keys() & _VALUES.keys())]
+    if len(places) > 1:
+        raise ambiguous(f"{name} has values in {' and in '.join(places)}")
+    location = seen.get(_DATA_LOCATION)
+    where = _INTERNAL if location is None else number_in(data, location)
+    if where not in (_INTERNAL, _EXTERNAL) or (where == _EXTERNAL) != (_EXTERNAL_DATA in seen):
+        has = f"has its values in {places[0]}" if places else "has no values"
+        location_name = {_INTERNAL: "DEFAULT", _EXTERNAL: "EXTERNAL"}.get(where, str(where))
+        raise ambiguous(f"{name} {has}, but its data_location is {location_name}")
+    if _SEGMENT in seen:
+        raise ambiguous(f"{name} is a segment of a larger one")
+
+
+def _require_single_keys(data: Data, start: int, end: int) -> None:
+    """Refuse external data that has a key twice, or one by which this program notes places."""
+    entries = [field for field in fields(data, start, end) if field.number == _EXTERNAL_DATA]
+    keys = [_entry_key(data, entry) for entry in entries]
+    if PLACE in keys:
+        raise ambiguous(f"a tensor's external_data has the key {PLACE!r}, by which argmaxable notes places")
+    repeated = twice(keys)
+    if repeated is not None:
+        raise ambiguous(f"a tensor's external_data has the key {repeated!r} twice")
+
+
+def _entry_key(data: Data, entry: Field) -> str:
+    keys = [field for field in fields(data, entry.start, entry.end) if field.number == _KEY]
+    return _text(data, keys[0]) if keys else ""
+
+
+def _text(data: Data, field: Field) -> str:
+    return bytes(data[field.start : field.end][:80]).decode(errors="backslashreplace")
 
 
 def _note(field: Field) -> bytes:

@@ -11,17 +11,19 @@ from __future__ import annotations
 import re
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 from numpy.typing import NDArray
 
-from argmaxable.core.errors import LoadError
+from argmaxable.core.errors import AmbiguousError, LoadError
+from argmaxable.models.ambiguity import ambiguous, twice
 from argmaxable.models.finding import TensorInfo
 from argmaxable.models.pytorch.pickle_imports import end_in, imports_in
 from argmaxable.models.source import TensorSource
+from argmaxable.models.zip_archive import require_one_reading
 
 # Before 2.6 the restricted unpickler could be made to run code (CVE-2025-32434), before 2.10 to overwrite
 # memory (CVE-2026-24747).
@@ -46,6 +48,9 @@ _PREFIXES = ("module.", "_orig_mod.")
 # Megatron's dictionaries are six deep.
 _DEEPEST = 16
 _KEYS_SHOWN = 8
+# CTranslate2's model.bin: its version in four bytes, the length of a name in two, the name and a zero.
+_CTRANSLATE2 = re.compile(rb"[\x01-\x20]\0\0\0.\0(\w+Spec)\0", re.DOTALL)
+_LONGEST_KIND = 64
 
 
 class _Bystander:
@@ -97,7 +102,13 @@ def tensors_of(path: Path) -> TensorSource:
     """
     torch = _torch()
     weights = _weights(torch, _load(torch, path))
-    found = dict(_flattened(torch, weights, {id(weights)}))
+    named = list(_flattened(torch, weights, {id(weights)}))
+    repeated = twice(name for name, _ in named)
+    if repeated is not None:
+        raise ambiguous(
+            f"two tensors are called {repeated!r} once the names of dictionaries are joined by dots"
+        )
+    found = dict(named)
     if not found:
         shown = ", ".join([key for key in weights if isinstance(key, str)][:_KEYS_SHOWN]) or "none"
         raise LoadError(f"holds no tensors (keys: {shown}). Save the model's state_dict.")
@@ -134,6 +145,7 @@ def _load(torch: Any, path: Path) -> object:
     if is_zip:
         _require_checkpoint(path)
     else:
+        _require_no_translator(path)
         _require_small_pickles(path)
     bystanders = [(stand_in, name) for name, stand_in in _BYSTANDERS.items()]
     try:
@@ -147,10 +159,19 @@ def _load(torch: Any, path: Path) -> object:
 def _require_checkpoint(path: Path) -> None:
     """Refuse what is not a checkpoint, and archives made to expand: PyTorch itself never compresses."""
     try:
+        with path.open("rb") as file:
+            require_one_reading(file, heeds_case=False)  # PyTorch looks members up without heeding it
         with zipfile.ZipFile(path) as archive:
+            roots = {info.filename.partition("/")[0] for info in archive.infolist()}
             members = {info.filename.partition("/")[2]: info for info in archive.infolist()}
+    except AmbiguousError:
+        raise
     except _BROKEN_ZIP as error:
         raise LoadError(_unreadable(error)) from error
+    if len(roots) > 1:
+        raise ambiguous(
+            f"the archive holds {len(roots)} folders, each of which may be the model's: {_shown(roots)}"
+        )
     if "constants.pkl" in members:
         raise LoadError(
             "is a TorchScript archive, a program rather than a checkpoint, and was not run. Save the "
@@ -167,6 +188,17 @@ def _require_checkpoint(path: Path) -> None:
         raise LoadError(
             f"has a pickle of {members['data.pkl'].file_size} bytes, expected at most {_LARGEST_PICKLE}: it "
             "holds more than tensors. Save the model's state_dict alone."
+        )
+
+
+def _require_no_translator(path: Path) -> None:
+    """Refuse a model of CTranslate2, which also says .bin: its version, then the name of its kind."""
+    with path.open("rb") as file:
+        kind = _CTRANSLATE2.match(file.read(_LONGEST_KIND))
+    if kind is not None:
+        raise LoadError(
+            f"is a model of CTranslate2 ({kind[1].decode()}), whose weights are laid out for that engine and "
+            "can't be read here. Pass the model that it was converted from."
         )
 
 
@@ -226,9 +258,19 @@ def _weights(torch: Any, loaded: object) -> Mapping[Any, Any]:
     entered: set[int] = set()  # dictionaries may contain themselves
     while id(loaded) not in entered:
         entered.add(id(loaded))
-        inner = (loaded[key] for key in _WRAPPERS if isinstance(loaded.get(key), Mapping))
-        loaded = next(inner, loaded)
+        inner = [key for key in _WRAPPERS if isinstance(loaded.get(key), Mapping)]
+        full = [key for key in inner if any(_flattened(torch, loaded[key], {id(loaded), id(loaded[key])}))]
+        if len(full) > 1 and len({id(loaded[key]) for key in full}) > 1:
+            raise ambiguous(
+                f"it holds tensors under {_shown(full)}, each of which may be the model's weights",
+                "Save the state_dict that you use alone.",
+            )
+        loaded = loaded[(full or inner)[0]] if inner else loaded
     return loaded
+
+
+def _shown(names: Iterable[str]) -> str:
+    return ", ".join(repr(name) for name in sorted(names)[:_KEYS_SHOWN])
 
 
 def _flattened(

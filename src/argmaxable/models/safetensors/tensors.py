@@ -8,12 +8,10 @@ JSON object that names each tensor's dtype, shape and byte range), the values.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.core.errors import LoadError
+from argmaxable.models.ambiguity import ambiguous, parse_json
 from argmaxable.models.finding import TensorInfo
 from argmaxable.models.source import TensorSource
 
@@ -102,7 +101,7 @@ def _entries(path: Path) -> tuple[int, dict[str, _Entry]]:
         for name, value in _parsed(header).items()
         if name != "__metadata__"
     }
-    _require_apart(entries)
+    _require_seamless(entries, size - start)
     return start, entries
 
 
@@ -126,25 +125,17 @@ def _read_header(file: IO[bytes], size: int) -> bytes:
 
 
 def _parsed(header: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(header.decode(), object_pairs_hook=_object)
-    except (ValueError, RecursionError) as error:  # JSON's and UTF-8's errors are ValueErrors
-        raise LoadError(
-            f"has a header that is not valid JSON: {error}. The file is damaged; fetch it again."
-        ) from error
+    value = parse_json(header, "its header")
     if not isinstance(value, dict):
         raise LoadError(
             f"has a header that is a JSON {type(value).__name__}, expected an object. Save the file again."
         )
-    return value
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object with names that differ and can be printed: JSON can also write half characters."""
-    value = dict(pairs)
-    "".join(value).encode()
-    if len(value) != len(pairs):
-        raise ValueError("a name occurs twice")
+    if not header.startswith(b"{"):
+        raise LoadError("has a header that does not begin with {, as it must. Save the file again.")
+    try:
+        "".join(value).encode()
+    except UnicodeEncodeError as error:  # JSON can also write half characters
+        raise LoadError(f"names a tensor with half a character: {error}. Save the file again.") from error
     return value
 
 
@@ -185,15 +176,19 @@ def _require_fitting(name: str, entry: _Entry, room: int) -> None:
         )
 
 
-def _require_apart(entries: Mapping[str, _Entry]) -> None:
-    """Refuse tensors that share bytes: no writer makes them, and which of them is meant is anyone's guess."""
-    stored = [(name, each) for name, each in entries.items() if each.end > each.begin]
-    stored.sort(key=lambda pair: pair[1].begin)
-    for (name, left), (other, right) in pairwise(stored):
-        if right.begin < left.end:
-            raise LoadError(
-                f"keeps tensors {name[:80]!r} and {other[:80]!r} in overlapping bytes. Save the file again."
+def _require_seamless(entries: Mapping[str, _Entry], room: int) -> None:
+    """Refuse tensors that share bytes, and bytes that belong to none: the safetensors package does, too."""
+    end, before = 0, "the header"
+    for name, entry in sorted(entries.items(), key=lambda pair: (pair[1].begin, pair[1].end)):
+        if entry.begin < end:
+            raise ambiguous(f"tensors {before} and {name[:80]!r} lie in overlapping bytes")
+        if entry.begin > end:
+            raise ambiguous(
+                f"{entry.begin - end} bytes between {before} and {name[:80]!r} belong to no tensor"
             )
+        end, before = entry.end, repr(name[:80])
+    if end != room:
+        raise ambiguous(f"{room - end} bytes after {before} belong to no tensor")
 
 
 def _dtype_name(dtype: str) -> str:

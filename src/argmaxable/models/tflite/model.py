@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from argmaxable.core.errors import LoadError
 from argmaxable.core.head import FLOAT_DTYPES
+from argmaxable.models.ambiguity import ambiguous, twice
 from argmaxable.models.tflite.flatbuffer import Damaged, Table, root
 
 _IDENTIFIER = b"TFL3"
@@ -114,6 +115,11 @@ class Model:
         return outputs
 
     @cached_property
+    def _inputs(self) -> frozenset[int]:
+        """What the model is given: whatever is stored for it is not used."""
+        return frozenset(self._graph.array(1, "<i4")[:_MOST_ITEMS].tolist())
+
+    @cached_property
     def operators(self) -> tuple[Operator, ...]:
         stored = self._graph.tables(3)
         _require_modest(len(stored), "operators")
@@ -127,6 +133,10 @@ class Model:
         """The operator that gives each tensor."""
         if sum(len(operator.outputs) for operator in self.operators) > len(self._tensors):
             raise Damaged("operators put out more tensors than there are")
+        outputs = [int(index) for operator in self.operators for index in operator.outputs]
+        repeated = twice(str(index) for index in outputs)
+        if repeated is not None:
+            raise ambiguous(f"two operators put out tensor {repeated}")
         return {int(index): operator for operator in self.operators for index in operator.outputs}
 
     @cached_property
@@ -159,15 +169,16 @@ class Model:
         )
 
     def tensor_named(self, name: str) -> Tensor | None:
-        """The first tensor of that name."""
-        for index, table in enumerate(self._tensors):
-            if table.text(3, _LONGEST_NAME) == name:
-                return self.tensor(index)
-        return None
+        """The constant of that name, else the first tensor; raises AmbiguousError for two constants."""
+        named = [index for index, table in enumerate(self._tensors) if table.text(3, _LONGEST_NAME) == name]
+        stored = [index for index in named if self.constant(index) is not None]
+        if len(stored) > 1:
+            raise ambiguous(f"tensors {stored[0]} and {stored[1]} are both called {name!r}")
+        return self.tensor((stored or named)[0]) if named else None
 
     def constant(self, index: int) -> Tensor | None:
         """The tensor, if its values are stored, also as float16 or integers that are dequantised first."""
-        if index < 0:
+        if index < 0 or index in self._inputs:
             return None
         producer = self.producers.get(index)
         if producer is not None:
@@ -206,8 +217,11 @@ class Model:
         buffer = self._root.tables(4)[tensor.buffer]
         # Models beyond 2 GB keep their weights behind the FlatBuffer; 0 and 1 stand for "not so".
         start, size = buffer.integer(1, "<Q"), buffer.integer(2, "<Q")
+        inside = buffer.array(0, np.uint8)
         if start < 2:
-            return buffer.array(0, np.uint8)
+            return inside
+        if len(inside):
+            raise ambiguous(f"tensor {tensor.name!r} has values inside the FlatBuffer and behind it")
         if size > len(self._buffer) - start:
             raise Damaged(f"tensor {tensor.name!r} should end at byte {start + size}")
         return np.frombuffer(self._buffer, np.uint8, size, start)
@@ -232,8 +246,11 @@ def _along_axis(tensor: Tensor, values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _kind(code: Table) -> str:
-    number = code.integer(0, "<b")
-    number = number if number < _IN_FULL else code.integer(3)
+    number, in_full = code.integer(0, "<b"), code.integer(3)
+    # Old interpreters know the first only, new ones take the larger of both.
+    if in_full and in_full != number and (number != _IN_FULL or in_full < _IN_FULL):
+        raise ambiguous(f"an operator is number {number} for old interpreters and {in_full} for new ones")
+    number = number if number < _IN_FULL else in_full
     return _OPERATORS.get(number, f"operator {number}")
 
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.core.errors import LoadError
+from argmaxable.core.errors import AmbiguousError, LoadError
 from argmaxable.core.head import FLOAT_DTYPES
 from argmaxable.models.finding import Arrays, Finding, Labels, TensorInfo
-from argmaxable.models.labels.vocabulary import class_labels, labels_beside
+from argmaxable.models.labels.vocabulary import class_labels, search_beside
 from argmaxable.models.tflite.flatbuffer import Damaged
 from argmaxable.models.tflite.inputs import describe_inputs
 from argmaxable.models.tflite.model import Model, Operator, Tensor, exactly
+from argmaxable.models.zip_archive import require_one_reading
 
 if TYPE_CHECKING:
     from argmaxable.models.registry import ReadOptions
@@ -76,6 +77,9 @@ def _find(path: Path, options: ReadOptions) -> Finding:
     if bias is not None:
         _require_numbers(bias)
 
+    inside = _labels_inside(path, classes)
+    labels, doubts = (inside, []) if inside else search_beside(path.parent, classes)
+
     def read() -> Arrays:
         try:
             weight = model.numbers(layer.weight).reshape(layer.shape)
@@ -92,10 +96,10 @@ def _find(path: Path, options: ReadOptions) -> Finding:
         features=features,
         why=_why(layer, options),
         read=read,
-        labels=_labels_inside(path, classes) or labels_beside(path.parent, classes),
+        labels=labels,
         inputs=None if layer.operator is None else describe_inputs(model, layer.operator.input(0)),
         alternatives=tuple(_info(each.weight) for each in layers if each.weight.index != layer.weight.index),
-        notes=_notes(model, layer, options),
+        notes=(*_notes(model, layer, options), *doubts),
     )
 
 
@@ -213,10 +217,10 @@ def _is_linear(model: Model, operator: Operator, weight: Tensor) -> bool:
 
 
 def _named(model: Model, layers: list[_Layer], name: str) -> _Layer:
+    tensor = model.tensor_named(name)
     layer = next((each for each in layers if each.weight.name == name), None)
     if layer is not None:
         return layer
-    tensor = model.tensor_named(name)
     if tensor is None:
         raise LoadError(f"tensor {name!r} not found. {_candidates(layers)}")
     if model.constant(tensor.index) is None or len(tensor.shape) != 2:
@@ -273,16 +277,25 @@ def _labels_inside(path: Path, classes: int) -> Labels | None:
     """Labels packed into the file by TensorFlow Lite's metadata writer, which appends a zip archive."""
     if not zipfile.is_zipfile(path):
         return None
+    found: dict[tuple[str, ...], str] = {}
     try:
+        with path.open("rb") as file:
+            require_one_reading(file, is_whole_file=False)
         with zipfile.ZipFile(path) as archive:
             for info in archive.infolist()[:_MOST_FILES_INSIDE]:
                 if info.filename.endswith(".txt") and info.file_size <= _LARGEST_LABEL_FILE:
                     lines = archive.read(info).decode().replace("\r\n", "\n").removesuffix("\n").split("\n")
                     if len(lines) == classes:
-                        return Labels(class_labels(lines, classes), f"{info.filename} inside the model")
+                        found.setdefault(class_labels(lines, classes), info.filename)
+    except AmbiguousError:
+        raise
     except _BROKEN_ARCHIVE:  # labels are welcome, but a head without them is still a head
         return None
-    return None
+    # Of the names in several languages none is the model's own.
+    if len(found) != 1:
+        return None
+    ((names, source),) = found.items()
+    return Labels(names, f"{source} inside the model")
 
 
 def _notes(model: Model, layer: _Layer, options: ReadOptions) -> tuple[str, ...]:

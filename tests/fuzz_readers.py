@@ -1,0 +1,288 @@
+"""Whatever this package and a format's own library both accept must give the same bytes.
+
+    python tests/fuzz_readers.py npz --cases 20000          one format, so many files
+    python tests/fuzz_readers.py npz --cases 1 --first 17   the 18th of them again
+
+Files come from `fuzz_files`, by number, so that each can be made again. They are read in a process of their
+own, for damaged files make some libraries crash. The answer is JSON: how many files were the same in all
+readers that accept them, refused by us, refused by all the others, or made one of the readers crash.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import numpy as np
+from fuzz_files import MAKERS
+from numpy.typing import NDArray
+
+from argmaxable import LoadError
+from argmaxable.models import find_head
+from argmaxable.models.keras import hdf5 as keras_hdf5
+from argmaxable.models.keras import hdf5_reader
+
+Array = NDArray[Any]
+# The letter that stands for each outcome of a case.
+OUTCOMES = {"s": "same", "r": "refused by us", "o": "refused by others", "d": "different", "c": "crashed"}
+SECONDS_A_CASE = 20
+MEMORY = 6 * 2**30
+
+
+class Stored(dict[str, Array]):
+    """Arrays by name, as a library reads them."""
+
+
+def ours(path: Path) -> tuple[str, Array, str | None, Array | None]:
+    """The names and values of the weight and the bias, as this package reads them."""
+    finding = find_head(path)
+    weight, bias = finding.read()
+    return finding.weight.name, np.asarray(weight), finding.bias.name if finding.bias else None, bias
+
+
+# ---------------------------------------------------------------------- the libraries
+
+
+def by_onnx(path: Path) -> Stored:
+    import onnx
+
+    model = onnx.load(str(path))
+    tensors = {each.name: each for each in model.graph.initializer}
+    for node in model.graph.node:
+        if node.op_type == "Constant":
+            tensors |= {
+                name: each.t for name in node.output for each in node.attribute if each.name == "value"
+            }
+    return Stored(
+        (name, onnx.numpy_helper.to_array(each, base_dir=str(path.parent)).T)
+        for name, each in tensors.items()
+    )
+
+
+def by_onnxruntime(path: Path) -> Stored:
+    """The layer that ONNX Runtime computes: what it makes of no features, and of each alone."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    features = session.get_inputs()[0].shape[1]
+    (sums,) = session.run(["y"], {"x": np.eye(features, dtype=np.float32)})
+    (bias,) = session.run(["y"], {"x": np.zeros((features, features), np.float32)})
+    return Stored({"": sums.T, "bias": bias[0]})
+
+
+def by_numpy(path: Path) -> Stored:
+    with np.load(path, allow_pickle=False) as archive:
+        return Stored((name, archive[name]) for name in archive.files)
+
+
+def by_safetensors(path: Path) -> Stored:
+    from safetensors import safe_open
+
+    with safe_open(path, "numpy") as file:
+        return Stored((name, file.get_tensor(name)) for name in file.keys())  # noqa: SIM118  # no mapping
+
+
+def by_gguf(path: Path) -> Stored:
+    import gguf
+
+    found = Stored()
+    for tensor in gguf.GGUFReader(path).tensors:
+        columns = int(tensor.shape[0])
+        values = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+        found[tensor.name] = np.asarray(values).reshape(-1, columns)
+    return found
+
+
+def _datasets(stream: Any) -> Stored:
+    import h5py
+
+    found = Stored()
+    with h5py.File(stream, "r") as file:
+
+        def visit(name: str, item: Any) -> None:
+            if isinstance(item, h5py.Dataset):
+                found[name] = item[()].T
+
+        file.visititems(visit)
+    return found
+
+
+def by_h5py(path: Path) -> Stored:
+    return _datasets(BytesIO(path.read_bytes()))
+
+
+def by_zipfile_and_h5py(path: Path) -> Stored:
+    with ZipFile(path) as archive:
+        return _datasets(BytesIO(archive.read("model.weights.h5")))
+
+
+def by_torch(path: Path) -> Stored:
+    import torch
+
+    loaded = torch.load(path, map_location="cpu", weights_only=True)
+    while isinstance(loaded.get("model"), dict) or isinstance(loaded.get("state_dict"), dict):
+        loaded = loaded["model" if "model" in loaded else "state_dict"]
+    inner = {
+        f"{key}.{name}": each
+        for key, level in loaded.items()
+        if isinstance(level, dict)
+        for name, each in level.items()
+    }
+    named = loaded | inner
+    return Stored((name, each.numpy()) for name, each in named.items() if isinstance(each, torch.Tensor))
+
+
+READERS: dict[str, tuple[Callable[[Path], Stored], ...]] = {
+    "onnx": (by_onnx, by_onnxruntime),
+    "npz": (by_numpy,),
+    "safetensors": (by_safetensors,),
+    "gguf": (by_gguf,),
+    "hdf5": (by_h5py,),
+    "keras": (by_zipfile_and_h5py,),
+    "pytorch": (by_torch,),
+}
+
+
+# ---------------------------------------------------------------------- one case
+
+
+def case(format_name: str, number: int, folder: Path) -> str:
+    """The letter of the outcome of a file."""
+    suffix, make = MAKERS[format_name]
+    path = folder / f"model{suffix}"
+    path.write_bytes(make(random.Random(f"{format_name} {number}")))
+    try:
+        read = ours(path)
+    except LoadError:
+        return "r"
+    agreeing = 0
+    for reader in READERS[format_name]:
+        try:
+            stored = reader(path)
+        except Exception:  # whatever a library raises is a refusal
+            continue
+        if not agrees(stored, read):
+            return "d"
+        agreeing += 1
+    return "s" if agreeing else "o"
+
+
+def agrees(stored: Stored, read: tuple[str, Array, str | None, Array | None]) -> bool:
+    """Whether a library found the weight and the bias that we have read."""
+    name, weight, bias_name, bias = read
+    if "" in stored:  # computed: exact where everything is finite
+        shift = np.zeros(len(weight), np.float32) if bias is None else bias
+        if not (np.isfinite(weight).all() and np.isfinite(shift).all()):
+            return True
+        with np.errstate(over="ignore"):
+            return np.array_equal(stored[""], weight + shift[:, np.newaxis]) and np.array_equal(
+                stored["bias"], shift
+            )
+    pairs = [(name, weight)] if bias is None else [(name, weight), (bias_name, bias)]
+    # Which way round a stored matrix is used, the graph decides: that is compared where it is computed.
+    return all(
+        key in stored and (_same_bytes(stored[key], values) or _same_bytes(stored[key].T, values))
+        for key, values in pairs
+    )
+
+
+def _same_bytes(left: Array, right: Array) -> bool:
+    if right.dtype.itemsize < left.dtype.itemsize:  # gguf makes float32 of all floats
+        right = right.astype(left.dtype)
+    left, right = (np.ascontiguousarray(each.astype(each.dtype.newbyteorder("="))) for each in (left, right))
+    return left.size == right.size and left.tobytes() == right.tobytes()
+
+
+# ---------------------------------------------------------------------- many cases
+
+
+def _ask_here(extent: keras_hdf5.Extent, dataset: str | None, **_: int) -> bytes:
+    """What the process that reads HDF5 files would answer; this process may crash as well as that."""
+    import h5py
+
+    try:
+        with extent.path.open("rb") as file:
+            window = hdf5_reader.io.BufferedReader(hdf5_reader._Window(file, extent.start, extent.size))
+            with h5py.File(window, "r") as hdf5:
+                if dataset is None:
+                    return json.dumps(hdf5_reader._outline(h5py, hdf5)).encode()
+                return hdf5_reader._values(hdf5, dataset)
+    except Exception as error:
+        raise LoadError(f"holds no readable HDF5 file: {error}") from error
+
+
+def work(format_name: str, first: int, count: int) -> None:
+    """Write the letter of each case's outcome, at once, for the next may be the last."""
+    warnings.simplefilter("ignore")
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if format_name != "onnx":  # which reserves address space
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    keras_hdf5._ask = _ask_here
+    answers = os.dup(sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # some libraries write there themselves
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(first, first + count):
+            signal.alarm(SECONDS_A_CASE)
+            os.write(answers, case(format_name, number, Path(folder)).encode())
+
+
+def letters(format_name: str, first: int, count: int) -> Iterator[str]:
+    """The outcomes of so many cases; where the process dies, "c", and another goes on with the next."""
+    end = first + count
+    while first < end:
+        command = [sys.executable, __file__, format_name, "--first", str(first), "--cases", str(end - first)]
+        with subprocess.Popen(
+            [*command, "--work"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as done:
+            assert done.stdout is not None
+            while letter := done.stdout.read(1).decode():
+                yield letter
+                first += 1
+        if first < end:
+            if done.returncode >= 0:
+                raise RuntimeError(
+                    f"case {first} of {format_name} ended with {done.returncode}; run it with --work"
+                )
+            yield "c"
+            first += 1
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("format", choices=sorted(MAKERS))
+    parser.add_argument("--cases", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--work", action="store_true", help="in this process, a letter for each case")
+    options = parser.parse_args()
+    if options.work:
+        work(options.format, options.first, options.cases)
+        return 0
+    outcomes = list(letters(options.format, options.first, options.cases))
+    counts = Counter(OUTCOMES[letter] for letter in outcomes)
+    different = [options.first + place for place, letter in enumerate(outcomes) if letter == "d"]
+    print(json.dumps({"format": options.format, "cases": len(outcomes), **counts, "which differ": different}))
+    return 1 if different else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

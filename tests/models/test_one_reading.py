@@ -1,0 +1,489 @@
+"""A file in which two programs could read different weights is refused, and the error says why.
+
+Each refused file here is read by some program, with weights that another would not see. `fuzz_readers`
+compares many more with the formats' own libraries; here a few of them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import struct
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import fuzz_files
+import fuzz_readers
+import gguf_writer
+import keras_writer
+import numpy as np
+import onnx
+import onnx_writer
+import pytest
+import tflite_writer
+import torch
+from onnx import TensorProto, helper, numpy_helper
+from tflite_writer import FULLY_CONNECTED, Op, T
+
+from argmaxable import AmbiguousError, load_head
+from argmaxable.models.labels.vocabulary import labels_from_file, search_beside
+
+WEIGHT = np.arange(20, dtype=np.float32).reshape(5, 4)
+OTHER = WEIGHT + 1
+BIAS = np.zeros(5, np.float32)
+Maker = Callable[[], bytes]
+
+
+# ---------------------------------------------------------------------- ONNX
+
+
+def model() -> onnx.ModelProto:
+    nodes = [onnx_writer.node("MatMul", "x W", "xW"), onnx_writer.node("Add", "xW b", "y")]
+    return onnx_writer.build(nodes, {"W": WEIGHT.T.copy(), "b": BIAS})
+
+
+def with_tensor(change: Callable[[TensorProto], object]) -> Maker:
+    def make() -> bytes:
+        made = model()
+        change(made.graph.initializer[0])
+        return made.SerializeToString()
+
+    return make
+
+
+def external(tensor: TensorProto, *keys: str, location: int = TensorProto.EXTERNAL) -> None:
+    for key in keys:
+        tensor.external_data.add(key=key, value="0 80")
+    tensor.data_location = location
+
+
+def inside(tensor: bytes) -> bytes:
+    """The model with more fields in its weight: protobuf puts together what comes in two pieces."""
+    name, graph = b"\x42\x01W", model().graph
+    del graph.initializer[0]
+    first = numpy_helper.from_array(WEIGHT.T.copy(), "W").SerializeToString()
+    assert first.count(name) == 1
+    body = b"\x2a" + bytes([len(first + tensor)]) + first + tensor
+    graph_bytes = graph.SerializeToString() + body
+    rest = onnx_writer.build([], {})
+    rest.ClearField("graph")
+    length = struct.pack("<H", (len(graph_bytes) & 0x7F | 0x80) | len(graph_bytes) >> 7 << 8)
+    return rest.SerializeToString() + b"\x3a" + length + graph_bytes
+
+
+def twice_named() -> bytes:
+    made = model()
+    made.graph.initializer.append(numpy_helper.from_array(OTHER.T.copy(), "W"))
+    return made.SerializeToString()
+
+
+def computed_twice() -> bytes:
+    made = model()
+    made.graph.node.append(onnx_writer.node("Identity", "x", "xW"))
+    return made.SerializeToString()
+
+
+def with_two_values() -> bytes:
+    node = onnx_writer.constant_node("W", WEIGHT.T.copy())
+    node.attribute.append(helper.make_attribute("value_float", 1.0))
+    made = onnx_writer.build([node, onnx_writer.node("MatMul", "x W", "y")], {})
+    return made.SerializeToString()
+
+
+def with_attribute_twice() -> bytes:
+    made = onnx_writer.build([onnx_writer.node("Gemm", "x W", "y", transB=1)], {"W": WEIGHT})
+    made.graph.node[0].attribute.append(helper.make_attribute("transB", 0))
+    return made.SerializeToString()
+
+
+def with_metadata_twice() -> bytes:
+    made = model()
+    for value in ("a\nb\nc\nd\ne", "e\nd\nc\nb\na"):
+        made.metadata_props.add(key="character", value=value)
+    return made.SerializeToString()
+
+
+ONNX: dict[str, tuple[Maker, str]] = {
+    "raw_data and EXTERNAL": (
+        with_tensor(lambda each: external(each)),
+        "'W' has its values in raw_data, but its data_location is EXTERNAL",
+    ),
+    "raw_data and external_data": (
+        with_tensor(lambda each: external(each, "location")),
+        "'W' has values in raw_data and in external_data",
+    ),
+    "external_data without EXTERNAL": (
+        with_tensor(lambda each: (each.ClearField("raw_data"), external(each, "location", location=0))),
+        "'W' has its values in external_data, but its data_location is DEFAULT",
+    ),
+    "float_data beside raw_data": (
+        with_tensor(lambda each: each.float_data.extend([1.0] * 20)),
+        "'W' has values in float_data and in raw_data",
+    ),
+    "two raw_data": (lambda: inside(b"\x4a\x04abcd"), "the tensor at byte .* has the field raw_data twice"),
+    "two names": (lambda: inside(b"\x42\x01b"), "the tensor at byte .* has the field name twice"),
+    "an initializer's name twice": (twice_named, "two tensors of a graph are called 'W'"),
+    "a computed tensor twice": (computed_twice, "two tensors of a graph are called 'xW'"),
+    "our own key": (
+        with_tensor(lambda each: (each.ClearField("raw_data"), external(each, "argmaxable.place"))),
+        "external_data has the key 'argmaxable.place', by which argmaxable notes places",
+    ),
+    "a location twice": (
+        with_tensor(lambda each: (each.ClearField("raw_data"), external(each, "location", "location"))),
+        "external_data has the key 'location' twice",
+    ),
+    "a Constant of two values": (with_two_values, "the Constant 'W' has 2 values"),
+    "an attribute twice": (with_attribute_twice, "a Gemm has the attribute 'transB' twice"),
+    "metadata twice": (with_metadata_twice, "metadata has the key 'character' twice"),
+}
+
+
+# ---------------------------------------------------------------------- archives
+
+
+def npy(array: np.ndarray[Any, Any]) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+def zipped(*members: tuple[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, data in members:
+            archive.writestr(zipfile.ZipInfo(name), data)
+    return stream.getvalue()
+
+
+PLAIN = zipped(("W.npy", npy(WEIGHT)))
+DIRECTORY = PLAIN.index(b"PK\1\2")
+
+
+def patched(place: int, value: bytes) -> bytes:
+    return PLAIN[:place] + value + PLAIN[place + len(value) :]
+
+
+def header_twice() -> bytes:
+    data = npy(WEIGHT)
+    end = data.index(b"}")
+    key = b"'shape': (4, 5), "
+    return zipped(("W.npy", data[:end] + key + data[end:].replace(b" " * len(key), b"", 1)))
+
+
+NPZ: dict[str, tuple[Maker, str]] = {
+    "W and W.npy": (
+        lambda: zipped(("W", npy(OTHER)), ("W.npy", npy(WEIGHT))),
+        "two arrays are called 'W', with and without the ending .npy",
+    ),
+    "a name twice": (
+        lambda: zipped(("W.npy", npy(WEIGHT)), ("W.npy", npy(OTHER))),
+        "two members of the archive are called 'W.npy'",
+    ),
+    "another name in the header": (
+        lambda: patched(PLAIN.index(b"W.npy"), b"V"),
+        "the header and the directory of the archive contradict each other about 'W.npy'",
+    ),
+    "data before": (lambda: b"PK\3\4" + PLAIN, "the directory of the archive is not where its end says"),
+    "data after": (lambda: PLAIN + b"more", "data follows the end of the archive"),
+    "two ends": (
+        lambda: PLAIN[:-2] + struct.pack("<H", 22) + PLAIN[-22:],
+        "two end records|is not where its end says",
+    ),
+    "a member that is not listed": (
+        lambda: patched(len(PLAIN) - 14, struct.pack("<2H", 2, 2)),
+        "the archive declares 2 members and lists 1",
+    ),
+    "a header with a key twice": (header_twice, "the header of 'W' has the key 'shape' twice"),
+}
+
+
+def keras_zip(config: str = "", *more: tuple[str, bytes]) -> bytes:
+    layers = {"layers/d": ("d", [WEIGHT.T.copy(), BIAS])}
+    text = config or json.dumps(keras_writer.sequential(keras_writer.dense("d")))
+    return zipped(("config.json", text.encode()), ("model.weights.h5", keras_writer.numbered(layers)), *more)
+
+
+KERAS: dict[str, tuple[Maker, str]] = {
+    "a name twice": (
+        lambda: keras_zip("", ("model.weights.h5", b"")),
+        "two members of the archive are called 'model.weights.h5'",
+    ),
+    "a key twice": (
+        lambda: keras_zip('{"class_name": "Model", "class_name": "Sequential"}'),
+        "configuration can be read in two ways: the key 'class_name' occurs twice",
+    ),
+    "weights in two forms": (
+        lambda: keras_zip("", ("model.weights.npz", b"")),
+        "weights in model.weights.h5 and in another form",
+    ),
+}
+
+
+def listed_twice() -> bytes:
+    stream = io.BytesIO(keras_writer.listed({"d": {"kernel:0": WEIGHT.T.copy(), "bias:0": BIAS}}))
+    import h5py
+
+    with h5py.File(stream, "r+") as file:
+        keras_writer.put_names(file["d"], "weight_names", ["kernel:0", "bias:0", "kernel:0"], "fixed")
+    return stream.getvalue()
+
+
+HDF5: dict[str, tuple[Maker, str]] = {
+    "a weight twice": (listed_twice, "weight_names of layer 'd' lists 'kernel' twice"),
+}
+
+
+def saved(value: object) -> bytes:
+    stream = io.BytesIO()
+    torch.save(value, stream)
+    return stream.getvalue()
+
+
+def repacked(*more: tuple[str, bytes]) -> bytes:
+    data = saved({"fc.weight": torch.from_numpy(WEIGHT), "fc.bias": torch.from_numpy(BIAS)})
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return zipped(*((name, archive.read(name)) for name in archive.namelist()), *more)
+
+
+STATE = {"fc.weight": torch.from_numpy(WEIGHT), "fc.bias": torch.from_numpy(BIAS)}
+PYTORCH: dict[str, tuple[Maker, str]] = {
+    "a record twice": (
+        lambda: repacked(("archive/data/0", OTHER.tobytes())),
+        "two members of the archive are called 'archive/data/0'",
+    ),
+    "a record in capitals": (
+        lambda: repacked(("archive/DATA.pkl", b"")),
+        "two members of the archive are called 'archive/data.pkl'",
+    ),
+    "two folders": (
+        lambda: repacked(("other/data.pkl", b"")),
+        "the archive holds 2 folders, .*: 'archive', 'other'",
+    ),
+    "two dictionaries": (
+        lambda: saved({"model": STATE, "state_dict": {"fc.weight": torch.from_numpy(OTHER)}}),
+        "it holds tensors under 'model', 'state_dict', each of which may be the model's weights",
+    ),
+    "a name with a dot": (
+        lambda: saved({**STATE, "fc": {"weight": torch.from_numpy(OTHER)}}),
+        "two tensors are called 'fc.weight'",
+    ),
+}
+
+
+# ---------------------------------------------------------------------- safetensors, GGUF, TensorFlow Lite
+
+
+def safetensors(*entries: tuple[str, int, int], room: int = 80) -> bytes:
+    parts = [
+        f'"{name}":{{"dtype":"F32","shape":[{(end - begin) // 16},4],"data_offsets":[{begin},{end}]}}'
+        for name, begin, end in entries
+    ]
+    header = ("{" + ",".join(parts) + "}").encode()
+    return struct.pack("<Q", len(header)) + header + bytes(room)
+
+
+SAFETENSORS: dict[str, tuple[Maker, str]] = {
+    "a name twice": (
+        lambda: safetensors(("fc.weight", 0, 32), ("fc.weight", 32, 80)),
+        "its header can be read in two ways: the key 'fc.weight' occurs twice",
+    ),
+    "an overlap": (
+        lambda: safetensors(("fc.weight", 0, 64), ("other", 48, 80)),
+        "'fc.weight' and 'other' lie in overlapping bytes",
+    ),
+    "a hole": (
+        lambda: safetensors(("fc.weight", 0, 32), ("other", 48, 80)),
+        "16 bytes between 'fc.weight' and 'other' belong to no tensor",
+    ),
+    "bytes before": (
+        lambda: safetensors(("fc.weight", 16, 80)),
+        "16 bytes between the header and 'fc.weight' belong to no tensor",
+    ),
+    "bytes after": (
+        lambda: safetensors(("fc.weight", 0, 64)),
+        "16 bytes after 'fc.weight' belong to no tensor",
+    ),
+}
+
+
+def gguf(
+    *tensors: tuple[str, int], keys: tuple[tuple[str, Any], ...] = (("general.architecture", "llama"),)
+) -> bytes:
+    kind = gguf_writer.Type.F32
+    return fuzz_files._gguf_file(
+        list(keys), [[name, (4, 8), kind, offset] for name, offset in tensors], [bytes(128)] * 2, 32
+    )
+
+
+GGUF: dict[str, tuple[Maker, str]] = {
+    "a name twice": (
+        lambda: gguf(("output.weight", 0), ("output.weight", 128)),
+        "two tensors are called 'output.weight'",
+    ),
+    "an overlap": (
+        lambda: gguf(("output.weight", 0), ("token_embd.weight", 64)),
+        "'output.weight' and 'token_embd.weight' lie in overlapping bytes",
+    ),
+    "an odd offset": (
+        lambda: gguf(("output.weight", 4), ("token_embd.weight", 160)),
+        "'output.weight' begins at byte 4, no multiple of its alignment, 32",
+    ),
+    "a key twice": (
+        lambda: gguf(("output.weight", 0), keys=(("a", "llama"), ("a", "gpt2"))),
+        "the key 'a' of its metadata occurs twice",
+    ),
+    "a zero byte": (
+        lambda: gguf(("output.weight\0x", 0), ("output.weight", 128)),
+        r"'output.weight\\x00x' has a zero byte",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("suffix", "make", "complaint"),
+    [
+        pytest.param(suffix, make, complaint, id=f"{suffix} {name}")
+        for suffix, cases in (
+            ("onnx", ONNX), ("npz", NPZ), ("keras", KERAS), ("h5", HDF5), ("pt", PYTORCH),
+            ("safetensors", SAFETENSORS), ("gguf", GGUF),
+        )
+        for name, (make, complaint) in cases.items()
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_file_with_two_readings_is_refused(
+    tmp_path: Path, suffix: str, make: Maker, complaint: str
+) -> None:
+    path = tmp_path / f"model.{suffix}"
+    path.write_bytes(make())
+    with pytest.raises(AmbiguousError, match=rf"can be read in two ways: .*{complaint}|{complaint}"):
+        load_head(path)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "data"),
+    [
+        ("onnx", model().SerializeToString()),
+        ("npz", PLAIN),
+        ("keras", keras_zip()),
+        ("pt", repacked()),
+        ("safetensors", safetensors(("fc.weight", 0, 80))),
+        ("gguf", gguf(("output.weight", 0), ("token_embd.weight", 128))),
+    ],
+)
+def test_the_same_files_with_one_reading_are_read(tmp_path: Path, suffix: str, data: bytes) -> None:
+    path = tmp_path / f"model.{suffix}"
+    path.write_bytes(data)
+    assert load_head(path).features == 4
+
+
+# ---------------------------------------------------------------------- several files, operators, labels
+
+
+def test_a_tensor_in_two_parts_of_a_model_is_refused(tmp_path: Path) -> None:
+    names = [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
+    for name in names:
+        (tmp_path / name).write_bytes(safetensors(("lm_head.weight", 0, 80)))
+    index = {"weight_map": {"lm_head.weight": names[0], "other": names[1]}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(AmbiguousError, match=r"'lm_head.weight' is in model-00001.* and in model-00002"):
+        load_head(tmp_path)
+
+
+def test_a_configuration_with_a_key_twice_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(safetensors(("lm_head.weight", 0, 80)))
+    (tmp_path / "config.json").write_text('{"model_type": "llama", "model_type": "gpt2"}')
+    with pytest.raises(AmbiguousError, match=r"config.json can be read in two ways: the key 'model_type'"):
+        load_head(tmp_path)
+
+
+TENSORS = [T("x", (1, 4)), T("w", (5, 4), data=WEIGHT.tobytes()), T("y", (1, 5))]
+LAYER = Op(FULLY_CONNECTED, ("x", "w"), ("y",))
+
+
+def tflite(
+    folder: Path, tensors: list[T], operators: list[Op], change: Callable[[bytes], bytes] = bytes
+) -> Path:
+    path = tflite_writer.write(folder / "model.tflite", tensors, operators, ("y",))
+    path.write_bytes(change(path.read_bytes()))
+    return path
+
+
+def test_a_tensor_of_two_operators_is_refused(tmp_path: Path) -> None:
+    path = tflite(
+        tmp_path, [*TENSORS, T("v", (5, 4), data=OTHER.tobytes())], [LAYER, replace(LAYER, inputs=("x", "v"))]
+    )
+    with pytest.raises(AmbiguousError, match="two operators put out tensor 2"):
+        load_head(path)
+
+
+def test_a_name_of_two_constants_is_refused(tmp_path: Path) -> None:
+    path = tflite(
+        tmp_path,
+        [*TENSORS, T("v", (5, 4), data=OTHER.tobytes())],
+        [LAYER],
+        lambda data: data.replace(b"v\0", b"w\0"),
+    )
+    assert load_head(path).weight.tolist() == WEIGHT.tolist()
+    with pytest.raises(AmbiguousError, match="tensors 1 and 3 are both called 'w'"):
+        load_head(path, tensor="w")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "complaint"),
+    [
+        ("vocab.json", '{"a": 0, "b": 1, "a": 2}', "the key 'a' occurs twice"),
+        ("vocab.json", '{"a": 0, "b": 1, "c": 1}', "'b' and 'c' have the same number, 1"),
+        ("vocab.yml", "a: 0\nb: 1\na: 2\n", "the key 'a' occurs twice"),
+        ("tokenizer.json", '{"model": {"vocab": {"a": 0, "b": 0}}}', "'a' and 'b' have the same number, 0"),
+        ("config.json", '{"id2label": {"0": "a", "00": "b", "1": "c"}}', "class 0 has two labels"),
+        ("inference.yml", "character_dict:\n- a\nlabel_list:\n- b\n", "it has 2 lists"),
+    ],
+)
+def test_labels_with_two_readings_are_refused(tmp_path: Path, name: str, text: str, complaint: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(AmbiguousError, match=complaint):
+        labels_from_file(path, 3)
+
+
+def test_labels_beside_a_model_that_have_two_readings_are_not_used(tmp_path: Path) -> None:
+    (tmp_path / "vocab.json").write_text('{"a": 0, "b": 1, "a": 2}')
+    labels, notes = search_beside(tmp_path, 3)
+    assert labels is None
+    assert "the key 'a' occurs twice" in notes[0]
+
+
+def test_a_sentencepiece_with_two_texts_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "spiece.model"
+    path.write_bytes(b"\x0a\x06\x0a\x01a\x0a\x01b")
+    with pytest.raises(AmbiguousError, match="the piece at byte 2 has two texts"):
+        labels_from_file(path, 1)
+
+
+# ---------------------------------------------------------------------- many files, against the real readers
+
+
+@pytest.mark.parametrize("format_name", sorted(fuzz_files.MAKERS))
+def test_what_both_accept_gives_the_same_bytes(format_name: str) -> None:
+    """Forty files of each format; `fuzz_readers.py FORMAT --cases 20000` makes more."""
+    path = os.pathsep.join(sys.path)
+    done = subprocess.run(
+        [sys.executable, fuzz_readers.__file__, format_name, "--cases", "40"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    counts = json.loads(done.stdout)
+    assert counts["which differ"] == []
+    assert counts["cases"] == 40
+    assert counts["same"] > 0
+    assert counts["refused by us"] > 0
