@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -20,10 +20,21 @@ from argmaxable.proofs.evidence import (
     Line,
 )
 from argmaxable.proofs.kind import Bundle, ClaimFiles, ClaimKind
-from argmaxable.proofs.values import LARGEST, finite_number, rounded_down, rounded_up, text, whole_number
+from argmaxable.proofs.statements import differs
+from argmaxable.proofs.values import (
+    LARGEST,
+    finite_number,
+    only_one_of,
+    rounded_down,
+    rounded_up,
+    text,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from argmaxable.check.checker import Checker
+    from argmaxable.compute.identical_rows import IdenticalRows
+    from argmaxable.compute.prepared import PreparedHead
     from argmaxable.core.claim import Failure
     from argmaxable.core.head import Head
     from argmaxable.core.progress import ProgressCallback
@@ -31,12 +42,15 @@ if TYPE_CHECKING:
 # Claims have four digits: short, and weak enough to be proven again on a machine that sums in another
 # order.
 _DIGITS = 4
+# Reasons of classes that a run did not get to.
+_UNFINISHED = ("interrupted", "not reached")
 
 
 class VerdictClaims(ClaimKind[Verdict, None]):
     """Verdicts and the vector that rebuilds their own-direction witnesses."""
 
-    noun, plural, format = "verdict", "verdicts", "argmaxable-proofs-1"
+    noun, plural, format = "verdict", "verdicts", "argmaxable-proofs-2"
+    earlier_format = "argmaxable-proofs-1"
     files = ClaimFiles("manifest.json", "verdicts.jsonl", "evidence.npz")
     arrays: ClassVar[ArrayTypes] = {**CENTRE, **POINTS_AND_CERTIFICATES, **TIES}
 
@@ -96,8 +110,47 @@ class VerdictClaims(ClaimKind[Verdict, None]):
     def scope(self, bundle: Bundle[Verdict, None]) -> str:
         return f" over the domain {bundle.domain}"
 
+    def summary(self, proven: Sequence[Verdict], bundle: Bundle[Verdict, None]) -> str:
+        count = sum(claim.status is Status.UNARGMAXABLE for claim in proven)
+        if not count:
+            return "All of these classes can be predicted." if proven else ""
+        return f"{count:,} of these classes {bundle.domain.never_predicted()}."
+
+    def contradictions(self, bundle: Bundle[Verdict, None], head: PreparedHead) -> Iterator[str]:
+        claims, manifest = bundle.claims, bundle.manifest
+        for status in Status:
+            found = sum(claim.status is status for claim in claims)
+            yield from differs(status.value, manifest.get(status.value), found)
+        yield from differs("tied", manifest.get("tied"), sum(_is_tied(claim) for claim in claims))
+        if not isinstance(manifest.get("complete"), bool):
+            yield "it does not say whether it is complete"
+        elif manifest["complete"] and any(claim.reason in _UNFINISHED for claim in claims):
+            yield "it says that it is complete, but some of its classes are undecided for an interruption"
+        yield from _wrong_ties(claims, head.twins)
+
+
+def _is_tied(claim: Verdict) -> bool:
+    return claim.status is Status.UNARGMAXABLE and claim.is_tied
+
+
+def _wrong_ties(claims: Sequence[Verdict], twins: IdenticalRows) -> Iterator[str]:
+    """The first class whose group is not the set of classes identical with it."""
+    right: set[tuple[int, int]] = set()  # groups may be large, and all their members name them
+    for claim in claims:
+        if claim.class_id >= len(twins.tied_to):
+            continue
+        first, said = int(twins.tied_to[claim.class_id]), claim.tie_group
+        group = twins.ties.get(first, ())
+        if (first, id(said)) in right:
+            continue
+        if tuple(sorted(said)) != group:
+            yield f"class {claim.class_id} has {len(group)} identical classes, itself included, not {len(said)}"
+            return
+        right.add((first, id(said)))
+
 
 def _witness(line: Line, evidence: EvidenceReader) -> Witness | None:
+    only_one_of(line, "own", "point32", "point64")
     point = evidence.point(line)
     if point is not None:
         return Point(point)
@@ -105,6 +158,7 @@ def _witness(line: Line, evidence: EvidenceReader) -> Witness | None:
 
 
 def _certificate(line: Line, evidence: EvidenceReader) -> Certificate | None:
+    only_one_of(line, "rival", "certificate")
     if "rival" in line:
         return Certificate(np.array([whole_number(line["rival"], 0, LARGEST)]), np.ones(1))
     return evidence.certificate(line["certificate"]) if "certificate" in line else None
