@@ -57,6 +57,13 @@ def positive_hex(value: Any) -> float:
     return number
 
 
+def whole_hex(value: Any) -> int:
+    """A whole number of any size from its hexadecimal form; raises ValueError."""
+    if not isinstance(value, str) or not value.removeprefix("-").startswith("0x"):
+        raise ValueError(f"{value!r:.40} is not a whole number in hexadecimal form")
+    return int(value, 16)
+
+
 def text(value: Any) -> str:
     """Text that JSON gave; raises ValueError for anything else."""
     if not isinstance(value, str):

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from argmaxable.check.verdicts import failed_in_rationals, failed_verdicts
-from argmaxable.core.verdict import Certificate, Method, OwnDirection, Point, Status, Verdict, Witness
+from argmaxable.core.verdict import (
+    Certificate,
+    FinePoint,
+    Method,
+    OwnDirection,
+    Point,
+    Status,
+    Verdict,
+    Witness,
+)
 from argmaxable.proofs.evidence import (
     CENTRE,
     POINTS_AND_CERTIFICATES,
@@ -28,6 +38,7 @@ from argmaxable.proofs.values import (
     rounded_down,
     rounded_up,
     text,
+    whole_hex,
     whole_number,
 )
 
@@ -42,6 +53,8 @@ if TYPE_CHECKING:
 # Claims have four digits: short, and weak enough to be proven again on a machine that sums in another
 # order.
 _DIGITS = 4
+# Powers of two beyond these are of no use to float64, nor to points a little finer.
+_EXPONENTS = (-4000, 4000)
 # Reasons of classes that a run did not get to.
 _UNFINISHED = ("interrupted", "not reached")
 
@@ -65,6 +78,9 @@ class VerdictClaims(ClaimKind[Verdict, None]):
         }
         if isinstance(claim.witness, OwnDirection):
             line["own"] = claim.witness.exponent
+        elif isinstance(claim.witness, FinePoint):
+            line["point"] = [hex(number) for number in claim.witness.integers]
+            line["exponent"] = claim.witness.exponent
         elif claim.witness is not None:
             line |= evidence.point(claim.witness.values)
         certificate = claim.certificate
@@ -72,6 +88,8 @@ class VerdictClaims(ClaimKind[Verdict, None]):
             line["rival"] = int(certificate.classes[0])
         elif certificate is not None:
             line["certificate"] = evidence.certificate(certificate)
+            if certificate.whole:
+                line["weights"] = [hex(weight) for weight in certificate.whole]
         if claim.tie_group:
             line["tie"] = evidence.tie(claim.tie_group)
         if claim.reason:
@@ -144,24 +162,36 @@ def _wrong_ties(claims: Sequence[Verdict], twins: IdenticalRows) -> Iterator[str
         if (first, id(said)) in right:
             continue
         if tuple(sorted(said)) != group:
-            yield f"class {claim.class_id} has {len(group)} identical classes, itself included, not {len(said)}"
+            yield f"class {claim.class_id} is one of {len(group)} identical classes, not of {len(said)}"
             return
         right.add((first, id(said)))
 
 
 def _witness(line: Line, evidence: EvidenceReader) -> Witness | None:
-    only_one_of(line, "own", "point32", "point64")
+    only_one_of(line, "own", "point32", "point64", "point")
+    if "point" in line:
+        exponent = whole_number(line["exponent"], *_EXPONENTS)
+        return FinePoint(tuple(whole_hex(number) for number in line["point"]), exponent)
     point = evidence.point(line)
     if point is not None:
         return Point(point)
-    return OwnDirection(whole_number(line["own"], -4000, 4000)) if "own" in line else None
+    return OwnDirection(whole_number(line["own"], *_EXPONENTS)) if "own" in line else None
 
 
 def _certificate(line: Line, evidence: EvidenceReader) -> Certificate | None:
     only_one_of(line, "rival", "certificate")
+    only_one_of(line, "rival", "weights")
     if "rival" in line:
         return Certificate(np.array([whole_number(line["rival"], 0, LARGEST)]), np.ones(1))
-    return evidence.certificate(line["certificate"]) if "certificate" in line else None
+    if "certificate" not in line:
+        return None
+    certificate = evidence.certificate(line["certificate"])
+    if "weights" not in line:
+        return certificate
+    weights = [whole_hex(weight) for weight in line["weights"]]
+    if not any(weights) or len(weights) != len(certificate.classes):
+        raise ValueError("the whole weights do not fit the certificate")
+    return replace(certificate, whole=tuple(weights))
 
 
 VERDICTS = VerdictClaims()
