@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
 from argmaxable.check.checker import Checker
@@ -108,7 +108,7 @@ class Bundle(Generic[C, S]):
     settings: S
     centre: Vector | None
     claims: tuple[C, ...]
-    digests: Mapping[str, str]
+    digests: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Bundle({len(self.claims):,} {self.kind.plural} over {self.domain})"
