@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from argmaxable.core.verdict import (
         Algorithm,
         Certificate,
+        FinePoint,
         Method,
         OwnDirection,
         Point,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from argmaxable.proofs.bundle import read_bundle, write_bundle
     from argmaxable.proofs.evidence import EvidenceReader, EvidenceWriter
     from argmaxable.proofs.kind import Bundle, ClaimFiles, ClaimKind
+    from argmaxable.proofs.rationals import with_rational_weights
     from argmaxable.proofs.recheck import recheck
     from argmaxable.questions.best_rank.top_k import best_ranks
     from argmaxable.questions.ceiling.compute import ceilings
@@ -109,6 +111,7 @@ __all__ = [
     "Facts",
     "Failure",
     "Finding",
+    "FinePoint",
     "Gaps",
     "Growth",
     "Head",
@@ -168,6 +171,7 @@ __all__ = [
     "repair",
     "verify",
     "verify_model",
+    "with_rational_weights",
     "write_bundle",
 ]
 
@@ -241,6 +245,7 @@ _NAMES = {
     "core.verdict": (
         "Algorithm",
         "Certificate",
+        "FinePoint",
         "Method",
         "OwnDirection",
         "Point",
@@ -281,6 +286,7 @@ _NAMES = {
         "ClaimFiles",
         "ClaimKind",
     ),
+    "proofs.rationals": ("with_rational_weights",),
     "proofs.recheck": ("recheck",),
     "questions.best_rank.top_k": ("best_ranks",),
     "questions.ceiling.compute": ("ceilings",),

@@ -368,7 +368,7 @@ def edit_manifest(folder: Path, **changes: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
-@pytest.mark.parametrize("version", ["argmaxable-proofs-2", "", None, 1, ["argmaxable-proofs-1"]])
+@pytest.mark.parametrize("version", ["argmaxable-proofs-3", "", None, 1, ["argmaxable-proofs-1"]])
 def test_another_format_is_a_bundle_error(version: object, copied: Path) -> None:
     edit_manifest(copied, format=version)
     with pytest.raises(BundleError, match="format"):

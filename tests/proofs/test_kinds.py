@@ -16,6 +16,7 @@ from argmaxable.proofs.ceilings import CEILINGS, write_ceilings
 from argmaxable.proofs.claims_file import are_in, read_claims
 from argmaxable.proofs.kinds import KINDS
 from argmaxable.proofs.ranks import RANKS, write_ranks
+from conformance.forge import seal_files
 
 DOMAIN = am.Ball(2.0)
 
@@ -96,6 +97,7 @@ def test_check_exits_with_3_when_any_kind_leaves_something_undecided(
     lines = path.read_text(encoding="utf-8").splitlines()
     lines[4] = '{"class":4,"label":"4","lower":0.0,"upper":1.0}'
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    seal_files(tmp_path / "proofs" / "ceilings.json")
     ran = command("check", tmp_path / "proofs", tmp_path / "head.npz")
     assert ran.code == 3
     assert "1 undecided, 0 classes without a ceiling." in ran.out

@@ -35,6 +35,7 @@ from argmaxable import (
     write_bundle,
 )
 from argmaxable.run.plan import ONE_PROCESS
+from conformance.forge import reseal, seal_files
 
 FEATURES = 4
 GAIN = np.linspace(0.5, 2.0, FEATURES)
@@ -229,6 +230,7 @@ class Forgery:
 
     def write_lines(self, lines: list[Line]) -> None:
         (self.folder / "verdicts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        reseal(self.folder)  # so that only the lie itself can give it away
 
     def arrays(self) -> Arrays:
         with np.load(self.folder / "evidence.npz") as archive:
@@ -236,6 +238,7 @@ class Forgery:
 
     def write_arrays(self, arrays: Arrays) -> None:
         np.savez_compressed(self.folder / "evidence.npz", **arrays)
+        seal_files(self.folder / "manifest.json")
 
     def move_to(self, domain: Domain | Line) -> None:
         """Say that the verdicts are about another domain."""

@@ -119,6 +119,8 @@ class Checker:
         """The upper bound on the class's margin that the certificate proves."""
         if not _is_well_formed(certificate, class_id, self.head.classes):
             return _NOTHING
+        if certificate.whole:
+            return self._exact_bound(class_id, certificate.classes, _whole_weights(certificate), math.inf)
         if certificate.basis:
             return self._bound_by_solution(class_id, certificate)
         rival = certificate.classes[0]
@@ -133,7 +135,8 @@ class Checker:
 
     def bounds(self, classes: Ids, certificate: Certificate) -> Vector:
         """Upper bounds by float64 that one certificate proves for many classes at once."""
-        if certificate.basis or not _is_well_formed(certificate, -1, self.head.classes):
+        is_literal = not (certificate.basis or certificate.whole)
+        if not is_literal or not _is_well_formed(certificate, -1, self.head.classes):
             return np.full(len(classes), math.inf)
         uppers = self._float_bounds(classes, certificate)
         uppers[np.isin(classes, certificate.classes)] = math.inf
@@ -186,14 +189,17 @@ class Checker:
         """Whether the certificate proves t* ≤ 0 by integers and rationals alone, which may take minutes."""
         if not _is_well_formed(certificate, class_id, self.head.classes):
             return False
-        narrowed = with_independent_basis(self.head, self.domain, certificate)
-        return self._proves_exactly(class_id, narrowed, 0.0)
+        if not certificate.whole:
+            certificate = with_independent_basis(self.head, self.domain, certificate)
+        return self._proves_exactly(class_id, certificate, 0.0)
 
     def _proves_exactly(self, class_id: int, certificate: Certificate, claim: float) -> bool:
         if not math.isfinite(claim) or not _is_well_formed(certificate, class_id, self.head.classes):
             return False
         weights: Dyadic | None = Dyadic.of(certificate.weights)
-        if certificate.basis:
+        if certificate.whole:
+            weights = _whole_weights(certificate)
+        elif certificate.basis:
             weights = exact_weights(self.head, self.domain, class_id, certificate)
         if weights is None:
             return False
@@ -294,6 +300,10 @@ def rival_certificate(rival: int) -> Certificate:
     return Certificate(np.array([rival]), np.ones(1))
 
 
+def _whole_weights(certificate: Certificate) -> Dyadic:
+    return Dyadic(np.array(certificate.whole, dtype=object), 0)
+
+
 def require(proven: bool, claim: str) -> None:
     """Stop the run when evidence of our own making does not hold."""
     if not proven:
@@ -314,4 +324,9 @@ def _is_well_formed(certificate: Certificate, class_id: int, classes: int) -> bo
         and np.isfinite(weights).all()
         and (weights >= 0).all()
         and 0 < total < math.inf
+        and _are_weights(certificate.whole, len(ids))
     )
+
+
+def _are_weights(whole: tuple[int, ...], count: int) -> bool:
+    return not whole or (len(whole) == count and min(whole) >= 0 and max(whole) > 0)

@@ -12,7 +12,8 @@ import numpy as np
 from argmaxable.compute.blocks import blocks
 from argmaxable.core.claim import Failure
 from argmaxable.core.progress import Pace, Progress, ProgressCallback
-from argmaxable.core.verdict import Certificate, OwnDirection, Point, Status, Verdict, status_of
+from argmaxable.core.verdict import Certificate, FinePoint, OwnDirection, Point, Status, Verdict, status_of
+from argmaxable.exact.dyadic import Dyadic
 
 if TYPE_CHECKING:
     from argmaxable.check.checker import Checker
@@ -65,6 +66,8 @@ def _malformed(claim: Verdict, checker: Checker) -> str:
         return "an upper bound without a certificate"
     if isinstance(claim.witness, Point) and len(claim.witness.values) != checker.point_size:
         return "a witness of the wrong length"
+    if isinstance(claim.witness, FinePoint) and len(claim.witness.integers) != checker.point_size:
+        return "a witness of the wrong length"
     if isinstance(claim.witness, OwnDirection) and not checker.domain.has_features:
         return "an own direction, which its domain does not have"
     return ""
@@ -104,6 +107,10 @@ def _proven_lower_bounds(
         points = np.stack([group[0].witness.values for group in batch if isinstance(group[0].witness, Point)])
         classes, claimed = _ids_and_bounds(batch)
         yield batch, checker.gaps(classes, points, claims=claimed).lower
+    for group in groups:
+        if isinstance(group[0].witness, FinePoint):
+            z = Dyadic(np.array(group[0].witness.integers, dtype=object), group[0].witness.exponent)
+            yield [group], np.array([checker.scores.exact_gap(group[0].class_id, z)])
 
 
 def _ids_and_bounds(groups: list[list[Verdict]]) -> tuple[Ids, Vector]:
@@ -116,7 +123,11 @@ def _key(claim: Verdict) -> object:
     if not claim.tie_group:
         return claim.class_id
     witness = claim.witness
-    point = witness.values.tobytes() if isinstance(witness, Point) else getattr(witness, "exponent", None)
+    point: object = witness
+    if isinstance(witness, Point):
+        point = witness.values.tobytes()
+    elif isinstance(witness, OwnDirection):
+        point = witness.exponent
     return (id(claim.tie_group), claim.lower, point)
 
 
@@ -152,7 +163,7 @@ def _bounds_by_certificate(checker: Checker, claims: list[Verdict]) -> Iterator[
 def _rival(claim: Verdict, head: Head) -> int | None:
     """The other class on which a certificate has all its weight, if there is one."""
     certificate = claim.certificate
-    if certificate is None or certificate.basis or len(certificate.classes) != 1:
+    if certificate is None or certificate.basis or certificate.whole or len(certificate.classes) != 1:
         return None
     rival = int(certificate.classes[0])
     is_other = 0 <= rival < head.classes and rival != claim.class_id
@@ -168,7 +179,9 @@ def _bounds_over_shared_rows(checker: Checker, claims: list[Verdict]) -> dict[in
     shared: dict[tuple[int, bytes], list[tuple[int, Certificate]]] = {}
     for claim in claims:
         certificate = claim.certificate
-        if certificate is not None and certificate.basis and certificate.coordinates is None:
+        if certificate is None or certificate.whole:
+            continue
+        if certificate.basis and certificate.coordinates is None:
             key = (certificate.basis, sha256(certificate.classes.tobytes()).digest())
             shared.setdefault(key, []).append((claim.class_id, certificate))
     uppers: dict[int, float] = {}

@@ -230,7 +230,14 @@ class Scores:
 
         return error
 
-    def _exact_gaps(self, class_id: int, point: Vector, rivals: Ids) -> tuple[Vector, Mask]:
+    def exact_gap(self, class_id: int, z: Dyadic) -> float:
+        """The proven gap of a class at one point, by integers alone; −∞ outside the domain."""
+        if not self.domain.contains_exactly(z):
+            return -math.inf
+        rivals = np.delete(np.arange(self.head.classes), class_id)
+        return float(self._exact_gaps(class_id, z, rivals)[0].min()) if len(rivals) else math.inf
+
+    def _exact_gaps(self, class_id: int, point: Vector | Dyadic, rivals: Ids) -> tuple[Vector, Mask]:
         """The gaps to these rivals, rounded down from their exact values, and which are identical."""
         x, denominator = self.domain.place_exactly(point)
         biases = self.head.biases(np.append(rivals, class_id))

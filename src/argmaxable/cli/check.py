@@ -17,6 +17,7 @@ from argmaxable.core.verdict import Status, Verdict
 from argmaxable.proofs.bundle import read_all
 from argmaxable.proofs.kind import Bundle
 from argmaxable.proofs.recheck import recheck
+from argmaxable.proofs.statements import not_compared
 from argmaxable.questions.arithmetic.formats import rounded
 
 Bundles = tuple[Bundle[Any, Any], ...]
@@ -31,7 +32,7 @@ def check(
     ],
     model: options.Model,
     *,
-    source: Annotated[options.ModelOptions, Only(*options.TENSORS, *options.HUB)],
+    source: Annotated[options.ModelOptions, Only(*options.TENSORS, "labels", *options.HUB)],
     round_to: options.RoundTo = None,
     rational: Annotated[
         bool,
@@ -44,13 +45,16 @@ def check(
 ) -> None:
     """Re-check every claim of a proof bundle, exactly and without a solver.
 
+    What the bundle says in words (counts, labels, the files it names) is compared too.
+
     \b
     Examples:
       argmaxable check proofs model.onnx
       argmaxable check proofs model.onnx --rational
 
     \b
-    Exit codes: 0 every claim is proven, 1 some claim is not, 2 bad input,
+    Exit codes: 0 every claim is proven, 1 some claim is not or the bundle contradicts
+    itself or the model, 2 bad input,
     3 nothing is wrong but some classes are undecided or missing.
     """
     bundles = read_all(bundle)
@@ -59,10 +63,12 @@ def check(
         head = rounded(head, round_to)
     outcomes = _in_rationals(bundles, head) if rational else [recheck(one, head) for one in bundles]
     for one, found in zip(bundles, outcomes, strict=True):
-        typer.echo("\n".join(_said(one, found)))
+        typer.echo("\n".join(_said(one, found, head)))
     if rational:
         typer.echo(_said_of_rationals(bundles[0].claims, outcomes[0]))
-    if any(found.failures for found in outcomes):
+    for what in dict.fromkeys(what for one in bundles for what in not_compared(one, head)):
+        typer.echo(f"Not compared: {what}.")
+    if any(found.failures or found.contradictions for found in outcomes):
         raise typer.Exit(1)
     raise typer.Exit(3 if any(found.undecided or found.missing for found in outcomes) else 0)
 
@@ -72,16 +78,27 @@ def _in_rationals(bundles: Bundles, head: Head) -> list[Recheck]:
         return [recheck(one, head, rational=True, progress=progress) for one in bundles]
 
 
-def _said(bundle: Bundle[Any, Any], found: Recheck) -> Iterator[str]:
+def _said(bundle: Bundle[Any, Any], found: Recheck, head: Head) -> Iterator[str]:
     """The outcome in words, the same for every kind of claim."""
     kind, total = bundle.kind, len(bundle.claims) + found.missing
     yield f"{found.proven:,} of {total:,} {kind.plural} proven{kind.scope(bundle)}."
+    failed = {failure.class_id for failure in found.failures}
+    proven = [
+        claim
+        for claim in bundle.claims
+        if claim.class_id not in failed and not kind.states_nothing(claim, head)
+    ]
+    summary = kind.summary(proven, bundle)
+    if summary:
+        yield summary
     if found.undecided or found.missing:
         yield f"{found.undecided:,} undecided, {found.missing:,} classes without a {kind.noun}."
     for failure in found.failures[:_MOST_FAILURES]:
         yield f"class {failure.class_id}: {kind.noun} NOT PROVEN: {failure.why}."
     if len(found.failures) > _MOST_FAILURES:
         yield f"… and {len(found.failures) - _MOST_FAILURES:,} more."
+    for contradiction in found.contradictions:
+        yield f"{kind.files.header} is NOT TRUE: {contradiction}."
 
 
 def _said_of_rationals(verdicts: tuple[Verdict, ...], found: Recheck) -> str:

@@ -20,10 +20,12 @@ from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.remarks import Remarks, remarks_on
 from argmaxable.cli.top_k import TopK, require_places, top_k_remarks
 from argmaxable.core.boxes import Everywhere
+from argmaxable.core.errors import InputError
 from argmaxable.core.result import Result
 from argmaxable.core.select import Selection
 from argmaxable.core.verdict import Algorithm
 from argmaxable.proofs.bundle import write_bundle
+from argmaxable.proofs.rationals import with_rational_weights
 from argmaxable.questions.arithmetic.formats import Float
 from argmaxable.report.text import as_record, summary
 from argmaxable.workflow.find_model import DEFAULT_DOMAIN_TEXT
@@ -89,6 +91,14 @@ class OutputOptions(OptionGroup):
     """What is written besides the answer on stdout, which is text or JSON."""
 
     output: Annotated[Path | None, typer.Option(help="Write a proof bundle into this folder.")] = None
+    rational: Annotated[
+        bool,
+        typer.Option(
+            "--rational",
+            help="Solve for the exact weights of proofs and write them as whole numbers, for checkers that "
+            "only add and compare (docs/checker.py).",
+        ),
+    ] = False
     report: Annotated[Path | None, typer.Option(help="Write a page about the run into this .html file.")] = (
         None
     )
@@ -130,6 +140,8 @@ def verify(
 ) -> None:
     """Tell for every class of MODEL's output layer whether any input can make it the argmax."""
     require_places(top_k)
+    if written.rational and written.output is None:
+        raise InputError("--rational is about the proof bundle. Pass --output FOLDER.")
     asked = probabilities.question()
     request = Request(
         source.of(model), domain, classes.selection(), method=method, patience=patience, seed=seed,
@@ -142,7 +154,7 @@ def verify(
         )  # fmt: skip
     result, output = done.result, written.output
     if output is not None:
-        write_bundle(result, output)
+        write_bundle(with_rational_weights(result) if written.rational else result, output)
     ceilings, is_complete = ceiling_remarks(asked, done, output=output, time_limit=time_limit)
     places = top_k_remarks(top_k, done, output=output, time_limit=time_limit, engine=work.engine())
     _print(request, done, written, [remarks_on(result, dtype), ceilings, places])

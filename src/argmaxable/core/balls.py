@@ -75,10 +75,10 @@ class Ball(_Round):
 
     def contains(self, points: Matrix) -> Mask:
         # The square of the radius rounds once, the factor's product once more.
-        return contained_in_ball(points, self.radius * self.radius * (1 - 4 * UNIT), self._contains)
+        return contained_in_ball(points, self.radius * self.radius * (1 - 4 * UNIT), self.contains_exactly)
 
-    def _contains(self, point: Vector) -> bool:
-        z, radius = Dyadic.of(point), Dyadic.of(self.radius)
+    def contains_exactly(self, z: Dyadic) -> bool:
+        radius = Dyadic.of(self.radius)
         return bool((z @ z - radius * radius).sign() <= 0)
 
     def support_bound(self, u: Matrix, error: Matrix) -> Vector:
@@ -140,10 +140,10 @@ class NormSolid(_Round):
 
     def contains(self, points: Matrix) -> Mask:
         # Removing the mean never lengthens z: what is surely inside without it stays inside.
-        return contained_in_ball(points, float(points.shape[1]), self._contains)
+        return contained_in_ball(points, float(points.shape[1]), self.contains_exactly)
 
-    def _contains(self, point: Vector) -> bool:
-        z, features = Dyadic.of(point), Dyadic.of(float(len(point)))
+    def contains_exactly(self, z: Dyadic) -> bool:
+        features = Dyadic.of(float(len(z.integers)))
         squares = features * (z @ z)
         if self.removes_mean:  # Σ(z − mean)² ≤ d, times d
             squares = squares - z.sum() * z.sum()

@@ -46,6 +46,9 @@ class Everywhere(Domain):
     def contains(self, points: Matrix) -> Mask:
         return np.asarray(np.isfinite(points).all(axis=1))
 
+    def contains_exactly(self, z: Dyadic) -> bool:
+        return True
+
     def support_bound(self, u: Matrix, error: Matrix) -> Vector:
         return np.where(u.any(axis=1) | error.any(axis=1), math.inf, 0.0)
 
@@ -138,6 +141,13 @@ class Box(Domain):
     def contains(self, points: Matrix) -> Mask:
         inside = ((points >= self.lo) & (points <= self.hi)).all(axis=1)
         return np.asarray(np.isfinite(points).all(axis=1) & inside)
+
+    def contains_exactly(self, z: Dyadic) -> bool:
+        lo, hi = self.bounds(len(z.integers))
+        limited, ended = np.isfinite(lo), np.isfinite(hi)
+        above = (z[limited] - Dyadic.of(lo[limited])).sign() >= 0
+        below = (z[ended] - Dyadic.of(hi[ended])).sign() <= 0
+        return bool(above.all() and below.all())
 
     def nearest(self, points: Matrix) -> Matrix:
         return self._clip(points)

@@ -127,6 +127,10 @@ class CeilingClaim:
         return self.ceiling.class_id
 
     @property
+    def label(self) -> str:
+        return self.ceiling.label
+
+    @property
     def entry(self) -> Entry | None:
         """The answer about the nucleus, if one is given."""
         return None if self.membership is None else self.membership.entry

@@ -16,6 +16,9 @@ class Claim(Protocol):
     @property
     def class_id(self) -> int: ...
 
+    @property
+    def label(self) -> str: ...
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -28,9 +31,11 @@ class Failure:
 @dataclass(frozen=True)
 class Recheck:
     """The outcome of a re-check: how many claims hold, how many state nothing (`undecided`), how many classes
-    have no claim though each should (`missing`), and the claims that are not proven."""
+    have no claim though each should (`missing`), the claims that are not proven, and what the bundle says in
+    words that is not so (`contradictions`): its counts, its labels, the files it names."""
 
     proven: int
     undecided: int
     missing: int
     failures: tuple[Failure, ...]
+    contradictions: tuple[str, ...] = ()

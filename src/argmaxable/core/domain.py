@@ -87,6 +87,10 @@ class Domain(ABC):
     def contains(self, points: Matrix) -> Mask:
         """Which points z (n × point_size) belong to the domain; exact."""
 
+    def contains_exactly(self, z: Dyadic) -> bool:
+        """Whether one point z belongs to the domain, for points that float64 is too coarse for."""
+        return False
+
     def bounds(self, features: int) -> tuple[Vector, Vector]:
         """The box that holds z, lo and hi; infinite where z is not limited."""
         return np.full(features, -math.inf), np.full(features, math.inf)
@@ -176,12 +180,12 @@ class Domain(ABC):
         error = gamma(features + 8) * (np.abs(gain) * spread + np.abs(shift))
         return x, error + features * TINY * (1 + np.abs(gain))
 
-    def place_exactly(self, point: Vector) -> tuple[Dyadic, int]:
+    def place_exactly(self, point: Vector | Dyadic) -> tuple[Dyadic, int]:
         """(X, q) with x = X / q for one point z, in integers."""
-        z = Dyadic.of(point)
+        z = as_dyadic(point)
         if self.is_identity:
             return z, 1
-        features = len(point)
+        features = len(z.integers)
         gain, shift = Dyadic.of(self.gains(features)), Dyadic.of(self.shifts(features))
         if self.removes_mean:
             return gain * (z * features - z.sum()) + shift * features, features
@@ -205,7 +209,11 @@ class Domain(ABC):
 # ---------------------------------------------------------------------- arithmetic that several kinds share
 
 
-def contained_in_ball(points: Matrix, limit: float, is_inside: Callable[[Vector], bool]) -> Mask:
+def as_dyadic(point: Vector | Dyadic) -> Dyadic:
+    return point if isinstance(point, Dyadic) else Dyadic.of(point)
+
+
+def contained_in_ball(points: Matrix, limit: float, is_inside: Callable[[Dyadic], bool]) -> Mask:
     """Which points have ‖z‖² ≤ limit surely in floats, or else as `is_inside` says, exactly.
 
     A sum of n rounded squares is off by γ_n of itself, its product and the bounds by a few roundings more.
@@ -217,7 +225,7 @@ def contained_in_ball(points: Matrix, limit: float, is_inside: Callable[[Vector]
     surely = squares * (1 + gamma(features + 4)) + features * TINY <= limit
     surely &= np.isfinite(squares)
     for row in np.flatnonzero(finite & ~surely):
-        surely[row] = is_inside(points[row])
+        surely[row] = is_inside(Dyadic.of(points[row]))
     return np.asarray(finite & surely)
 
 

@@ -7,8 +7,9 @@ dtype is kept and no value is ever rounded on the way in.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import ml_dtypes
@@ -164,6 +165,8 @@ class Facts:
     features: int
     bias: bool
     dtype: str
+    # Labels are words about the head, not a part of it.
+    labels_sha256: str = field(default="", compare=False)
 
     @staticmethod
     def of(head: Head) -> Facts:
@@ -174,7 +177,17 @@ class Facts:
             features=head.features,
             bias=head.bias is not None,
             dtype=head.weight.dtype.name,
+            labels_sha256=labels_sha256(head.labels),
         )
+
+
+def labels_sha256(labels: Sequence[str] | None) -> str:
+    """Fingerprint of a label list (docs/proofs.md gives the recipe); empty when there is none."""
+    if labels is None:
+        return ""
+    # Not as ASCII: there two halves of a surrogate pair look like the character they would make.
+    text = json.dumps([*labels], ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _little_endian_bytes(array: NDArray[Any]) -> bytes:

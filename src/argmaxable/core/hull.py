@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from argmaxable.core.arrays import Mask, Matrix, Vector
-from argmaxable.core.domain import Domain
+from argmaxable.core.domain import Domain, as_dyadic
 from argmaxable.core.errors import DomainError
 from argmaxable.exact.dyadic import Dyadic
 from argmaxable.exact.rounding import TINY, gamma
@@ -120,6 +120,9 @@ class Hull(Domain):
     def contains(self, points: Matrix) -> Mask:
         return np.asarray(np.isfinite(points).all(axis=1) & (points >= 0).all(axis=1) & points.any(axis=1))
 
+    def contains_exactly(self, z: Dyadic) -> bool:
+        return bool((z.sign() >= 0).all() and z.sign().any())
+
     def place(self, points: Matrix) -> tuple[Matrix, Matrix]:
         """x = μP / Σμ with bounds: sums of n terms round by γ_n of their sizes μ|P| and Σμ, the quotient
         once: γ_{2n+8} of μ|P| / Σμ. What underflows is at most TINY a term."""
@@ -132,9 +135,10 @@ class Hull(Domain):
         # An infinite total would make x = 0: such weights are left to integers.
         return x, np.where(np.isfinite(totals), error, np.inf)
 
-    def place_exactly(self, point: Vector) -> tuple[Dyadic, int]:
-        used = np.flatnonzero(point)
-        weights = Dyadic.of(point[used])
+    def place_exactly(self, point: Vector | Dyadic) -> tuple[Dyadic, int]:
+        z = as_dyadic(point)
+        used = np.flatnonzero(z.sign())
+        weights = z[used]
         mixed = weights @ Dyadic.of(self.points[used])
         total = weights.sum()
         # Weights that add up to 0 stand for no x at all; whoever asks will see that they are outside.

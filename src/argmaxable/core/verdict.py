@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +78,24 @@ class Point:
         return f"Point({self.values.size} features)"
 
 
-Witness = OwnDirection | Point
+@dataclass(frozen=True, slots=True, eq=False)
+class FinePoint:
+    """A witness that float64 is too coarse for: z = integers · 2^exponent."""
+
+    integers: tuple[int, ...]
+    exponent: int
+
+    def __repr__(self) -> str:
+        return f"FinePoint({len(self.integers)} features, in steps of 2^{self.exponent})"
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """The point in float64, rounded: near the witness, but not one."""
+        step = Fraction(2) ** self.exponent
+        return np.array([float(number * step) for number in self.integers])
+
+
+Witness = OwnDirection | Point | FinePoint
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,12 +106,16 @@ class Certificate:
     classes are approximations of the exact solution of Σλ = 1 and u_j = 0 for every feature j in
     `coordinates` (None: every feature), the other weights kept; u = Σ λ_i (w_c − w_i). A basis larger
     than the number of equations has many solutions: one of them, near the stored weights, is meant.
+
+    With `whole` nothing is to be solved for: these whole numbers, one for each class, are the weights up to a
+    common factor, and the other ones and the basis do not count.
     """
 
     classes: NDArray[np.intp]
     weights: NDArray[np.float64]
     basis: int = 0
     coordinates: NDArray[np.intp] | None = None
+    whole: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         # Sums in another precision would round more than the checker's bounds allow for.
@@ -101,7 +123,7 @@ class Certificate:
         object.__setattr__(self, "weights", np.asarray(self.weights, np.float64))
 
     def __repr__(self) -> str:
-        solved = f", {self.basis} solved for exactly" if self.basis else ""
+        solved = f", {self.basis} solved for exactly" if self.basis and not self.whole else ""
         return f"Certificate(weights on {len(self.classes)} classes{solved})"
 
 

@@ -44,7 +44,8 @@ class CeilingSettings:
 class CeilingKind(ClaimKind[CeilingClaim, CeilingSettings]):
     """Intervals around largest probabilities, with answers about the nucleus."""
 
-    noun, plural, format = "ceiling", "ceilings", "argmaxable-ceilings-1"
+    noun, plural, format = "ceiling", "ceilings", "argmaxable-ceilings-2"
+    earlier_format = "argmaxable-ceilings-1"
     files = ClaimFiles.named("ceilings")
 
     def encode(self, claim: CeilingClaim, evidence: EvidenceWriter) -> Line:

@@ -5,6 +5,7 @@ Plain arrays without pickles (docs/proofs.md): untrusted input to whoever reads 
 
 from __future__ import annotations
 
+import hashlib
 import lzma
 import struct
 import tokenize
@@ -14,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from argmaxable.core.arrays import Ids, Vector
 from argmaxable.core.errors import BundleError
 from argmaxable.core.head import Facts
 from argmaxable.core.verdict import Certificate
-from argmaxable.proofs.values import whole_number
+from argmaxable.proofs.values import only_one_of, whole_number
 
 Arrays = dict[str, NDArray[Any]]
 Line = dict[str, Any]
@@ -128,8 +129,9 @@ def _join(lists: list[NDArray[Any]]) -> NDArray[Any]:
 
 @dataclass(frozen=True, eq=False)
 class EvidenceReader:
-    """Evidence as read: nothing in it has been checked but its form."""
+    """Evidence as read: nothing in it has been checked but its form. `sha256` is that of its file."""
 
+    sha256: str
     arrays: Arrays
     certificates: tuple[Certificate, ...]
     ties: tuple[tuple[int, ...], ...]
@@ -138,13 +140,13 @@ class EvidenceReader:
     def of(path: Path, types: ArrayTypes, features: object = None) -> EvidenceReader:
         """The evidence of an .npz file that must hold these arrays, about a head of this many features (some
         files of version 0.1.0 do not say how many); raises BundleError."""
-        arrays = _read_arrays(path, types)
+        sha256, arrays = _read_arrays(path, types)
         try:
             certificates = tuple(_certificates(arrays, features))
             ties = tuple(_slices(arrays["tie_start"], arrays["tie_classes"])) if "tie_start" in types else ()
         except BundleError as error:
             raise BundleError(f"{path}: {error}") from error
-        return EvidenceReader(arrays, certificates, tuple(tuple(group.tolist()) for group in ties))
+        return EvidenceReader(sha256, arrays, certificates, tuple(tuple(group.tolist()) for group in ties))
 
     @property
     def centre(self) -> Vector | None:
@@ -152,7 +154,8 @@ class EvidenceReader:
         return _as_float64(self.arrays["centre"]) if "centre" in self.arrays else None
 
     def point(self, line: Line, prefix: str = "") -> Vector | None:
-        """The point that a line names, if it names one."""
+        """The point that a line names, if it names one; raises ValueError if it names two."""
+        only_one_of(line, *(prefix + name for name in _POINT_NAMES))
         for name in _POINT_NAMES:
             if prefix + name in line:
                 stored = self.arrays[f"{name.replace('point', 'points')}"]
@@ -166,20 +169,28 @@ class EvidenceReader:
         return self.ties[whole_number(number, 0, len(self.ties))]
 
 
-def _read_arrays(path: Path, types: ArrayTypes) -> Arrays:
-    arrays: Arrays = {}
+def _read_arrays(path: Path, types: ArrayTypes) -> tuple[str, Arrays]:
+    """The SHA-256 of the file, and its arrays."""
     try:
         # numpy leaves a file it opened itself open when the archive is broken.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            for name, (kind, dimensions) in types.items():
-                array = archive[name]
-                if array.dtype.kind not in kind or array.ndim != dimensions:
-                    raise BundleError(
-                        f"{path}: array '{name}' has dtype {array.dtype}, {array.ndim} dimensions."
-                    )
-                arrays[name] = array
+        with path.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            file.seek(0)
+            return sha256, _arrays_of(file, path, types)
     except _UNREADABLE as error:
         raise BundleError(f"{path} can't be read: {error}.") from error
+
+
+def _arrays_of(file: BinaryIO, path: Path, types: ArrayTypes) -> Arrays:
+    arrays: Arrays = {}
+    with np.load(file, allow_pickle=False) as archive:
+        if len(set(archive.files)) != len(archive.files):
+            raise BundleError(f"{path} holds two arrays of the same name: which one counts is not clear.")
+        for name, (kind, dimensions) in types.items():
+            array = archive[name]
+            if array.dtype.kind not in kind or array.ndim != dimensions:
+                raise BundleError(f"{path}: array '{name}' has dtype {array.dtype}, {array.ndim} dimensions.")
+            arrays[name] = array
     return arrays
 
 
@@ -210,5 +221,13 @@ def _certificates(arrays: Arrays, features: object) -> Iterator[Certificate]:
     if not len(classes) == len(basis) == len(coordinates):
         raise BundleError("certificates and their parts differ in number.")
     for k in range(len(classes)):
-        chosen = None if len(coordinates[k]) == everything else coordinates[k].astype(np.intp)
+        named = coordinates[k].astype(np.intp)
+        chosen = None if _are_all(named, everything) else named
         yield Certificate(classes[k].astype(np.intp), _as_float64(weights[k]), basis[k], chosen)
+
+
+def _are_all(coordinates: Ids, features: object) -> bool:
+    """Whether every feature is named. How many there are is untrusted: nothing of that size is made."""
+    if not isinstance(features, int) or len(coordinates) < features:
+        return False
+    return np.array_equal(np.unique(coordinates), np.arange(features))

@@ -6,11 +6,12 @@ A new kind is one subclass in its own module and one line in `proofs/kinds.py`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
 from argmaxable.check.checker import Checker
+from argmaxable.compute.prepared import PreparedHead
 from argmaxable.core.arrays import Vector
 from argmaxable.core.claim import Claim, Failure
 from argmaxable.core.domain import Domain
@@ -47,6 +48,8 @@ class ClaimKind(ABC, Generic[C, S]):
     noun: ClassVar[str]
     plural: ClassVar[str]
     format: ClassVar[str]
+    # Still read. It does not name its files, so nothing ties them to the header.
+    earlier_format: ClassVar[str]
     files: ClassVar[ClaimFiles]
     arrays: ClassVar[ArrayTypes] = POINTS_AND_CERTIFICATES
     # Whether a class of the head without such a claim is missing one.
@@ -76,6 +79,14 @@ class ClaimKind(ABC, Generic[C, S]):
     def scope(self, bundle: Bundle[C, S]) -> str:
         """For people: over which domain or under which settings the claims are made, after a space."""
 
+    def summary(self, proven: Sequence[C], bundle: Bundle[C, S]) -> str:
+        """For people: a sentence about the claims that hold, where there is something to sum up."""
+        return ""
+
+    def contradictions(self, bundle: Bundle[C, S], head: PreparedHead) -> Iterable[str]:
+        """What the header or the lines say in words that the claims or the head contradict."""
+        return ()
+
     def check_in_rationals(
         self, checker: Checker, claims: Sequence[C], progress: ProgressCallback
     ) -> Iterable[Failure]:
@@ -87,7 +98,8 @@ class ClaimKind(ABC, Generic[C, S]):
 class Bundle(Generic[C, S]):
     """The claims of one kind as read: nothing in them has been checked but their form.
 
-    `manifest` is the header as it stands in its file. `centre` rebuilds own-direction witnesses.
+    `manifest` is the header as it stands in its file. `centre` rebuilds own-direction witnesses. `digests`
+    are the SHA-256 of the other files as they were read, by name.
     """
 
     kind: ClaimKind[C, S]
@@ -96,6 +108,7 @@ class Bundle(Generic[C, S]):
     settings: S
     centre: Vector | None
     claims: tuple[C, ...]
+    digests: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Bundle({len(self.claims):,} {self.kind.plural} over {self.domain})"
@@ -104,3 +117,8 @@ class Bundle(Generic[C, S]):
     def sha256(self) -> object:
         """The fingerprint of the head that the claims are said to be about."""
         return self.manifest["head"].get("sha256")
+
+    @property
+    def names_its_files(self) -> bool:
+        """Whether the header says which files and labels belong to it; those of 0.1.0 do not."""
+        return bool(self.manifest["format"] == self.kind.format)

@@ -24,7 +24,8 @@ _PROOF, _PROOF_WITH_TIES = "proof", "proof_with_ties"
 class RankKind(ClaimKind[BestRank, int | None]):
     """Bounds on best ranks; the setting is the k of a top-k that was asked about."""
 
-    noun, plural, format = "best rank", "bounds on best ranks", "argmaxable-ranks-1"
+    noun, plural, format = "best rank", "bounds on best ranks", "argmaxable-ranks-2"
+    earlier_format = "argmaxable-ranks-1"
     files = ClaimFiles.named("ranks")
     covers_every_class = False  # argmaxable classes have rank 1
 

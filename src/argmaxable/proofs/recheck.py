@@ -12,6 +12,7 @@ from argmaxable.core.errors import BundleError, DomainError
 from argmaxable.core.head import Head
 from argmaxable.core.progress import ProgressCallback, ignore_progress
 from argmaxable.proofs.kind import Bundle, C, S
+from argmaxable.proofs.statements import contradictions
 
 
 def recheck(
@@ -21,7 +22,8 @@ def recheck(
     rational: bool = False,
     progress: ProgressCallback = ignore_progress,
 ) -> Recheck:
-    """Check every claim of a bundle; raises BundleError when it is about another head.
+    """Check every claim of a bundle, and what it says in words; raises BundleError when it is about another
+    head.
 
     Where floats decide, their rounding is bounded. With `rational`, each proof that a class is unargmaxable
     must also hold without them: its weights are computed as rational numbers, which takes its time, and
@@ -42,6 +44,7 @@ def recheck(
         undecided=len(empty),
         missing=head.classes - known if kind.covers_every_class else 0,
         failures=tuple(failures.values()),
+        contradictions=tuple(contradictions(bundle, checker.prepared)),
     )
 
 
@@ -50,7 +53,9 @@ def _checker(bundle: Bundle[C, S], head: Head) -> Checker:
     subject = f"the {bundle.kind.plural} are about"
     if bundle.sha256 != head.sha256():
         raise BundleError(
-            f"{subject} another head: its SHA-256 is {bundle.sha256}, that of {head.name} is {head.sha256()}."
+            f"these proofs are for another model: {subject} another head. Its SHA-256 is {bundle.sha256}, "
+            f"that of {head.name} is {head.sha256()}. Pass the file that was verified, with the same "
+            "--tensor if any."
         )
     centre = bundle.centre
     if centre is not None and (len(centre) != head.features or not np.isfinite(centre).all()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
@@ -10,11 +11,33 @@ from typing import Any
 LARGEST = 2**62
 
 
+def parsed_json(text: str) -> Any:
+    """The value of a JSON text; raises ValueError, also where an object has a key twice: which of the two
+    values counts would be the reader's choice."""
+    return json.loads(text, object_pairs_hook=_object)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice")
+    return found
+
+
 def whole_number(value: Any, low: int, high: int) -> int:
     """A whole number from low to high − 1 that JSON gave; raises ValueError for anything else."""
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value < high:
         raise ValueError(f"{value!r} is not a whole number from {low} to {high - 1}")
     return value
+
+
+def only_one_of(line: dict[str, Any], *keys: str) -> None:
+    """Raise ValueError where a line has two of these keys: which evidence counts would be the reader's
+    choice."""
+    found = [key for key in keys if key in line]
+    if len(found) > 1:
+        raise ValueError(f"{' and '.join(found)} exclude each other")
 
 
 def finite_number(value: Any, missing: float) -> float:
@@ -32,6 +55,13 @@ def positive_hex(value: Any) -> float:
     if not 0 < number < math.inf:
         raise ValueError(f"{value!r} is not a finite number above 0")
     return number
+
+
+def whole_hex(value: Any) -> int:
+    """A whole number of any size from its hexadecimal form; raises ValueError."""
+    if not isinstance(value, str) or not value.removeprefix("-").startswith("0x"):
+        raise ValueError(f"{value!r:.40} is not a whole number in hexadecimal form")
+    return int(value, 16)
 
 
 def text(value: Any) -> str:

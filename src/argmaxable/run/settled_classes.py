@@ -200,6 +200,8 @@ class SettledClasses:
         if first != best:  # the other one has the larger bias
             return self._build(class_id, self._beaten_by(class_id, best), group)
         if entry.upper <= 0:  # what dominates one of them dominates all
+            if entry.certificate is not None and class_id in entry.certificate.classes:
+                entry = self._beaten_by(class_id, best)  # no class is evidence against itself
             return self._build(class_id, entry, group)
         return self._tied_verdict(class_id, entry, group)
 

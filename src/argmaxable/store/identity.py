@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath, PureWindowsPath
 
+from argmaxable.core.head import labels_sha256
 from argmaxable.store.plan import Plan, PublishedVerdict
 
 
@@ -26,11 +27,6 @@ def without_path(name: str) -> str:
         if kind(name).is_absolute() or name.startswith("~"):
             return kind(name).name
     return name
-
-
-def labels_sha256(labels: Sequence[str] | None) -> str:
-    """Fingerprint of a label list; empty when there is none."""
-    return "" if labels is None else _digest([*labels]).hex()
 
 
 def model_key(plan: Plan) -> bytes:

@@ -52,6 +52,7 @@ def _summary(row: Any, state: State) -> RunSummary:
         facts=Facts(
             name=from_column(row.name), sha256=row.sha256, classes=row.classes,
             features=row.features, bias=bool(row.bias), dtype=row.dtype,
+            labels_sha256=row.labels_sha256,
         ),
         origin=from_column(row.origin),
         task=from_column(row.task),

@@ -13,10 +13,10 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from argmaxable.core.errors import StoreError
+from argmaxable.core.head import labels_sha256
 from argmaxable.core.result import Cost
 from argmaxable.store.database import DELETED, Database
 from argmaxable.store.evidence import id_parts, vector_parts
-from argmaxable.store.identity import labels_sha256
 from argmaxable.store.plan import Plan, State
 from argmaxable.store.rows import Batch, count
 from argmaxable.store.schema import MODELS, RUNS

@@ -1,0 +1,250 @@
+"""A checker for proof bundles, written from proofs.md: exact arithmetic, no solver, nothing of argmaxable.
+
+Call it as `python checker.py BUNDLE HEAD.npz`; HEAD.npz has W (classes × features) and perhaps b and labels.
+Every number is a whole number or a fraction, and is only added, multiplied and compared. Only verdicts are
+checked, and weights to be solved for must be there in their rational form. A large head takes hours.
+Exit codes: 0 all proven, 1 something is not proven or not true, 2 unusable, 3 undecided or missing classes.
+"""
+
+import base64
+import hashlib
+import json
+import math
+import sys
+from fractions import Fraction
+from itertools import pairwise
+from operator import mul
+from pathlib import Path
+
+import numpy as np
+
+
+def require(holds, why):
+    if not holds:
+        raise ValueError(why)
+
+
+def dot(left, right):
+    return sum(map(mul, left, right))
+
+
+def whole(numbers):
+    """Fractions as whole numbers over one denominator."""
+    over = math.lcm(1, *(number.denominator for number in numbers))
+    return [number.numerator * (over // number.denominator) for number in numbers], over
+
+
+def pick(values, number):
+    require(type(number) is int and 0 <= number < len(values), f"there is no {number!r}")
+    return values[number]
+
+
+def once(pairs):
+    require(len(dict(pairs)) == len(pairs), "a key occurs twice")
+    return dict(pairs)
+
+
+def read_arrays(path):
+    with np.load(path, allow_pickle=False) as archive:
+        require(len(set(archive.files)) == len(archive.files), "an array occurs twice")
+        return {name: archive[name] for name in archive.files}
+
+
+class Evidence:
+    """The arrays as lists. A certificate: classes, weights, how many are to be solved for, features."""
+
+    def __init__(self, path):
+        def lists(start, values):
+            fits = start[0] == 0 and start[-1] == len(values) and start == sorted(start)
+            require(fits, "starts do not fit their values")
+            return [values[first:last] for first, last in pairwise(start)]
+
+        arrays = read_arrays(path)
+        for name, array in arrays.items():
+            is_float = name.startswith("points") or name in ("centre", "certificate_weights")
+            require(array.dtype.kind in ("f" if is_float else "iu"), f"{name} holds other numbers")
+            setattr(self, name, array.tolist())
+        self.ties = lists(self.tie_start, self.tie_classes)
+        classes = lists(self.certificate_start, self.certificate_classes)
+        weights = lists(self.certificate_start, self.certificate_weights)
+        features = lists(self.coordinate_start, self.coordinates)
+        self.certificates = list(zip(classes, weights, self.certificate_basis, features, strict=True))
+
+
+class Head:
+    """Rows of whole numbers over one denominator, each with its bias at the end: s_i(x) = row_i · (x, 1)."""
+
+    def __init__(self, path):
+        arrays = read_arrays(path)
+        weight, bias = arrays["W"], arrays.get("b")
+        self.labels = arrays["labels"].tolist() if "labels" in arrays else None
+        self.classes, self.features = weight.shape
+        kinds = f"{weight.dtype.name} {'none' if bias is None else bias.dtype.name}"
+        data = f"argmaxable-head-1 {self.classes} {self.features} {kinds}\n".encode()
+        for array in (weight, bias)[: 1 + (bias is not None)]:
+            data += array.astype(array.dtype.newbyteorder("<")).tobytes()
+        self.sha256, self.floats = hashlib.sha256(data).hexdigest(), weight.tolist()
+        biases = [0.0] * self.classes if bias is None else bias.tolist()
+        rows = [[Fraction(v) for v in (*row, b)] for row, b in zip(self.floats, biases, strict=True)]
+        self.over = math.lcm(*(value.denominator for row in rows for value in row))
+        self.rows = [tuple(int(value * self.over) for value in row) for row in rows]
+
+
+class Domain:
+    """z from lo to hi, or of a square at most `square`, or weights on `points`; x = gain ∘ Πz + shift."""
+
+    def __init__(self, record, d):
+        def vector(name, missing, *kinds):
+            values = record[name] if kind in kinds else missing
+            values = [float.fromhex(v) for v in (values if isinstance(values, list) else [values] * d)]
+            require(len(values) == d and not any(map(math.isnan, values)), f"{name} does not fit")
+            return values
+
+        kind, self.d, norms = record["kind"], d, ("rmsnorm", "layernorm")
+        require(kind in ("everywhere", "box", "ball", "hull", *norms), "an unknown domain")
+        self.lo, self.hi = vector("lo", "-inf", "box"), vector("hi", "inf", "box")
+        self.gain, self.shift = vector("gain", "0x1p0", *norms), vector("shift", "0x0p0", *norms)
+        require(all(lo <= hi and lo < math.inf > -hi for lo, hi in zip(self.lo, self.hi)), "an empty box")
+        radius = Fraction(float.fromhex(record["radius"])) if kind == "ball" else Fraction(1)
+        require(radius > 0 and all(map(math.isfinite, self.gain + self.shift)), "an impossible domain")
+        self.square = radius**2 if kind == "ball" else d if kind in norms else None
+        self.removes_mean, self.points = kind == "layernorm", None
+        if kind == "hull":
+            data = base64.b64decode(record["points"], validate=True)
+            array = np.frombuffer(data, {"float32": "<f4", "float64": "<f8"}[record["dtype"]])
+            self.points = [[Fraction(v) for v in row] for row in array.reshape(record["shape"]).tolist()]
+            require(self.points and len(self.points[0]) == d, "a hull of another size")
+
+    def own(self, row, centre, power):
+        """The point of an own direction in float64, one rounding after the other."""
+        require(self.points is None and type(power) is int and -4000 <= power < 4000, "no own direction")
+        z = [g * (w - c) for g, w, c in zip(self.gain, row, centre, strict=True)]
+        z = [math.ldexp(v, power) if math.frexp(v)[1] + power <= 1024 else v * math.inf for v in z]
+        return [min(max(v, lo), hi) for v, lo, hi in zip(z, self.lo, self.hi)]
+
+    def squared(self, v):
+        return dot(v, v) - (sum(v) ** 2 / self.d if self.removes_mean else 0)
+
+    def place(self, point):
+        """The x of a point z, which must belong to the domain."""
+        z = [Fraction(value) for value in point]  # raises where a value is not finite
+        require(len(z) == len(self.points or self.lo), "a witness of the wrong length")
+        if self.points is not None:
+            require(min(z) >= 0 and any(z), "weights of a mixture that are none")
+            return [dot(z, column) / sum(z) for column in zip(*self.points)]
+        inside = all(lo <= v <= hi for lo, v, hi in zip(self.lo, z, self.hi))
+        require(inside and (self.square is None or self.squared(z) <= self.square), "a witness outside")
+        mean = sum(z) / self.d if self.removes_mean else 0
+        return [Fraction(g) * (v - mean) + Fraction(s) for g, v, s in zip(self.gain, z, self.shift)]
+
+    def support_is_at_most(self, u, limit):
+        limit -= dot(map(Fraction, self.shift), u)
+        if self.points is not None:
+            return all(dot(u, row) <= limit for row in self.points)
+        if self.square is not None:
+            v = [Fraction(g) * value for g, value in zip(self.gain, u)]
+            return limit >= 0 and self.square * self.squared(v) <= limit**2
+        ends = [hi if value > 0 else lo if value < 0 else 0.0 for value, lo, hi in zip(u, self.lo, self.hi)]
+        return all(map(math.isfinite, ends)) and dot(u, map(Fraction, ends)) <= limit
+
+
+def check_witness(head, domain, line, evidence, lower):
+    if "own" in line:
+        point = domain.own(head.floats[line["class"]], evidence.centre, line["own"])
+    elif "point" in line:
+        point = [int(value, 16) * Fraction(2) ** line["exponent"] for value in line["point"]]
+    elif "point32" in line:
+        point = pick(evidence.points32, line["point32"])
+    else:
+        point = pick(evidence.points64, line["point64"])
+    x, over = whole([*domain.place(point), Fraction(1)])
+    scores = [dot(row, x) for row in head.rows]
+    gap = scores.pop(line["class"]) - max(scores)
+    require(gap >= lower * over * head.over, "its witness does not prove it")
+
+
+def check_certificate(head, domain, line, evidence, upper):
+    number, chosen = line["class"], ([line.get("rival")], [1], 0, [])
+    chosen = chosen if "rival" in line else pick(evidence.certificates, line["certificate"])
+    classes, weights, basis, _ = chosen
+    if "weights" in line:
+        weights, basis = [int(weight, 16) for weight in line["weights"]], 0
+    require(not basis, "its weights are to be solved for: this checker needs the rational form")
+    require(len(set(classes)) == len(classes) == len(weights), "a class twice, or weights for others")
+    require(all(0 <= i < head.classes and i != number for i in classes), "weight where none may be")
+    weights, _ = whole([Fraction(weight) for weight in weights])
+    require(min(weights) >= 0 and any(weights), "weights that are none")
+    mixed = [dot(weights, column) for column in zip(*(head.rows[i] for i in classes))]
+    *u, offset = (Fraction(sum(weights) * a - b, head.over) for a, b in zip(head.rows[number], mixed))
+    require(domain.support_is_at_most(u, upper * sum(weights) - offset), "its certificate does not prove it")
+
+
+def check_line(head, domain, line, evidence):
+    number = pick(range(head.classes), line["class"])
+    witness = [key for key in ("own", "point32", "point64", "point") if key in line]
+    certificate = [key for key in ("rival", "certificate") if key in line]
+    require(len(witness) < 2 and len(certificate) < 2, "evidence that excludes other evidence")
+    ends = line["lower"], line["upper"]  # the float64 nearest to what is written; null claims nothing
+    require(all(end is None or type(end) in (int, float) for end in ends), "bounds that are no numbers")
+    lower, upper = (None if end is None else Fraction(float(end)) for end in ends)
+    status = "unargmaxable" if upper is not None and upper <= 0 else "undecided"
+    status = "argmaxable" if lower is not None and lower > 0 else status
+    is_only = head.classes == 1 and witness and line["status"] == "argmaxable"
+    require(line["status"] == status or is_only, f"its bounds make it {status}")
+    group = sorted(pick(evidence.ties, line["tie"])) if "tie" in line else [number]
+    twins = [i for i, row in enumerate(head.rows) if row == head.rows[number]]
+    require(group == twins, "its identical classes are others")
+    if lower is not None:
+        check_witness(head, domain, line, evidence, lower)
+    if upper is not None:
+        check_certificate(head, domain, line, evidence, upper)
+
+
+def statements(head, manifest, lines, files):
+    """What the bundle says in words: about what, what it says, what is found."""
+    about, is_new = manifest["head"], manifest["format"] == "argmaxable-proofs-2"
+    labels, numbers = [line["label"] for line in lines], [str(line["class"]) for line in lines]
+    yield from ((name, about[name], getattr(head, name)) for name in ("classes", "features"))
+    for status in ("argmaxable", "unargmaxable", "undecided"):
+        yield status, manifest[status], sum(line["status"] == status for line in lines)
+    twins = [line for line in lines if "tie" in line and line["method"] == "twin"]
+    lowers = [line["lower"] for line in twins if line["status"] == "unargmaxable"]
+    yield "tied", manifest["tied"], sum(lower is not None and lower >= 0 for lower in lowers)
+    stopped = any(line.get("reason") in ("interrupted", "not reached") for line in lines)
+    yield "complete", manifest["complete"], manifest["complete"] is True and not stopped
+    for name, data in files.items() if is_new else ():
+        yield name, manifest["files"][name], hashlib.sha256(data).hexdigest()
+    if about["labels_sha256"] is None if is_new else labels == numbers:
+        yield "labels", labels, numbers
+    elif head.labels is not None:
+        yield "labels", labels, [head.labels[line["class"]] for line in lines]
+        text = json.dumps(head.labels, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        digest = hashlib.sha256(text).hexdigest() if is_new else None
+        yield "labels_sha256", about.get("labels_sha256"), digest
+
+
+def main(folder, model):
+    head, folder = Head(model), Path(folder)
+    files = {name: (folder / name).read_bytes() for name in ("verdicts.jsonl", "evidence.npz")}
+    manifest = json.loads((folder / "manifest.json").read_bytes(), object_pairs_hook=once)
+    require(manifest["format"] in ("argmaxable-proofs-1", "argmaxable-proofs-2"), "another format")
+    require(manifest["head"]["sha256"] == head.sha256, "these proofs are for another model")
+    lines = [json.loads(line, object_pairs_hook=once) for line in files["verdicts.jsonl"].splitlines()]
+    domain, evidence = Domain(manifest["domain"], head.features), Evidence(folder / "evidence.npz")
+    words = statements(head, manifest, lines, files)
+    wrong = [f"{name} is {b}, not {a}" for name, a, b in words if type(a) is not type(b) or a != b]
+    for line in lines:
+        try:
+            require([other["class"] for other in lines].count(line["class"]) == 1, "it has two lines")
+            check_line(head, domain, line, evidence)
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            wrong.append(f"class {line['class']} is not proven: {error}")
+    print(*wrong, f"{len(lines)} of {head.classes} classes checked.", sep="\n")
+    return 1 if wrong else 3 if manifest["undecided"] or len(lines) < head.classes else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(*sys.argv[1:]))
+    except Exception as error:  # whatever it is, it is not a bundle
+        sys.exit(print(f"unusable: {error}") or 2)

@@ -1,0 +1,112 @@
+"""What a bundle says in words: whether header, labels and files agree with its claims and its head.
+
+No verdict rests on any of it, but people read it. What can't be compared is said to be so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from argmaxable.core.head import labels_sha256
+from argmaxable.core.labels import visible
+
+if TYPE_CHECKING:
+    from argmaxable.compute.prepared import PreparedHead
+    from argmaxable.core.head import Head
+    from argmaxable.proofs.kind import Bundle
+
+
+def contradictions(bundle: Bundle[Any, Any], head: PreparedHead) -> Iterator[str]:
+    """What the bundle says that is not so, a sentence each."""
+    yield from _about_files(bundle)
+    yield from _about_the_head(bundle, head.head)
+    yield from _about_labels(bundle, head.head)
+    yield from bundle.kind.contradictions(bundle, head)
+
+
+def not_compared(bundle: Bundle[Any, Any], head: Head) -> Iterator[str]:
+    """What the bundle says that nothing here can confirm, a sentence each."""
+    if not bundle.names_its_files:
+        yield (
+            f"the files and the labels with {bundle.kind.files.header}, which is of the format "
+            f"{bundle.kind.earlier_format} and has no SHA-256 of them"
+        )
+    if head.labels is None and not _are_numbers(bundle):
+        yield f"the labels: {head.name} has none. Pass --labels FILE to compare them"
+
+
+def differs(name: str, said: object, found: object) -> Iterator[str]:
+    """The contradiction, if it is one; 12.0 and true are not whole numbers."""
+    if type(said) is not type(found) or said != found:
+        yield f"it says {name} {visible(str(said))}, found {found}"
+
+
+# ---------------------------------------------------------------------- files and head
+
+
+def _about_files(bundle: Bundle[Any, Any]) -> Iterator[str]:
+    if not bundle.names_its_files:
+        return
+    files = bundle.manifest.get("files")
+    for name, found in bundle.digests.items():
+        said = files.get(name) if isinstance(files, dict) else None
+        if said != found:
+            yield f"{name} is not the file that it names: its SHA-256 is {found}, not {visible(str(said))}"
+
+
+def _about_the_head(bundle: Bundle[Any, Any], head: Head) -> Iterator[str]:
+    said = bundle.manifest["head"]
+    for name, found in (("classes", head.classes), ("features", head.features)):
+        if name in said or bundle.names_its_files:
+            yield from differs(name, said.get(name), found)
+
+
+# ---------------------------------------------------------------------- labels
+
+
+def _about_labels(bundle: Bundle[Any, Any], head: Head) -> Iterator[str]:
+    said = bundle.manifest["head"].get("labels_sha256")
+    is_unlabelled = said is None if bundle.names_its_files else _are_numbers(bundle)
+    if is_unlabelled:
+        if not _are_numbers(bundle):
+            yield "it says that the model has no labels, but its lines have"
+        return
+    if head.labels is not None:
+        yield from _wrong_labels(bundle, head)
+    found = labels_sha256(head.labels) or _sha256_of_lines(bundle, head)
+    if bundle.names_its_files and found:
+        yield from differs("labels_sha256", said, found)
+
+
+def _wrong_labels(bundle: Bundle[Any, Any], head: Head) -> Iterator[str]:
+    wrong = [
+        claim
+        for claim in bundle.claims
+        if claim.class_id < head.classes and not _are_equal(claim.label, head.label(claim.class_id))
+    ]
+    if wrong:
+        first = wrong[0]
+        yield (
+            f"{len(wrong):,} of {len(bundle.claims):,} labels are not the model's: class {first.class_id} is "
+            f"{visible(head.label(first.class_id))}, not {visible(first.label)}. If other labels were meant, "
+            "pass them with --labels"
+        )
+
+
+def _are_numbers(bundle: Bundle[Any, Any]) -> bool:
+    """Whether each class is called by its number, as classes of a model without labels are."""
+    return all(claim.label == str(claim.class_id) for claim in bundle.claims)
+
+
+def _are_equal(label: str, other: str) -> bool:
+    """As UTF-16, where JSON can't tell two halves of a surrogate pair from the character they make."""
+    return label.encode("utf-16", "surrogatepass") == other.encode("utf-16", "surrogatepass")
+
+
+def _sha256_of_lines(bundle: Bundle[Any, Any], head: Head) -> str:
+    """Fingerprint of the labels in the lines where each class has one; else empty."""
+    labels = {claim.class_id: claim.label for claim in bundle.claims}
+    if sorted(labels) != list(range(head.classes)):
+        return ""
+    return labels_sha256([labels[class_id] for class_id in range(head.classes)])
