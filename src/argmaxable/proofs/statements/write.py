@@ -68,9 +68,9 @@ def write_statements(
 
 
 def _lines(checker: Checker, statement: Statement, form: StatementFormat) -> Iterable[str] | None:
-    if form is StatementFormat.SMT2:
-        return smt2_lines(statement)
     weights = rational_weights(checker, statement)
+    if form is StatementFormat.SMT2:
+        return smt2_lines(statement, weights)
     return None if weights is None else vipr_lines(statement, weights)
 
 
