@@ -93,3 +93,19 @@ def test_large_bases_survive_a_bundle(tmp_path: object) -> None:
     am.write_bundle(result, f"{tmp_path}/proofs")
     found = am.recheck(am.read_bundle(f"{tmp_path}/proofs"), head)
     assert (found.proven, found.failures) == (1, ())
+
+
+def test_biases_that_cancel_a_large_shift_are_known_only_up_to_its_rounding() -> None:
+    """Over a norm with shift S scores have the offsets b + w·S. With rows 0, −a, 3a and biases τ, β, −3β the
+    weights 3/4 and 1/4 prove t* ≤ τ for the first class, no less. Where β ≈ aS the offsets nearly vanish, and
+    in float64 they are off by the rounding of aS: far more than τ, with either sign.
+    """
+    generator = np.random.default_rng(0)
+    certificate = Certificate(np.array([1, 2]), np.array([0.75, 0.25]), 2)
+    for _ in range(20):
+        a, shift = float(np.float32(generator.uniform(1, 2))), generator.uniform(1e10, 2e10)
+        tau, beta = 1e-12, float(np.float32(a * shift))  # of 24 bits, so that 3a and 3β are floats too
+        # The last class only makes the mean bias, which is taken off, as good as 0.
+        head = am.Head([[0.0], [-a], [3 * a], [0.0]], [tau, beta, -3 * beta, 2 * beta])
+        checker = Checker(head, am.RMSNorm(np.ones(1), np.full(1, shift)), centre=np.zeros(1))
+        assert checker.bound(0, certificate).upper >= tau

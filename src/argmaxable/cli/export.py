@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from argmaxable.cli import options
-from argmaxable.cli.stored_runs import find_run, opened
+from argmaxable.cli.option_groups import Only, takes_groups
+from argmaxable.cli.statements import StatementOptions, write_for_solvers
+from argmaxable.cli.stored_runs import find_run, opened, require_evidence
 from argmaxable.core.errors import InputError
 from argmaxable.proofs.bundle import write_bundle
+from argmaxable.proofs.statements.write import StatementFormat
 from argmaxable.report.parquet import write_parquet
 from argmaxable.report.rows import Row, as_rows, write_csv, write_jsonl
-from argmaxable.store import RunSummary, State
 
 if TYPE_CHECKING:
-    from argmaxable.store import Store
+    from argmaxable.store import RunSummary, Store
 
 
 class ExportFormat(StrEnum):
@@ -29,6 +31,8 @@ class ExportFormat(StrEnum):
     CSV = "csv"
     PARQUET = "parquet"
     BUNDLE = "bundle"
+    SMT2 = StatementFormat.SMT2
+    VIPR = StatementFormat.VIPR
 
 
 _AS_TEXT: dict[ExportFormat, Callable[[Iterable[Row], TextIO], None]] = {
@@ -37,39 +41,53 @@ _AS_TEXT: dict[ExportFormat, Callable[[Iterable[Row], TextIO], None]] = {
 }
 
 
+@takes_groups
 def export(
     run: options.StoredRun,
     form: Annotated[
         ExportFormat | None,
         typer.Option(
             "--format",
-            help="A row for each verdict, or a bundle with all proofs (default: as the output's suffix says, "
-            "else jsonl).",
+            help="A row for each verdict; a bundle with all proofs; or for each unargmaxable class over a"
+            " box a file for SMT solvers (smt2) or, with its proof, for VIPR's checker (vipr)."
+            " Default: as the output's suffix says, else jsonl.",
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="File, or folder of a bundle (default: print jsonl or csv)."),
+        typer.Option(
+            "--output", "-o", help="File, or folder for bundle, smt2 and vipr (default: print jsonl or csv)."
+        ),
     ] = None,
     db: options.Database = None,
+    *,
+    statements: StatementOptions,
+    source: Annotated[options.ModelOptions, Only(*options.TENSORS, *options.HUB)],
 ) -> None:
     """Write the verdicts of a stored run for other programs.
 
     A bundle is what `verify --output` writes: anyone can re-check it with `argmaxable check`.
+    With smt2 and vipr, RUN may also be a bundle's folder. Neither holds weights: pass the model too.
 
     \b
     Examples:
       argmaxable export 3 --format csv -o verdicts.csv
       argmaxable export 3 | jq -r 'select(.status == "unargmaxable").label'
       argmaxable export model.onnx --format bundle -o proofs
+      argmaxable export 3 --format smt2 --model model.onnx -o statements
+      argmaxable export proofs --format vipr --model model.onnx -o certificates
 
     \b
-    Exit codes: 0 written, 2 bad input.
+    Exit codes: 0 written, 2 bad input, 3 some classes have no VIPR certificate.
     """
     target = None if output == Path("-") else output
     form = form or _format_of(target)
     if target is None and form not in _AS_TEXT:
         raise InputError(f"--format {form.value} can't be printed. Pass --output PATH.")
+    if form in (ExportFormat.SMT2, ExportFormat.VIPR) and target is not None:
+        write_for_solvers(run, StatementFormat(form.value), target, statements, source=source, db=db)
+        return
+    statements.require_none()
     with opened(db) as store:
         found = find_run(store, run)
         if form is ExportFormat.BUNDLE and target is not None:
@@ -85,11 +103,7 @@ def _format_of(target: Path | None) -> ExportFormat:
 
 
 def _write_bundle(store: Store, found: RunSummary, folder: Path) -> None:
-    if found.state is State.IMPORTED:
-        raise InputError(
-            f"run {found.run_id} holds published verdicts without evidence: there is nothing to put into a "
-            "bundle. Export it as csv, jsonl or parquet."
-        )
+    require_evidence(found)
     write_bundle(store.read(found.run_id), folder)
 
 

@@ -36,3 +36,14 @@ def find_run(store: Store, named: str) -> RunSummary:
     raise InputError(
         f"no run of a model named {visible(named)} in {store.where}.{meant} `argmaxable runs` lists all."
     )
+
+
+def require_evidence(run: RunSummary) -> None:
+    """Raise InputError for a run of published verdicts, which come without evidence."""
+    from argmaxable.store import State  # late, as above
+
+    if run.state is State.IMPORTED:
+        raise InputError(
+            f"run {run.run_id} holds published verdicts without evidence, so there are no proofs to export. "
+            "Export it as csv, jsonl or parquet."
+        )
