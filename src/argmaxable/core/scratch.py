@@ -1,0 +1,77 @@
+"""Temporary folders, removed at the end; those of killed runs are removed by whoever needs one next.
+
+Beside each folder lies a lock file, which its process holds as long as it lives. A folder whose lock is free
+was left behind. The lock comes before the folder and goes after it, so a process may be killed at any moment.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import BaseFileLock, FileLock, Timeout
+
+_PREFIX = "argmaxable-run-"
+_SUFFIX = ".lock"
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """An empty folder that only this user can read, removed at the end of the block.
+
+    Before and after, folders that killed processes of this user left behind are removed too.
+    """
+    home = Path(tempfile.gettempdir())
+    _remove_left_behind(home)
+    folder = home / f"{_PREFIX}{secrets.token_hex(8)}"
+    lock = FileLock(f"{folder}{_SUFFIX}", mode=0o600, thread_local=False)
+    lock.acquire()
+    try:
+        folder.mkdir(mode=0o700)
+        yield folder
+    finally:
+        _remove(folder, lock)
+        _remove_left_behind(home)
+
+
+def let_go(lock: BaseFileLock) -> None:
+    """Remove the lock's file and release it."""
+    # Still locked while it is removed: whoever waits for this file sees that and makes a new one.
+    with suppress(OSError):
+        Path(lock.lock_file).unlink()
+    lock.release()
+
+
+def _remove(folder: Path, lock: BaseFileLock) -> None:
+    """Remove a folder whose lock is held, then its lock; what can't be removed yet stays for the next run."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        lock.release()
+    else:
+        let_go(lock)
+
+
+def _remove_left_behind(home: Path) -> None:
+    for path in home.glob(f"{_PREFIX}*{_SUFFIX}"):
+        if not _is_our_file(path):
+            continue
+        lock = FileLock(path, timeout=0)
+        with suppress(Timeout, OSError):
+            lock.acquire()
+            _remove(path.with_suffix(""), lock)
+
+
+def _is_our_file(path: Path) -> bool:
+    """Whether this user made it; others may put whatever they like into a common temporary folder."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    is_own = not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
+    return is_own and stat.S_ISREG(status.st_mode)
