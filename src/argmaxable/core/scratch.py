@@ -17,19 +17,20 @@ from pathlib import Path
 
 from filelock import BaseFileLock, FileLock, Timeout
 
-_PREFIX = "argmaxable-run-"
+_PREFIX = "argmaxable-"
 _SUFFIX = ".lock"
 
 
 @contextmanager
-def scratch_folder() -> Iterator[Path]:
+def scratch_folder(home: Path | None = None) -> Iterator[Path]:
     """An empty folder that only this user can read, removed at the end of the block.
 
-    Before and after, folders that killed processes of this user left behind are removed too.
+    Before and after, folders that killed processes of this user left behind are removed too. `home` is where
+    it lies, the system's temporary folder unless given.
     """
-    home = Path(tempfile.gettempdir())
+    home = Path(tempfile.gettempdir()) if home is None else home
     _remove_left_behind(home)
-    folder = home / f"{_PREFIX}{secrets.token_hex(8)}"
+    folder = home / f"{_PREFIX}{secrets.token_hex(4)}"
     lock = FileLock(f"{folder}{_SUFFIX}", mode=0o600, thread_local=False)
     lock.acquire()
     try:

@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 from collections import deque
@@ -33,9 +34,8 @@ from argmaxable.run.engines.engine import Job, Report
 if TYPE_CHECKING:
     from types import TracebackType
 
-# What Ray adds to its folder for a socket, with room for a process number of seven digits; and the longest
-# name of a socket that every system takes.
-_LONGEST_SOCKET = "/session_2026-01-01_00-00-00_000000_0000000/sockets/plasma_store_0"
+# What is added to a temporary folder for a socket of Ray's, and the longest name that every system takes.
+_SOCKET = "/argmaxable-00000000/session_2026-01-01_00-00-00_000000_0000000/sockets/plasma_store"
 _SOCKET_NAME_BYTES = 103
 # Workers that die without a single report between them: something is wrong with the cluster.
 _DEATHS_IN_A_ROW = 5
@@ -252,15 +252,13 @@ def _connected(ray: Any, address: str, workers: int | None) -> Iterator[None]:
 
 
 def _own_folder(files: ExitStack) -> dict[str, str]:
-    """Where Ray puts logs and sockets, which it leaves there; its own choice where the name gets too long."""
+    """Where Ray puts logs and sockets, which it leaves there; its own choice where all names get too long."""
     from argmaxable.core.scratch import scratch_folder
 
-    folder = files.enter_context(scratch_folder())
-    return {"_temp_dir": str(folder)} if _takes_sockets(folder) else {}
-
-
-def _takes_sockets(folder: Path) -> bool:
-    return len(os.fsencode(folder)) + len(_LONGEST_SOCKET) <= _SOCKET_NAME_BYTES
+    for home in (Path(tempfile.gettempdir()), Path("/tmp")):
+        if len(os.fsencode(home)) + len(_SOCKET) <= _SOCKET_NAME_BYTES and os.access(home, os.W_OK):
+            return {"_temp_dir": str(files.enter_context(scratch_folder(home)))}
+    return {}
 
 
 @contextmanager
