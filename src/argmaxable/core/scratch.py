@@ -14,8 +14,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from filelock import BaseFileLock, FileLock, Timeout
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 _PREFIX = "argmaxable-"
 _SUFFIX = ".lock"
@@ -25,20 +27,31 @@ _SUFFIX = ".lock"
 def scratch_folder(home: Path | None = None) -> Iterator[Path]:
     """An empty folder that only this user can read, removed at the end of the block.
 
-    Before and after, folders that killed processes of this user left behind are removed too. `home` is where
-    it lies, the system's temporary folder unless given.
+    `home` is where it lies, the system's temporary folder unless given. What killed processes left there is
+    removed before and after.
     """
     home = Path(tempfile.gettempdir()) if home is None else home
-    _remove_left_behind(home)
+    remove_left_behind(home)
     folder = home / f"{_PREFIX}{secrets.token_hex(4)}"
-    lock = FileLock(f"{folder}{_SUFFIX}", mode=0o600, thread_local=False)
+    lock = _lock(Path(f"{folder}{_SUFFIX}"))
     lock.acquire()
     try:
         folder.mkdir(mode=0o700)
         yield folder
     finally:
         _remove(folder, lock)
-        _remove_left_behind(home)
+        remove_left_behind(home)
+
+
+def remove_left_behind(home: Path | None = None) -> None:
+    """Remove the folders that killed processes of this user left behind."""
+    for path in (Path(tempfile.gettempdir()) if home is None else home).glob(f"{_PREFIX}*{_SUFFIX}"):
+        if not _is_our_file(path):
+            continue
+        lock = _lock(path)
+        with suppress(OSError):  # still in use
+            lock.acquire(timeout=0)
+            _remove(path.with_suffix(""), lock)
 
 
 def let_go(lock: BaseFileLock) -> None:
@@ -58,14 +71,10 @@ def _remove(folder: Path, lock: BaseFileLock) -> None:
         let_go(lock)
 
 
-def _remove_left_behind(home: Path) -> None:
-    for path in home.glob(f"{_PREFIX}*{_SUFFIX}"):
-        if not _is_our_file(path):
-            continue
-        lock = FileLock(path, timeout=0)
-        with suppress(Timeout, OSError):
-            lock.acquire()
-            _remove(path.with_suffix(""), lock)
+def _lock(path: Path) -> BaseFileLock:
+    from filelock import FileLock  # late: most runs have no such folder, and find none
+
+    return FileLock(path, mode=0o600, thread_local=False)
 
 
 def _is_our_file(path: Path) -> bool:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from argmaxable.core.errors import InputError
+from argmaxable.core.scratch import remove_left_behind, scratch_folder
 from argmaxable.run.engines.worker import lay_out
 
 if TYPE_CHECKING:
@@ -76,8 +77,6 @@ class Processes:
 
     def start(self, job: Job) -> None:
         """Hand the job to the processes, started now if they have not been; this process goes on."""
-        from argmaxable.core.scratch import scratch_folder  # late: most runs are done without workers
-
         folder = self._files.enter_context(scratch_folder())
         try:
             lay_out(job, folder)
@@ -147,13 +146,14 @@ class Processes:
         self.close()
 
     def close(self) -> None:
-        """End the processes, whatever they do, and remove their files."""
+        """End the processes, whatever they do, and remove their files; and those of runs that were killed."""
         for worker in self._workers.values():
             worker.process.kill()
         for worker in self._workers.values():
             _end(worker)
         self._workers.clear()
         self._files.close()
+        remove_left_behind()
 
 
 def _end(worker: _Worker) -> None:

@@ -29,6 +29,7 @@ from threadpoolctl import threadpool_limits
 from argmaxable.core.domains import domain_from_record
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import FLOAT_DTYPES, Head
+from argmaxable.core.scratch import scratch_folder
 from argmaxable.run.engines.engine import Job, Report
 
 if TYPE_CHECKING:
@@ -240,10 +241,13 @@ def _connected(ray: Any, address: str, workers: int | None) -> Iterator[None]:
             options |= {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
             options |= _own_folder(files)
         try:
-            _require_listener(address)
+            if _require_listener(address):
+                _require_admission(ray, address)
             with _signals_unchanged():
                 ray.init(address=address, **options)
-        except (ray.exceptions.RayError, ConnectionError, RuntimeError, ValueError, OSError) as error:
+        except (
+            ray.exceptions.RayError, RuntimeError, ValueError, OSError, OverflowError,
+        ) as error:  # fmt: skip
             raise InputError(_refusal(ray, address, error)) from error
         try:
             yield
@@ -253,8 +257,6 @@ def _connected(ray: Any, address: str, workers: int | None) -> Iterator[None]:
 
 def _own_folder(files: ExitStack) -> dict[str, str]:
     """Where Ray puts logs and sockets, which it leaves there; its own choice where all names get too long."""
-    from argmaxable.core.scratch import scratch_folder
-
     for home in (Path(tempfile.gettempdir()), Path("/tmp")):
         if len(os.fsencode(home)) + len(_SOCKET) <= _SOCKET_NAME_BYTES and os.access(home, os.W_OK):
             return {"_temp_dir": str(files.enter_context(scratch_folder(home)))}
@@ -285,11 +287,28 @@ def _refusal(ray: Any, address: str, error: Exception) -> str:
     )
 
 
-def _require_listener(address: str) -> None:
-    """Raise OSError when nobody listens at host:port: Ray itself would go on trying for many minutes."""
+def _require_admission(ray: Any, address: str) -> None:
+    """Raise AuthenticationError when the cluster refuses our token: `init` would go on trying for half a
+    minute, and then say that there is no cluster."""
+    refused = getattr(ray.exceptions, "AuthenticationError", None)
+    if refused is None:
+        return
+    try:
+        ray._raylet.GcsClient(address=address)
+    except refused:
+        raise
+    except Exception:
+        return  # whatever it is, `init` says it
+
+
+def _require_listener(address: str) -> bool:
+    """Whether a plain host:port is given. Raises OSError when nobody listens there: Ray itself would go on
+    trying for many minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
-    if host and port.isdecimal():
+    is_given = bool(host) and port.isdecimal() and len(port) <= len("65535")
+    if is_given:
         socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+    return is_given and "://" not in address
 
 
 def _first_line(error: Exception) -> str:
