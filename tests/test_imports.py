@@ -30,7 +30,7 @@ def under(folder: str) -> set[str]:
 
 # Each row: a library, and the only modules that know it.
 MAY_KNOW: dict[str, set[str]] = {
-    "filelock": {"store/sqlite.py"},
+    "filelock": {"core/scratch.py", "store/sqlite.py"},
     "flint": {
         "check/solutions.py",
         "prove/simplex.py",
@@ -39,6 +39,7 @@ MAY_KNOW: dict[str, set[str]] = {
     },
     "gguf": {"models/gguf/tensors.py"},
     "google": {"models/onnx/reader.py"},
+    "h11": {"serve/protocol.py"},
     "h5py": {"models/keras/hdf5_reader.py"},
     "highspy": {"prove/highs.py"},
     "huggingface_hub": {"models/fetch/hub.py"},
@@ -60,7 +61,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "torch": {"compute/torch_backend.py", "models/pytorch/tensors.py"} | under("layers"),
     "transformers": under("layers"),
     "typer": under("cli"),
-    "uvicorn": {"serve/server.py"},
+    "uvicorn": {"serve/protocol.py", "serve/server.py"},
 }
 ANYONE_MAY_KNOW = {"numpy", "scipy"} | set(sys.stdlib_module_names) - MAY_KNOW.keys()
 

@@ -7,7 +7,9 @@ run was interrupted, 4 an error of ours.
 
 from __future__ import annotations
 
+import signal
 import sys
+from types import FrameType
 
 from argmaxable.core.errors import ArgmaxableError, EvidenceError
 from argmaxable.core.version import VERSION
@@ -21,6 +23,7 @@ def main() -> None:
         print(f"argmaxable {VERSION}")
         sys.exit(0)
     _make_streams_lenient()
+    _end_like_ctrl_c()
     try:
         from argmaxable.cli.app import app
 
@@ -43,6 +46,21 @@ def main() -> None:
         traceback.print_exc()
         print("argmaxable: this is a bug; please report it with the lines above.", file=sys.stderr)
         sys.exit(OUR_ERROR)
+
+
+def _end_like_ctrl_c() -> None:
+    """SIGTERM and SIGHUP end a command as Ctrl-C does, unless whoever started it has them ignored (nohup)."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, _: FrameType | None) -> None:
+    if number != signal.SIGTERM:
+        # A terminal that is closed says so twice, by itself and by its shell: once is enough.
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _complain(error: Exception) -> None:

@@ -44,6 +44,7 @@ COMMANDS = {
     "heads.",
     "export": "Write the verdicts of a stored run for other programs.",
     "figure": "Draw a figure, or with NAME all the whole set, as SVG, PNG or PDF.",
+    "store": "Check that a database of runs is sound: all of it can be read and agrees with itself.",
     "import": "Store verdicts that others published, as claims without evidence, to compare with.",
     "campaign": "Verify the models listed in FILE one after another, past those that fail.",
 }

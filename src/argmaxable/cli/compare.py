@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from argmaxable.cli import options
+from argmaxable.cli.csv_options import Safe, csv_style
 from argmaxable.cli.stored_runs import find_run, opened
 from argmaxable.core.errors import EvidenceError, InputError
 from argmaxable.report.changes import as_record, changes_grid, contradictions, describe
@@ -24,6 +25,7 @@ def compare(
     form: Annotated[
         GridFormat | None, typer.Option("--format", help="Write the classes that changed as a table.")
     ] = None,
+    safe: Safe = None,
     db: options.Database = None,
     as_json: options.Json = False,
 ) -> None:
@@ -51,7 +53,7 @@ def compare(
     if as_json:
         typer.echo(json.dumps(as_record(first, second, comparison)))
     elif form is not None:
-        typer.echo(render(changes_grid(comparison.changed), form), nl=False)
+        typer.echo(render(changes_grid(comparison.changed), form, csv_style(safe)), nl=False)
     else:
         typer.echo("\n".join(describe(first, second, comparison)))
     _require_consistent(first, second, comparison)

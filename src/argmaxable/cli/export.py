@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from argmaxable.cli import options
+from argmaxable.cli.csv_options import Safe, csv_style
 from argmaxable.cli.option_groups import Only, takes_groups
 from argmaxable.cli.statements import StatementOptions, write_for_solvers
 from argmaxable.cli.stored_runs import find_run, opened, require_evidence
 from argmaxable.core.errors import InputError
 from argmaxable.proofs.bundle import write_bundle
 from argmaxable.proofs.statements.write import StatementFormat
+from argmaxable.report.csv_table import CsvStyle
 from argmaxable.report.parquet import write_parquet
 from argmaxable.report.rows import Row, as_rows, write_csv, write_jsonl
 
@@ -35,10 +37,7 @@ class ExportFormat(StrEnum):
     VIPR = StatementFormat.VIPR
 
 
-_AS_TEXT: dict[ExportFormat, Callable[[Iterable[Row], TextIO], None]] = {
-    ExportFormat.JSONL: write_jsonl,
-    ExportFormat.CSV: write_csv,
-}
+_AS_TEXT = (ExportFormat.JSONL, ExportFormat.CSV)
 
 
 @takes_groups
@@ -59,6 +58,7 @@ def export(
             "--output", "-o", help="File, or folder for bundle, smt2 and vipr (default: print jsonl or csv)."
         ),
     ] = None,
+    safe: Safe = None,
     db: options.Database = None,
     *,
     statements: StatementOptions,
@@ -93,7 +93,7 @@ def export(
         if form is ExportFormat.BUNDLE and target is not None:
             _write_bundle(store, found, target)
         else:
-            _write_rows(store, found, form, target)
+            _write_rows(store, found, form, target, csv_style(safe, is_printed=target is None))
 
 
 def _format_of(target: Path | None) -> ExportFormat:
@@ -107,16 +107,25 @@ def _write_bundle(store: Store, found: RunSummary, folder: Path) -> None:
     write_bundle(store.read(found.run_id), folder)
 
 
-def _write_rows(store: Store, found: RunSummary, form: ExportFormat, target: Path | None) -> None:
+def _write_rows(
+    store: Store, found: RunSummary, form: ExportFormat, target: Path | None, style: CsvStyle
+) -> None:
     rows = as_rows(found.facts.name, store.verdicts(found.run_id, with_evidence=False))
     if target is None:
-        _AS_TEXT[form](rows, sys.stdout)
+        _write_text(rows, form, sys.stdout, style)
         return
     try:
         if form is ExportFormat.PARQUET:
             write_parquet(rows, target)
         else:
             with target.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
-                _AS_TEXT[form](rows, stream)
+                _write_text(rows, form, stream, style)
     except OSError as error:
         raise InputError(f"can't write {target}: {error.strerror or error}.") from error
+
+
+def _write_text(rows: Iterable[Row], form: ExportFormat, stream: TextIO, style: CsvStyle) -> None:
+    if form is ExportFormat.CSV:
+        write_csv(rows, stream, style)
+    else:
+        write_jsonl(rows, stream)

@@ -44,7 +44,7 @@ def import_(
     """
     over = parse_domain(domain)
     imported = []
-    with opened(db) as store:
+    with opened(db, read_only=False) as store:
         for model, verdicts in published_models(path, name=name):
             run_id = store.add_published(
                 model.name,

@@ -125,4 +125,4 @@ class StoreOptions(OptionGroup):
 
     def opened(self) -> AbstractContextManager[Store | None]:
         """The database of runs, to be used in a `with` statement; None for --no-db."""
-        return nullcontext() if self.no_db else opened(self.db)
+        return nullcontext() if self.no_db else opened(self.db, read_only=False)

@@ -57,7 +57,7 @@ def runs(
         raise InputError(f"--limit counts runs and can't be {limit}.")
     if delete and not chosen:
         raise InputError("which runs to delete? Name them: argmaxable runs --delete RUN...")
-    with opened(db) as store:
+    with opened(db, read_only=not delete) as store:
         if chosen:
             found = list({run.run_id: run for run in (find_run(store, named) for named in chosen)}.values())
         else:

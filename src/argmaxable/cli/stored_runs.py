@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 _MOST_DIGITS = 9
 
 
-def opened(where: str | None) -> Store:
-    """The database of runs, to be used in a `with` statement."""
+def opened(where: str | None, *, read_only: bool = True) -> Store:
+    """The database of runs, to be used in a `with` statement; made where it is missing unless only read."""
     # Late: SQLAlchemy takes a third of a second that other commands need not spend.
     from argmaxable.store import open_store
 
-    return open_store(where)
+    return open_store(where, read_only=read_only)
 
 
 def find_run(store: Store, named: str) -> RunSummary:

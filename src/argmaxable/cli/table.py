@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from argmaxable.cli import options
+from argmaxable.cli.csv_options import Safe, csv_style
 from argmaxable.cli.stored_runs import find_run, opened
 from argmaxable.core.errors import InputError
 from argmaxable.report.grid import GridFormat, render
@@ -25,6 +26,7 @@ def table(
     summary: Annotated[bool, typer.Option("--summary", help="A row for each family, summed.")] = False,
     family: Annotated[str | None, typer.Option(help="Models of this family.")] = None,
     task: Annotated[str | None, typer.Option(help="Models of this task.")] = None,
+    safe: Safe = None,
     db: options.Database = None,
 ) -> None:
     """Write stored runs as a table: what each model is, how many classes it can never predict, the effort.
@@ -50,7 +52,7 @@ def table(
         if not found:
             raise InputError(f"no runs to write a table of in {store.where}.")
     grid = family_table(found) if summary else model_table(found)
-    typer.echo(render(grid, form), nl=False)
+    typer.echo(render(grid, form, csv_style(safe)), nl=False)
 
 
 def _newest_of_each(runs: list[RunSummary]) -> list[RunSummary]:

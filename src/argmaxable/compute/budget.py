@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from dataclasses import dataclass
@@ -35,7 +36,12 @@ def parse_bytes(text: str) -> int:
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]i?)?b?\s*", text.lower())
     if match is None or (match[2] or "") not in _UNITS:
         raise InputError(f"can't read '{text}' as an amount of memory. Write for example 4GB or 800MB.")
-    return int(float(match[1]) * _UNITS[match[2] or ""])
+    size = float(match[1]) * _UNITS[match[2] or ""]
+    if not math.isfinite(size):
+        raise InputError(
+            f"'{text[:20]}…' is more memory than can be counted. Write for example 4GB or 800MB."
+        )
+    return int(size)
 
 
 def free_memory() -> int:

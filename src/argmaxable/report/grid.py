@@ -4,7 +4,6 @@ gives a meaning to is escaped, so that a label stays a label.
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 from collections.abc import Callable, Sequence
@@ -12,8 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from argmaxable.core.labels import visible
-
-Cell = str | int | float | bool | None
+from argmaxable.report.csv_table import PLAIN, Cell, CsvStyle, write_table
 
 # What GitHub's Markdown reads as markup: a colon starts an emoji or ends a scheme, a dollar mathematics.
 _MARKDOWN = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]<>#|~&!:$"})
@@ -67,9 +65,9 @@ class Grid:
     rows: tuple[tuple[Cell, ...], ...]
 
 
-def render(grid: Grid, form: GridFormat) -> str:
-    """The grid as text, its last line ended."""
-    return _WRITERS[form](grid)
+def render(grid: Grid, form: GridFormat, style: CsvStyle = PLAIN) -> str:
+    """The grid as text, its last line ended; `style` is for CSV."""
+    return _csv(grid, style) if form is GridFormat.CSV else _WRITERS[form](grid)
 
 
 def for_people(grid: Grid) -> Grid:
@@ -146,29 +144,13 @@ def _latex_line(cells: Sequence[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 
-def _csv(grid: Grid) -> str:
+def _csv(grid: Grid, style: CsvStyle) -> str:
     text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow([column.key for column in grid.columns])
-    writer.writerows([[csv_cell(cell) for cell in row] for row in grid.rows])
+    write_table([column.key for column in grid.columns], grid.rows, text, style)
     return text.getvalue()
-
-
-def csv_cell(cell: Cell) -> str:
-    """The cell as a CSV field: numbers in full, nothing for a missing one, text as it is.
-
-    A label that starts with "=" is data too and stays what it is: readers of CSV take fields as text,
-    and only spreadsheets would run it (docs/runs.md says how to open a file there).
-    """
-    if cell is None:
-        return ""
-    if isinstance(cell, bool):
-        return "true" if cell else "false"
-    return repr(cell) if isinstance(cell, float) else str(cell)
 
 
 _WRITERS: dict[GridFormat, Callable[[Grid], str]] = {
     GridFormat.MARKDOWN: _markdown,
     GridFormat.LATEX: _latex,
-    GridFormat.CSV: _csv,
 }

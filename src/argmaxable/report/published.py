@@ -13,7 +13,7 @@ import math
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, groupby
 from operator import itemgetter
 from pathlib import Path
@@ -21,6 +21,7 @@ from pathlib import Path
 from argmaxable.core.errors import InputError
 from argmaxable.core.labels import visible
 from argmaxable.core.verdict import Status
+from argmaxable.report.csv_table import without_apostrophes
 from argmaxable.store import PublishedVerdict
 
 Fields = dict[str, str]
@@ -29,6 +30,7 @@ _TRUE, _FALSE = frozenset({"true", "t", "yes", "1"}), frozenset({"false", "f", "
 _ORIGINAL = {"index", "token", "is_bounded", "experiment_id"}
 # Classes whose number is not published are counted from here, beyond the classes of any head.
 UNNUMBERED = 2**62
+_MOST_DIGITS = 19
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,8 @@ class Line:
         text = self.text(heading).strip()
         if not text:
             return None
-        if not (text.isascii() and text.isdecimal()) or int(text) >= UNNUMBERED:
+        is_number = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+        if not is_number or int(text) >= UNNUMBERED:
             raise self.error(heading, "a whole number from 0")
         return int(text)
 
@@ -175,7 +178,8 @@ def _own_rows(path: Path, name: str | None, headings: set[str], lines: Iterator[
     if "model" not in headings and name is None:
         raise InputError(f"{path.name} has no column 'model'. Say whose verdicts these are with --name.")
     unnumbered = count(UNNUMBERED)
-    for line in lines:
+    for written in lines:
+        line = replace(written, fields=without_apostrophes(written.fields))
         number, label = line.number("class"), line.text("label")
         if number is None and not label:
             raise InputError(f"{line.where}: neither a class nor a label.")

@@ -5,13 +5,12 @@ Evidence has no place in a row; a proof bundle carries it. `argmaxable import` r
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TextIO
 
-from argmaxable.report.grid import Cell, csv_cell
+from argmaxable.report.csv_table import PLAIN, Cell, CsvStyle, write_table
 from argmaxable.report.published import UNNUMBERED
 
 if TYPE_CHECKING:
@@ -79,9 +78,6 @@ def write_jsonl(rows: Iterable[Row], stream: TextIO) -> None:
         stream.write(json.dumps(row) + "\n")
 
 
-def write_csv(rows: Iterable[Row], stream: TextIO) -> None:
+def write_csv(rows: Iterable[Row], stream: TextIO, style: CsvStyle = PLAIN) -> None:
     """CSV as RFC 4180 has it, a heading first; the stream must not translate line ends."""
-    writer = csv.writer(stream)
-    writer.writerow(COLUMNS)
-    for row in rows:
-        writer.writerow([csv_cell(cell) for cell in row.values()])
+    write_table(list(COLUMNS), (list(row.values()) for row in rows), stream, style)

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from argmaxable.core.result import Cost
-from argmaxable.report.grid import Cell, Column, Grid
+from argmaxable.report.csv_table import Cell
+from argmaxable.report.grid import Column, Grid
 from argmaxable.store import RunSummary, State
 
 _UNDECIDED = Column("undecided", "undecided", is_number=True, when_zero=False)

@@ -24,23 +24,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from argmaxable.core.errors import ArgmaxableError, NotFoundError
 from argmaxable.core.labels import visible_text
 from argmaxable.serve import views
+from argmaxable.serve.headers import HEADERS
 from argmaxable.serve.views import Site
 
 _HOSTS = ["127.0.0.1", "localhost"]
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
 # A report brings its own policy, which names the digests of its script and style and allows nothing else.
 _POLICY_OF_REPORT = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-_HEADERS = {
-    "content-security-policy": _POLICY,
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-    "cache-control": "no-store",
-}
+# Of a run or a class: no database has numbers of more digits.
+_MOST_DIGITS = 18
 _STATIC = {
     "serve.css": "argmaxable.serve",
     "playground.js": "argmaxable.serve",
@@ -55,7 +46,7 @@ _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 View = Callable[[Site, Request], Response]
 
 
-def make_app(site: Site) -> Starlette:
+def make_app(site: Site) -> ASGIApp:
     """The application, for a server and for tests."""
 
     def route(path: str, view: View) -> Route:
@@ -65,24 +56,22 @@ def make_app(site: Site) -> Starlette:
 
         return Route(path, answer)
 
-    return Starlette(
+    app = Starlette(
         routes=[
             route("/", _runs),
-            route("/runs/{run_id:int}", _run),
-            route("/runs/{run_id:int}/findings", _findings),
-            route("/runs/{run_id:int}/progress", _progress),
-            route("/runs/{run_id:int}/report", _report),
-            route("/runs/{run_id:int}/classes/{class_id:int}", _class),
+            route("/runs/{run_id}", _run),
+            route("/runs/{run_id}/findings", _findings),
+            route("/runs/{run_id}/progress", _progress),
+            route("/runs/{run_id}/report", _report),
+            route("/runs/{run_id}/classes/{class_id}", _class),
             route("/compare", _compare),
             route("/playground", _playground),
             route("/static/{name}", _static),
         ],
-        middleware=[
-            Middleware(_Guarded),
-            Middleware(TrustedHostMiddleware, allowed_hosts=_HOSTS, www_redirect=False),
-        ],
-        exception_handlers={ArgmaxableError: _our_error, HTTPException: _http_error},
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=_HOSTS, www_redirect=False)],
+        exception_handlers={ArgmaxableError: _our_error, HTTPException: _http_error, Exception: _bug},
     )
+    return _Guarded(app)  # around all of it: Starlette's own middleware answers what nobody else could
 
 
 class _Guarded:
@@ -95,7 +84,7 @@ class _Guarded:
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
+                for name, value in HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 
@@ -130,7 +119,7 @@ def _report(site: Site, request: Request) -> Response:
 
 
 def _class(site: Site, request: Request) -> Response:
-    return HTMLResponse(views.class_page(site, _run_id(request), request.path_params["class_id"]))
+    return HTMLResponse(views.class_page(site, _run_id(request), _number(request, "class_id")))
 
 
 def _compare(site: Site, request: Request) -> Response:
@@ -152,8 +141,14 @@ def _static(_: Site, request: Request) -> Response:
 
 
 def _run_id(request: Request) -> int:
-    number: int = request.path_params["run_id"]
-    return number
+    return _number(request, "run_id")
+
+
+def _number(request: Request, name: str) -> int:
+    text: str = request.path_params[name]
+    if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
+        raise HTTPException(404)
+    return int(text)
 
 
 def _is_part(request: Request) -> bool:
@@ -175,3 +170,8 @@ def _http_error(_: Request, error: Exception) -> Response:
     if error.status_code != 404:
         return HTMLResponse(views.error_page(error.detail, "This site is only read."), error.status_code)
     return HTMLResponse(views.error_page("Not there", "There is no page at this address."), 404)
+
+
+def _bug(_: Request, __: Exception) -> Response:
+    message = "This is a bug; please report it with what the server says in its terminal."
+    return HTMLResponse(views.error_page("Something went wrong", message), 500)

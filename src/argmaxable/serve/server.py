@@ -11,6 +11,7 @@ from typing import Any
 import uvicorn
 
 from argmaxable.core.errors import InputError
+from argmaxable.serve.protocol import ImpatientProtocol
 
 _ADDRESS = "127.0.0.1"
 # A browser that polls must not keep the server from ending.
@@ -23,7 +24,7 @@ def serve(app: Callable[..., Any], port: int, announce: Callable[[str], None]) -
         number = listener.getsockname()[1]
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, lifespan="off", server_header=False,
-            timeout_graceful_shutdown=_PATIENCE_SECONDS,
+            timeout_graceful_shutdown=_PATIENCE_SECONDS, http=ImpatientProtocol, ws="none",
         )  # fmt: skip
         listener.listen()
         announce(f"http://{_ADDRESS}:{number}/")

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 
 from sqlalchemy import Connection, Engine
 
@@ -22,8 +23,19 @@ from argmaxable.store.rows import Batch, VerdictKind
 _PATIENCE_SECONDS = 2.0
 _POLL_SECONDS = 0.05
 
+# Signals that a program may have made to interrupt it; Windows has no SIGHUP.
+_INTERRUPTIONS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
 # Only possible by hand: this program respects the lock.
 DELETED = "the run was deleted while it was worked on. Run the same command again to begin it anew."
+
+
+@dataclass(frozen=True)
+class OwnCheck:
+    """What the database says about itself: how it was asked ("" where it can't be), and what is wrong."""
+
+    how: str
+    problems: tuple[str, ...]
 
 
 class RunLock(ABC):
@@ -65,6 +77,10 @@ class Database(ABC):
         """Write the rows that are not there yet; returns the kinds of verdicts that were added."""
 
     @abstractmethod
+    def own_check(self) -> OwnCheck:
+        """The database's own check of its files."""
+
+    @abstractmethod
     def give_back_space(self) -> None:
         """Let the operating system have what deleted runs took, where that does not happen by itself."""
 
@@ -104,27 +120,30 @@ class Database(ABC):
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Ctrl-C waits for the end of the block, a second one does not.
+    """Ctrl-C, and signals that are handled like it, wait for the end of the block; a second one does not.
 
     In the middle of the driver's work it would break the connection, and with it the lock on
     PostgreSQL; in SQLite the transaction would stay open for as long as anything refers to its cursor.
     """
-    earlier, caught = signal.getsignal(signal.SIGINT), False
-    if threading.current_thread() is not threading.main_thread() or earlier is None:
+    if threading.current_thread() is not threading.main_thread():
         yield  # not ours to change
         return
+    handlers = {number: signal.getsignal(number) for number in _INTERRUPTIONS}
+    handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
+    caught: list[int] = []
 
     def note(number: int, _: object) -> None:
-        nonlocal caught
         if caught:
-            signal.signal(number, earlier)
+            signal.signal(number, handlers[number])
             signal.raise_signal(number)
-        caught = True
+        caught.append(number)
 
-    signal.signal(signal.SIGINT, note)
+    for number in handlers:
+        signal.signal(number, note)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, earlier)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
         if caught:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(caught[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,11 @@ _EXAMPLES = "Write a path, sqlite:///PATH or postgresql://USER:PASSWORD@HOST/DAT
 _POSTGRESQL = ("postgresql", "postgres", "postgresql+psycopg")
 # What libpq also takes as a parameter of the URL query.
 _SECRET_PARAMETERS = ("password", "sslpassword")
+# The other way in which libpq takes an address: host=… dbname=…, values perhaps in quotes.
+_CONNINFO = re.compile(r"\s*(host|hostaddr|port|dbname|user|password|passfile|service|ssl\w*|options)\s*=")
+_CONNINFO_PAIR = re.compile(r"\s*(\w+)\s*=\s*('(?:[^'\\]|\\.)*'|(?:[^\s'\\]|\\.)+)(?:\s+|$)")
+# USER:PASSWORD@HOST/…, with the scheme forgotten: as a file's name it would be shown in every message.
+_CREDENTIALS = re.compile(r"[^/\\:@]+:[^@]*@")
 
 
 @dataclass(frozen=True)
@@ -60,7 +66,33 @@ def find_location(where: str | None) -> FileLocation | ServerLocation:
         return _from_url(where)
     if not where.strip() or "\0" in where:
         raise StoreError(f"this is not the name of a database. {_EXAMPLES}")
+    if _CONNINFO.match(where):
+        raise StoreError(f"--db takes a URL, no list of parameters. Write {_as_url(where)}")
+    if _CREDENTIALS.match(where):
+        raise StoreError(
+            f"this looks like a database URL without its scheme. {_EXAMPLES} For a file write ./NAME."
+        )
     return FileLocation(Path(where).expanduser())
+
+
+def _as_url(conninfo: str) -> str:
+    """The URL that says the same, but for the password; only its form where the text can't be read."""
+    given: dict[str, str] = {}
+    place = 0
+    while (found := _CONNINFO_PAIR.match(conninfo, place)) is not None:
+        given[found[1]] = re.sub(r"\\(.)", r"\1", found[2].removeprefix("'").removesuffix("'"))
+        place = found.end()
+    if place < len(conninfo.rstrip()) or not given.get("port", "0").isdecimal():
+        given = {}  # who knows what of it is the password
+    url = URL.create(
+        "postgresql",
+        username=given.get("user", "USER"),
+        password="PASSWORD",
+        host=given.get("host", given.get("hostaddr", "HOST")),
+        port=int(given["port"]) if "port" in given else None,
+        database=given.get("dbname", "DATABASE"),
+    )
+    return f"{url.render_as_string(hide_password=False)}."
 
 
 def _from_url(text: str) -> FileLocation | ServerLocation:

@@ -28,13 +28,24 @@ def version_of(connection: Connection, where: str) -> int:
     if VERSIONS.name not in tables:
         _require_room(connection, tables, where)
         return 0
-    version: int = connection.scalars(select(VERSIONS.c.version)).one()
+    version = _stored_version(connection, where)
     if version > newest_version():
         raise StoreError(
             f"{where}: written by a newer argmaxable (the tables are version {version}, this one knows "
             f"{newest_version()}). Update argmaxable, or choose another database with --db."
         )
     return version
+
+
+def _stored_version(connection: Connection, where: str) -> int:
+    found = connection.execute(select(VERSIONS.c.version)).scalars().all()
+    # SQLite stores whatever it is given, whatever the column's type says.
+    if len(found) != 1 or not isinstance(found[0], int) or found[0] < 1:
+        raise StoreError(
+            f"{where}: the database is damaged: its table {VERSIONS.name} should hold one version number. "
+            "Restore a copy, or choose another database with --db."
+        )
+    return found[0]
 
 
 def _require_room(connection: Connection, tables: set[str], where: str) -> None:
@@ -54,7 +65,7 @@ def require_current(version: int, where: str) -> None:
     if version < newest_version():
         raise StoreError(
             f"{where}: written by an older argmaxable (the tables are version {version}, this one has "
-            f"{newest_version()}). `argmaxable runs --db …` brings it up to date."
+            f"{newest_version()}). `argmaxable verify MODEL --db …` brings it up to date."
         )
 
 

@@ -10,15 +10,18 @@ from sqlalchemy import ColumnElement, Connection, Row, case, func, or_, select
 
 from argmaxable.core.errors import NotFoundError
 from argmaxable.core.verdict import Status
-from argmaxable.store.damaged_rows import damage_reported
+from argmaxable.store.damaged_rows import damage_reported, kinds_of, require_kinds
 from argmaxable.store.evidence import Shelf
 from argmaxable.store.queries import ClassEntry, Named, Page, SortKey, VerdictQuery
 from argmaxable.store.reading import PARAMETERS, verdict_columns, verdicts_of
 from argmaxable.store.schema import VERDICTS
 from argmaxable.store.texts import from_column, to_column
 
-# Beyond this no database has a class, and some can't be asked for one.
+# Beyond this no database has a class or a row, and some can't be asked for one.
 _BEYOND = 2**62
+_MOST_DIGITS = 18
+_NAME_COLUMNS = (VERDICTS.c.class_id, VERDICTS.c.label, VERDICTS.c.status)
+_NAME_KINDS = kinds_of(_NAME_COLUMNS)
 _CODE_POINT = re.compile(r"[Uu]\+([0-9A-Fa-f]{2,6})")
 
 
@@ -27,7 +30,9 @@ def page(connection: Connection, run_id: int, wanted: VerdictQuery) -> Page:
     fitting = _fitting(run_id, wanted)
     query = select(*verdict_columns(without=("point",))).where(*fitting).order_by(*_order(wanted))
     total = connection.scalars(select(func.count()).select_from(VERDICTS).where(*fitting)).one()
-    rows = connection.execute(query.limit(wanted.size).offset(wanted.first)).all()
+    query = query.limit(min(wanted.size, _BEYOND)).offset(min(wanted.first, _BEYOND))
+    with damage_reported(run_id):
+        rows = connection.execute(query).all()
     return Page(tuple(verdicts_of(connection, run_id, rows, Shelf())), total)
 
 
@@ -68,7 +73,7 @@ def _fitting(run_id: int, wanted: VerdictQuery) -> list[ColumnElement[bool]]:
 
 def _found(text: str) -> ColumnElement[bool]:
     ways = [VERDICTS.c.label.icontains(to_column(text), autoescape=True)]
-    if text.isascii() and text.isdecimal() and int(text) < _BEYOND:
+    if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS:
         ways.append(VERDICTS.c.class_id == int(text))
     code = _CODE_POINT.fullmatch(text)
     if code is not None and int(code[1], 16) < 0x110000:
@@ -95,7 +100,8 @@ def _row(connection: Connection, run_id: int, class_id: int) -> Row[Any] | None:
     if not 0 <= class_id < _BEYOND:
         return None
     query = select(*verdict_columns()).where(VERDICTS.c.run_id == run_id, VERDICTS.c.class_id == class_id)
-    return connection.execute(query).one_or_none()
+    with damage_reported(run_id):
+        return connection.execute(query).one_or_none()
 
 
 def _places(connection: Connection, run_id: int, class_id: int) -> tuple[int | None, int | None]:
@@ -117,10 +123,9 @@ def _fellows(connection: Connection, run_id: int, row: Row[Any], most: int) -> t
 def _names(
     connection: Connection, run_id: int, test: ColumnElement[bool], most: int | None = None
 ) -> list[Named]:
-    columns = (VERDICTS.c.class_id, VERDICTS.c.label, VERDICTS.c.status)
-    query = select(*columns).where(VERDICTS.c.run_id == run_id, test).order_by(VERDICTS.c.class_id)
+    query = select(*_NAME_COLUMNS).where(VERDICTS.c.run_id == run_id, test).order_by(VERDICTS.c.class_id)
     with damage_reported(run_id):
-        return [
-            Named(row.class_id, from_column(row.label), Status(row.status))
-            for row in connection.execute(query.limit(most))
-        ]
+        rows = list(connection.execute(query.limit(most)))
+        for row in rows:
+            require_kinds(row, _NAME_KINDS)
+        return [Named(row.class_id, from_column(row.label), Status(row.status)) for row in rows]

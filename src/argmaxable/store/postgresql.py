@@ -16,11 +16,12 @@ from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError
 
 from argmaxable.core.errors import StoreError
-from argmaxable.store.database import DELETED, Database, RunLock, uninterrupted
+from argmaxable.store.database import DELETED, Database, OwnCheck, RunLock, uninterrupted
 from argmaxable.store.location import ServerLocation
 from argmaxable.store.migrations import migrate
+from argmaxable.store.refusals import state_of_refusal
 from argmaxable.store.rows import Batch, EvidenceRow, VerdictKind, VerdictRow
-from argmaxable.store.schema import EVIDENCE, VERDICTS
+from argmaxable.store.schema import EVIDENCE, METADATA, VERDICTS
 
 # A server that does not answer should be an error before anybody wonders what is going on.
 _CONNECT_SECONDS = "10"
@@ -33,7 +34,7 @@ _ADVICE = {
     "08": _AWAY,
     "28": "the server refuses this user or password. In a URL, special characters of a password are "
     "written as %40 (@), %3A (:), %2F (/).",
-    "3D": "there is no such database. Make it with: createdb NAME",
+    "3D": "the server has no database of this name. Make it with: createdb NAME",
     "42501": "this user may not do that: grant CREATE on the schema and TEMPORARY on the database.",
     "23503": DELETED,
     "25006": "the database is read-only. Name one that can be written to, or store nothing with --no-db.",
@@ -56,10 +57,22 @@ class PostgreSQL(Database):
         if read_only:
             event.listen(self.engine, "connect", _refuse_writing)
         try:
+            self._greet(location)
             self._prepare()
         except BaseException:
             self.close()
             raise
+
+    def _greet(self, location: ServerLocation) -> None:
+        """Connect for the first time; a refusal names what the server refuses."""
+        with self.explained():
+            try:
+                self.engine.connect().close()
+            except DBAPIError as error:
+                state = state_of_refusal(error, location)
+                if state is None:
+                    raise
+                raise StoreError(f"{self.name}: {_ADVICE[state]}") from None
 
     def _prepare(self) -> None:
         if self._is_current():
@@ -151,6 +164,25 @@ class PostgreSQL(Database):
         added = list(done) if returning else []
         connection.exec_driver_sql(f"TRUNCATE {new}")  # the transaction may have another batch
         return added
+
+    def own_check(self) -> OwnCheck:
+        """Of indices and tables, by the server's extension amcheck, where somebody has installed it."""
+        names = ", ".join(f"'{name}'" for name in METADATA.tables)
+        ours = f"relname IN ({names}) AND pg_table_is_visible(pg_class.oid)"
+        with self.reading() as connection:
+            if not connection.scalar(text("SELECT count(*) FROM pg_extension WHERE extname = 'amcheck'")):
+                return OwnCheck("", ())
+            # Damage to an index is an error, which is explained; damage to a table is a row.
+            connection.execute(
+                text(
+                    "SELECT bt_index_check(indexrelid, true) FROM pg_index "
+                    f"JOIN pg_class ON pg_class.oid = indrelid WHERE {ours}"
+                )
+            )
+            found = connection.execute(
+                text(f"SELECT relname, msg FROM pg_class, verify_heapam(pg_class.oid) WHERE {ours}")
+            ).all()
+        return OwnCheck("amcheck", tuple(f"{row.relname}: {row.msg}" for row in found))
 
     def give_back_space(self) -> None:
         """The server's own vacuum does."""

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, null, select
 
 from argmaxable.core.errors import NotFoundError
 from argmaxable.core.verdict import Status, Verdict
-from argmaxable.store.damaged_rows import damage_reported
+from argmaxable.store.damaged_rows import damage_reported, kinds_of, require_kinds
 from argmaxable.store.evidence import Part, Parts, Shelf
 from argmaxable.store.plan import State
 from argmaxable.store.rows import VerdictRow, verdict_of
@@ -25,15 +25,19 @@ PARAMETERS = 900
 # Numbers from here on fit no column, and no database is asked for them.
 _BEYOND = 2**31
 _NOT_DONE = (State.RUNNING.value, State.INTERRUPTED.value)
+_RUN_COLUMNS = [*RUNS.c, *(column for column in MODELS.c if column.name not in ("id", "key"))]
+_RUN_KINDS = kinds_of(_RUN_COLUMNS)
+_VERDICT_KINDS = kinds_of(VERDICTS.c[name] for name in VerdictRow._fields)
+_EVIDENCE_KINDS = kinds_of(EVIDENCE.c)
 
 
 def run_row(connection: Connection, run_id: int) -> Row[Any]:
     """A run with its model; raises NotFoundError when there is none."""
     query = _runs().where(RUNS.c.id == run_id)
-    row = connection.execute(query).one_or_none() if 0 < run_id < _BEYOND else None
-    if row is None:
+    row = _sound(connection, query, run_id) if 0 < run_id < _BEYOND else None
+    if not row:
         raise NotFoundError(f"there is no run {run_id}: `argmaxable runs` lists those there are.")
-    return row
+    return row[0]
 
 
 def run_rows(
@@ -56,12 +60,21 @@ def run_rows(
         query = query.where(MODELS.c.task == to_column(task))
     if family is not None:
         query = query.where(MODELS.c.family == to_column(family))
-    return list(connection.execute(query if state in _NOT_DONE else query.limit(limit)))
+    most = None if limit is None or state in _NOT_DONE else min(limit, _BEYOND)
+    return _sound(connection, query.limit(most), None)
 
 
 def _runs() -> Select[Any]:
-    columns = [column for column in MODELS.c if column.name not in ("id", "key")]
-    return select(RUNS, *columns).join(MODELS, RUNS.c.model_id == MODELS.c.id)
+    return select(*_RUN_COLUMNS).join(MODELS, RUNS.c.model_id == MODELS.c.id)
+
+
+def _sound(connection: Connection, query: Select[Any], run_id: int | None) -> list[Row[Any]]:
+    """Rows of runs with their models, every value of its column's type."""
+    with damage_reported(run_id):
+        rows = list(connection.execute(query))
+        for row in rows:
+            require_kinds(row, _RUN_KINDS)
+    return rows
 
 
 def verdicts(
@@ -76,15 +89,21 @@ def verdicts(
     # One query, read as it goes. A query for each page would be for the database's planner to get wrong:
     # before a large run is in its statistics, PostgreSQL sorts all that is left for every page.
     with connection.execute(query, execution_options={"yield_per": _PAGE}) as result:
-        for partition in result.partitions():
-            yield from verdicts_of(connection, run_id, partition, Shelf() if shelf is None else shelf)
+        while True:
+            with damage_reported(run_id):
+                page = result.fetchmany(_PAGE)
+            if not page:
+                return
+            yield from verdicts_of(connection, run_id, page, Shelf() if shelf is None else shelf)
 
 
 def verdicts_of(connection: Connection, run_id: int, rows: Iterable[Row[Any]], shelf: Shelf) -> list[Verdict]:
     """The verdicts of rows that have the columns of `verdict_columns`; their evidence is put on the shelf."""
-    found = [VerdictRow._make(row) for row in rows]
-    _fill(shelf, connection, run_id, _digests(found))
     with damage_reported(run_id):
+        found = [VerdictRow._make(row) for row in rows]
+        for row in found:
+            require_kinds(row, _VERDICT_KINDS)
+        _fill(shelf, connection, run_id, _digests(found))
         return [verdict_of(row, shelf) for row in found]
 
 
@@ -106,8 +125,8 @@ def _verdicts(run_id: int, status: Status | None, *, with_evidence: bool) -> Sel
 def vector(connection: Connection, run_id: int, digest: bytes) -> NDArray[np.float64]:
     """One vector of a run's evidence."""
     shelf = Shelf()
-    _fill(shelf, connection, run_id, {digest})
     with damage_reported(run_id):
+        _fill(shelf, connection, run_id, {digest})
         return shelf.vector(digest)
 
 
@@ -120,6 +139,7 @@ def _fill(shelf: Shelf, connection: Connection, run_id: int, wanted: Iterable[by
         )
         pieces: dict[bytes, Parts] = {}
         for row in connection.execute(query):
+            require_kinds(row, _EVIDENCE_KINDS)
             part = Part(row.part, row.dtype, row.shape, row.data)
             pieces[row.digest] = (*pieces.get(row.digest, ()), part)
         shelf.put(pieces)

@@ -6,10 +6,11 @@ database, which the operating system unlocks when the process ends.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import cast
 
@@ -18,7 +19,8 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from argmaxable.core.errors import StoreError
-from argmaxable.store.database import DELETED, Database, RunLock, uninterrupted
+from argmaxable.core.scratch import let_go
+from argmaxable.store.database import DELETED, Database, OwnCheck, RunLock, uninterrupted
 from argmaxable.store.location import FileLocation
 from argmaxable.store.migrations import migrate
 from argmaxable.store.rows import Batch, EvidenceRow, VerdictKind, VerdictRow
@@ -49,7 +51,7 @@ _GONE = "the file was deleted or replaced while it was in use. Run the same comm
 class SQLite(Database):
     """An open SQLite file.
 
-    Of one that is only read, SQLite may still put its own files (-wal, -shm) beside it.
+    Of one that is only read, SQLite may still put its own files (-wal, -shm) beside it, where it can.
     """
 
     def __init__(self, location: FileLocation, *, read_only: bool = False) -> None:
@@ -100,7 +102,7 @@ class SQLite(Database):
             with self.writing() as connection:
                 migrate(connection, self.name)
         finally:
-            _let_go(lock)
+            let_go(lock)
 
     def _tell(self, pragmas: str) -> None:
         """What can't be said within a transaction."""
@@ -164,6 +166,14 @@ class SQLite(Database):
             added[kind] = done.rowcount
         return added
 
+    def own_check(self) -> OwnCheck:
+        with self.reading() as connection:
+            found = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
+            orphans = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+        problems = [str(each) for each in found if each != "ok"]
+        problems += [f"{row[0]} has a row without its {row[2]}" for row in orphans]
+        return OwnCheck("PRAGMA integrity_check and foreign_key_check", tuple(problems))
+
     def give_back_space(self) -> None:
         with self.explained():
             self._tell("PRAGMA incremental_vacuum")
@@ -190,7 +200,7 @@ class _LockedFile(RunLock):
             yield connection
 
     def release(self) -> None:
-        _let_go(self._lock)
+        let_go(self._lock)
 
 
 def _engine(path: Path) -> Engine:
@@ -199,16 +209,19 @@ def _engine(path: Path) -> Engine:
 
 
 def _engine_for_reading(path: Path) -> Engine:
-    url = URL.create("sqlite", database=path.as_uri(), query={"uri": "true", "mode": "ro"})
+    query = {"uri": "true", "mode": "ro"} | ({"immutable": "1"} if _is_immutable(path) else {})
+    url = URL.create("sqlite", database=path.as_uri(), query=query)
     # No pool: each transaction opens the file that is there then, which may have taken another's place.
     return create_engine(url, connect_args={"timeout": _BUSY_SECONDS}, poolclass=NullPool)
 
 
-def _let_go(lock: BaseFileLock) -> None:
-    # Still locked while it is removed: whoever waits for this file sees that and makes a new one.
-    with suppress(OSError):
-        Path(lock.lock_file).unlink()
-    lock.release()
+def _is_immutable(path: Path) -> bool:
+    """Whether nobody can write here, so that SQLite can do without the files it puts beside a database.
+
+    A log with something in it must be read, and for that SQLite needs these files.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    return not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
 
 
 def _identity_of(path: Path) -> tuple[int, int] | None:

@@ -13,9 +13,10 @@ from sqlalchemy import Connection, Row
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import StoreError
 from argmaxable.core.head import Facts
-from argmaxable.core.result import Record
+from argmaxable.core.result import Cost, Record
 from argmaxable.core.verdict import Algorithm, Status, Verdict
 from argmaxable.store import identity, pages, reading, writing
+from argmaxable.store.damaged_rows import damage_reported
 from argmaxable.store.database import Database, RunLock
 from argmaxable.store.evidence import Shelf
 from argmaxable.store.location import FileLocation, find_location
@@ -23,6 +24,7 @@ from argmaxable.store.plan import Plan, PublishedVerdict, RunSummary, State
 from argmaxable.store.queries import ClassEntry, Named, Page, VerdictQuery
 from argmaxable.store.rows import Batch
 from argmaxable.store.run import Run
+from argmaxable.store.soundness import Soundness, check_soundness
 from argmaxable.store.sqlite import SQLite
 from argmaxable.store.summaries import cost_from, now, summary_of
 
@@ -51,7 +53,7 @@ class Store:
         key = identity.run_key(plan)
         lock = self._lock(key)
         try:
-            row, stored = self._find_or_make(lock, plan, key, centre, overwrite=overwrite)
+            row, spent, stored = self._find_or_make(lock, plan, key, centre, overwrite=overwrite)
         except BaseException:
             lock.release()
             raise
@@ -64,14 +66,14 @@ class Store:
             run_id=row.id,
             is_finished=is_finished,
             centre=stored,
-            spent=cost_from(row.cost),
+            spent=spent,
             earlier=lambda: self.verdicts(row.id, shelf=Shelf()),
         )
 
     def _find_or_make(
         self, lock: RunLock, plan: Plan, key: bytes, centre: NDArray[np.float64], *, overwrite: bool
-    ) -> tuple[Row[Any], NDArray[np.float64]]:
-        """The run's row and the centre stored with it."""
+    ) -> tuple[Row[Any], Cost, NDArray[np.float64]]:
+        """The run's row, what it cost so far, and the centre stored with it."""
         with lock.writing() as connection:
             row = writing.find_run(connection, key)
             if row is not None and overwrite:
@@ -89,7 +91,8 @@ class Store:
                     writing.set_run(connection, row.id, state=State.RUNNING.value)
             row = writing.find_run(connection, key)
             assert row is not None
-            return row, reading.vector(connection, row.id, row.centre)
+            with damage_reported(row.id):
+                return row, cost_from(row.cost), reading.vector(connection, row.id, row.centre)
 
     def add_published(
         self,
@@ -226,6 +229,10 @@ class Store:
         """Those of the classes that have a verdict."""
         with self._database.reading() as connection:
             return pages.named(connection, run_id, classes)
+
+    def check(self) -> Soundness:
+        """Whether all that is stored can be read and agrees with itself: the database's check, and ours."""
+        return check_soundness(self._database)
 
     # ------------------------------------------------------------------ closing
 

@@ -35,7 +35,12 @@ def cost_column(cost: Cost) -> str:
 
 
 def cost_from(column: str) -> Cost:
-    return Cost(**json.loads(column))
+    """Inverse of `cost_column`; raises ValueError or TypeError for anything else."""
+    cost = Cost(**json.loads(column))
+    numbers = [cost.seconds, cost.solves, cost.mean_steps, cost.mean_rows, *cost.phases.values()]
+    if not all(isinstance(number, int | float) for number in numbers):
+        raise ValueError("the cost holds something else than numbers")
+    return cost
 
 
 def summary_of(row: Any, *, is_alive: bool = True) -> RunSummary:
@@ -47,6 +52,8 @@ def summary_of(row: Any, *, is_alive: bool = True) -> RunSummary:
 
 def _summary(row: Any, state: State) -> RunSummary:
     settings = json.loads(row.settings)
+    if not all(isinstance(settings[name], int) for name in ("patience", "seed")):
+        raise ValueError("the settings hold something else than numbers")
     return RunSummary(
         run_id=row.id,
         facts=Facts(

@@ -8,6 +8,7 @@ come in parts: `pypi:… + pypi:…`.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 import shutil
@@ -84,7 +85,10 @@ def _bytes(text: str) -> int:
     match = _SIZE.fullmatch(text)
     if match is None:
         raise LoadError(f"#limit={text} is not a size; expected e.g. 500MB or 2GB.")
-    return int(float(match["number"]) * _UNITS[match["unit"]])
+    size = float(match["number"]) * _UNITS[match["unit"]]
+    if not math.isfinite(size):
+        raise LoadError(f"#limit={text[:20]}… is beyond any size; expected e.g. 500MB or 2GB.")
+    return int(size)
 
 
 def resolve(model: str, *, cache_dir: Path | None = None) -> Path:

@@ -11,7 +11,6 @@ import io
 import re
 import shutil
 import struct
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from typing import IO, TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from argmaxable.core.errors import LoadError
+from argmaxable.core.scratch import scratch_folder
 from argmaxable.models.ambiguity import ambiguous, twice
 from argmaxable.models.keras.hdf5 import Extent, Outline, outline_of
 from argmaxable.models.zip_archive import require_one_reading
@@ -228,8 +228,8 @@ def _extent(archive: zipfile.ZipFile, info: zipfile.ZipInfo, file: IO[bytes], pa
             f"{info.filename} would expand from {info.compress_size} to {info.file_size} bytes, which no "
             "trained weights do: it looks like a zip bomb and was not read."
         )
-    with tempfile.TemporaryDirectory() as folder:
-        unpacked = Path(folder) / _WEIGHTS
+    with scratch_folder() as folder:
+        unpacked = folder / _WEIGHTS
         with unpacked.open("wb") as target, archive.open(info) as packed:
             shutil.copyfileobj(packed, target)
         yield Extent(unpacked, 0, info.file_size)

@@ -12,12 +12,12 @@ import pickle
 import queue
 import subprocess
 import sys
-import tempfile
 import threading
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from argmaxable.core.errors import InputError
+from argmaxable.core.scratch import remove_left_behind, scratch_folder
 from argmaxable.run.engines.worker import lay_out
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Processes:
         self._count = workers
         self._workers: dict[int, _Worker] = {}
         self._reports: queue.SimpleQueue[tuple[int, Report | None]] = queue.SimpleQueue()
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._files = contextlib.ExitStack()
 
     @property
     def size(self) -> int:
@@ -77,12 +77,18 @@ class Processes:
 
     def start(self, job: Job) -> None:
         """Hand the job to the processes, started now if they have not been; this process goes on."""
-        self._folder = tempfile.TemporaryDirectory(prefix="argmaxable-")
-        lay_out(job, Path(self._folder.name))
+        folder = self._files.enter_context(scratch_folder())
+        try:
+            lay_out(job, folder)
+        except OSError as error:
+            raise InputError(
+                f"the workers' copy of the head can't be written to {folder.parent} ({error.strerror}). Free "
+                "some space, name another folder in TMPDIR, or pass --workers 1."
+            ) from error
         if not self._workers:
             self.spawn()
         for worker in self._workers.values():
-            self._send(worker, self._folder.name)
+            self._send(worker, str(folder))
 
     def _listen(self, number: int, worker: _Worker) -> None:
         assert worker.process.stdout is not None
@@ -140,14 +146,14 @@ class Processes:
         self.close()
 
     def close(self) -> None:
-        """End the processes, whatever they do, and remove their files."""
+        """End the processes, whatever they do, and remove their files; and those of runs that were killed."""
         for worker in self._workers.values():
             worker.process.kill()
         for worker in self._workers.values():
             _end(worker)
         self._workers.clear()
-        if self._folder is not None:
-            self._folder.cleanup()
+        self._files.close()
+        remove_left_behind()
 
 
 def _end(worker: _Worker) -> None:

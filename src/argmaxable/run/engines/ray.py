@@ -6,13 +6,21 @@ A worker that dies is replaced, and its classes are handed back.
 
 from __future__ import annotations
 
+import io
 import logging
 import os
+import signal
 import socket
+import sys
+import tempfile
+import threading
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +29,15 @@ from argmaxable.compute.threads import one_thread
 from argmaxable.core.domains import domain_from_record
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import FLOAT_DTYPES, Head
+from argmaxable.core.scratch import scratch_folder
 from argmaxable.run.engines.engine import Job, Report
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+# What is added to a temporary folder for a socket of Ray's, and the longest name that every system takes.
+_SOCKET = "/argmaxable-00000000/session_2026-01-01_00-00-00_000000_0000000/sockets/plasma_store"
+_SOCKET_NAME_BYTES = 103
 # Workers that die without a single report between them: something is wrong with the cluster.
 _DEATHS_IN_A_ROW = 5
 
@@ -72,9 +84,11 @@ class RayWorkers:
 
     def __init__(self, address: str, workers: int | None) -> None:
         self._ray = _import_ray()
-        self._owns_connection = not self._ray.is_initialized()
-        if self._owns_connection:
-            _connect(self._ray, address, workers)
+        with ExitStack() as connection:
+            connection.enter_context(_own_stdout())
+            if not self._ray.is_initialized():
+                connection.enter_context(_connected(self._ray, address, workers))
+            self._connection = connection.pop_all()
         cores = int(self._ray.cluster_resources().get("CPU", 1))
         self._count = cores if workers is None else workers
         self._workers: dict[int, _Worker] = {}
@@ -141,10 +155,9 @@ class RayWorkers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for worker in self._workers.values():
-            self._ray.kill(worker.actor)
-        if self._owns_connection:
-            self._ray.shutdown()
+        with self._connection:
+            for worker in self._workers.values():
+                self._ray.kill(worker.actor)
 
 
 def pack(job: Job) -> Parcel:
@@ -192,25 +205,110 @@ def _import_ray() -> Any:
     return ray
 
 
-def _connect(ray: Any, address: str, workers: int | None) -> None:
+class _ThisThread(io.TextIOBase):
+    """A stream for what this thread writes; what others write goes to stderr."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._thread = threading.get_ident()
+
+    def write(self, text: str) -> int:
+        is_mine = threading.get_ident() == self._thread
+        return (self._stream if is_mine else sys.stderr).write(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+
+@contextmanager
+def _own_stdout() -> Iterator[None]:
+    """Stdout for this thread alone: one of Ray's prints there which worker has died."""
+    with redirect_stdout(_ThisThread(sys.stdout)):
+        yield
+
+
+@contextmanager
+def _connected(ray: Any, address: str, workers: int | None) -> Iterator[None]:
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    if address == "local":
-        options |= {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+    with ExitStack() as files:
+        if address == "local":
+            options |= {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+            options |= _own_folder(files)
+        try:
+            if _require_listener(address):
+                _require_admission(ray, address)
+            with _signals_unchanged():
+                ray.init(address=address, **options)
+        except (
+            ray.exceptions.RayError, RuntimeError, ValueError, OSError, OverflowError,
+        ) as error:  # fmt: skip
+            raise InputError(_refusal(ray, address, error)) from error
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+def _own_folder(files: ExitStack) -> dict[str, str]:
+    """Where Ray puts logs and sockets, which it leaves there; its own choice where all names get too long."""
+    for home in (Path(tempfile.gettempdir()), Path("/tmp")):
+        if len(os.fsencode(home)) + len(_SOCKET) <= _SOCKET_NAME_BYTES and os.access(home, os.W_OK):
+            return {"_temp_dir": str(files.enter_context(scratch_folder(home)))}
+    return {}
+
+
+@contextmanager
+def _signals_unchanged() -> Iterator[None]:
+    """Some versions of Ray take SIGTERM for themselves, and exit where a run should end in good order."""
+    is_main = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGTERM)
     try:
-        _require_listener(address)
-        ray.init(address=address, **options)
-    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-        raise InputError(
-            f"no Ray cluster at '{address}' ({_first_line(error)}). Start one with `ray start --head`, or "
-            "pass --ray local."
-        ) from error
+        yield
+    finally:
+        if is_main and handler is not None:
+            signal.signal(signal.SIGTERM, handler)
 
 
-def _require_listener(address: str) -> None:
-    """Raise OSError when nobody listens at host:port: Ray itself would go on trying for many minutes."""
+def _refusal(ray: Any, address: str, error: Exception) -> str:
+    if isinstance(error, getattr(ray.exceptions, "AuthenticationError", ())):
+        return (
+            f"the Ray cluster at '{address}' refuses the token, or none was given. Set RAY_AUTH_MODE=token "
+            "and RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH for a file with the token."
+        )
+    return (
+        f"no Ray cluster at '{address}' ({_first_line(error)}). Start one with `ray start --head`, or "
+        "pass --ray local."
+    )
+
+
+def _require_admission(ray: Any, address: str) -> None:
+    """Raise AuthenticationError when the cluster refuses our token: `init` would go on trying for half a
+    minute, and then say that there is no cluster."""
+    refused = getattr(ray.exceptions, "AuthenticationError", None)
+    if refused is None:
+        return
+    try:
+        ray._raylet.GcsClient(address=address)
+    except refused:
+        raise
+    except Exception:
+        return  # whatever it is, `init` says it
+
+
+def _require_listener(address: str) -> bool:
+    """Whether a plain host:port is given. Raises OSError when nobody listens there: Ray itself would go on
+    trying for many minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
-    if host and port.isdecimal():
+    is_given = bool(host) and port.isdecimal() and len(port) <= len("65535")
+    if is_given:
         socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+    return is_given and "://" not in address
 
 
 def _first_line(error: Exception) -> str:

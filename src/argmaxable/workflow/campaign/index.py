@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from argmaxable.core.errors import InputError
 from argmaxable.core.labels import visible
 from argmaxable.core.version import VERSION
-from argmaxable.report.grid import Cell, Column, Grid, GridFormat, in_markdown, render
+from argmaxable.report.csv_table import Cell
+from argmaxable.report.grid import Column, Grid, GridFormat, in_markdown, render
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -1,0 +1,210 @@
+"""Kills runs again and again, and tells whether that cost anything: a verdict, a file, a line of JSON.
+
+    python scripts/kill_runs.py [ENGINE ...] [--kills N] [--terms N]     ENGINE: alone, processes, ray
+
+Each engine verifies one head into one database. The run is interrupted by SIGKILL (of the command itself and
+of one of its workers in turn) and by SIGTERM, at random moments counted in progress messages, and resumed by
+the same command each time. Then it is left alone, and compared with a run that nobody disturbed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ENGINES = {
+    "alone": ["--workers", "1"],
+    "processes": ["--workers", "2"],
+    "ray": ["--ray", "local", "--workers", "1"],
+}
+# The command with a line on stderr for every progress message: what it has got to, without a clock.
+PROGRAM = """
+import sys
+from contextlib import contextmanager
+import argmaxable.cli.verify as verify
+from argmaxable.cli import main
+
+@contextmanager
+def told():
+    yield lambda progress: print("progress", progress.phase, file=sys.stderr, flush=True)
+
+verify.progress_bar = told
+main()
+"""
+# Of progress messages that one process sends before it is interrupted.
+_MOST_MESSAGES = 120
+_WORKERS = (b"argmaxable.run.engines.worker", b"ray::Settler")
+
+
+@dataclass
+class Findings:
+    """What an engine went through, and what went wrong."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+
+    def require(self, is_fine: bool, fault: str) -> None:
+        if not is_fine:
+            self.faults.append(fault)
+
+
+class Command:
+    """`argmaxable verify`, with a temporary folder and a database of its own."""
+
+    def __init__(self, folder: Path, engine: str) -> None:
+        self._folder, self._engine = folder, engine
+        self.temporary = folder / "t"
+        self.temporary.mkdir()
+
+    def start(self, database: str = "runs.db") -> subprocess.Popen[str]:
+        arguments = ["verify", "head.npz", "--json", "--db", database, *ENGINES[self._engine]]
+        return subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, *arguments],
+            cwd=self._folder,
+            env={**os.environ, "TMPDIR": str(self.temporary)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def left_behind(self) -> list[str]:
+        return sorted(str(path.relative_to(self.temporary)) for path in self.temporary.iterdir())
+
+
+def workers_of(process: subprocess.Popen[str], temporary: Path) -> list[int]:
+    """Processes that settle classes for this command, found by their temporary folder in the environment."""
+    mark = os.fsencode(f"TMPDIR={temporary}")
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            is_worker = any(word in (path / "cmdline").read_bytes() for word in _WORKERS)
+            if is_worker and mark in (path / "environ").read_bytes().split(b"\0"):
+                found.append(int(path.name))
+        except OSError:
+            continue  # it has just ended
+    return [pid for pid in found if pid != process.pid]
+
+
+def wait_for(process: subprocess.Popen[str], messages: int) -> str:
+    """Read so many progress messages, or to the end; returns whatever else was said."""
+    assert process.stderr is not None
+    said = ""
+    while messages and (line := process.stderr.readline()):
+        if line.startswith("progress "):
+            messages -= 1
+        else:
+            said += line
+    return said
+
+
+def finish(process: subprocess.Popen[str], findings: Findings, said: str) -> dict[str, Any]:
+    """Let it end by itself; its output must be one JSON object and nothing else."""
+    out, rest = process.communicate()
+    said += "".join(line for line in rest.splitlines(keepends=True) if not line.startswith("progress "))
+    findings.require("Traceback" not in said, f"a traceback: {said[-400:]}")
+    findings.require(process.returncode in (0, 1, 3), f"exit code {process.returncode}: {said[-400:]}")
+    try:
+        record: dict[str, Any] = json.loads(out)
+    except ValueError:
+        findings.faults.append(f"stdout is not JSON: {out[:400]!r}")
+        return {}
+    findings.counts["JSON read"] += 1
+    return record
+
+
+def interrupt(command: Command, what: str, moments: random.Random, findings: Findings) -> None:
+    process = command.start()
+    # One SIGKILL in four comes anywhere, perhaps before the first message.
+    is_early = what == "command" and moments.random() < 0.25
+    said = wait_for(process, moments.randrange(2) if is_early else moments.randrange(1, _MOST_MESSAGES))
+    if what == "command":
+        process.kill()
+        out, _ = process.communicate()
+        findings.counts["SIGKILL of the command"] += 1
+        findings.require(not out, f"a killed command printed {out[:200]!r}")
+        return
+    if what == "worker":
+        for pid in workers_of(process, command.temporary)[:1]:
+            os.kill(pid, signal.SIGKILL)
+            findings.counts["SIGKILL of a worker"] += 1
+        said += wait_for(process, moments.randrange(1, _MOST_MESSAGES))
+    process.send_signal(signal.SIGTERM)
+    findings.counts["SIGTERM"] += 1
+    record = finish(process, findings, said)
+    findings.counts["finished first"] += bool(record.get("complete"))
+    findings.require(command.left_behind() == [], f"left after SIGTERM: {command.left_behind()}")
+
+
+def verdicts_of(folder: Path, database: str) -> list[str]:
+    program = "from argmaxable.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "export", "head.npz", "--format", "jsonl", "--db", database],
+        cwd=folder, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return [json.loads(line)["status"] for line in done.stdout.splitlines()]
+
+
+def torment(engine: str, kills: int, terms: int, seed: int) -> Findings:
+    findings, moments = Findings(), random.Random(seed)
+    folder = Path(tempfile.mkdtemp(prefix="k", dir="/tmp"))  # a short name: Ray's sockets lie below
+    try:
+        np.savez(folder / "head.npz", **slow_head())
+        command = Command(folder, engine)
+        victims = ["command", "command" if engine == "alone" else "worker"]
+        plan = [victims[number % 2] for number in range(kills)] + ["term"] * terms
+        moments.shuffle(plan)
+        for number, what in enumerate(plan, 1):
+            interrupt(command, what, moments, findings)
+            print(f"{engine}: {number} of {len(plan)}, {dict(findings.counts)}", file=sys.stderr, flush=True)
+        record = finish(command.start(), findings, "")
+        findings.require(bool(record.get("complete")), "the run left alone did not finish")
+        findings.require(command.left_behind() == [], f"left at the end: {command.left_behind()}")
+        finish(command.start("undisturbed.db"), findings, "")
+        same = verdicts_of(folder, "runs.db") == verdicts_of(folder, "undisturbed.db")
+        findings.require(same, "the verdicts differ from those of a run that nobody disturbed")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return findings
+
+
+def slow_head() -> dict[str, Any]:
+    """1,600 classes to solve for, many of them unargmaxable."""
+    generator = np.random.default_rng(5)
+    weight = generator.normal(size=(2000, 48)).astype(np.float32)
+    weight[:1600] *= 0.15
+    return {"W": weight, "b": np.where(np.arange(2000) < 1600, -8, 0).astype(np.float32)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Kill runs and see what that costs.")
+    parser.add_argument("engines", nargs="*", metavar="ENGINE", help="alone, processes, ray (default: all)")
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--terms", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    all_findings = {
+        name: torment(name, given.kills, given.terms, given.seed) for name in given.engines or ENGINES
+    }
+    print(
+        json.dumps(
+            {name: {**each.counts, "faults": each.faults} for name, each in all_findings.items()}, indent=1
+        )
+    )
+    sys.exit(any(each.faults for each in all_findings.values()))
+
+
+if __name__ == "__main__":
+    main()
