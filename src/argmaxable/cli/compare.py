@@ -24,6 +24,10 @@ def compare(
     form: Annotated[
         GridFormat | None, typer.Option("--format", help="Write the classes that changed as a table.")
     ] = None,
+    fail_on_new: Annotated[
+        bool,
+        typer.Option("--fail-on-new", help="Exit with 1 if a class became unargmaxable (or is new, and is)."),
+    ] = False,
     db: options.Database = None,
     as_json: options.Json = False,
 ) -> None:
@@ -37,9 +41,10 @@ def compare(
       argmaxable compare 3 4
       argmaxable compare model.onnx model.int8.onnx --json
       argmaxable compare 3 4 --format csv > changes.csv
+      argmaxable compare 3 4 --fail-on-new
 
     \b
-    Exit codes: 0 compared, 2 bad input.
+    Exit codes: 0 compared, 1 with --fail-on-new: some class became unargmaxable, 2 bad input.
     """
     if as_json and form is not None:
         raise InputError("--json and --format exclude each other.")
@@ -55,6 +60,7 @@ def compare(
     else:
         typer.echo("\n".join(describe(first, second, comparison)))
     _require_consistent(first, second, comparison)
+    raise typer.Exit(1 if fail_on_new and comparison.newly_unargmaxable else 0)
 
 
 def _require_consistent(first: RunSummary, second: RunSummary, comparison: Comparison) -> None:
