@@ -15,6 +15,7 @@ import typer
 from argmaxable.cli import options
 from argmaxable.cli.answers import parse_classes, write_file
 from argmaxable.cli.ceiling import Ceiling, Question, Temperature, TopP, ceiling_remarks, question
+from argmaxable.cli.data import DataOptions
 from argmaxable.cli.gate import GateOptions
 from argmaxable.cli.option_groups import OptionGroup, takes_groups
 from argmaxable.cli.progress import progress_bar
@@ -39,6 +40,7 @@ Examples:
   argmaxable verify model.onnx --round-to int8
   argmaxable verify model.onnx --ceiling --temperature 0.7 --top-p 0.9
   argmaxable verify model.onnx --top-k 5 --output proofs
+  argmaxable verify model.onnx --data corpus.txt
   argmaxable verify model.onnx --baseline baseline.json --format github
 
 \b
@@ -127,6 +129,7 @@ def verify(
     round_to: options.RoundTo = None,
     probabilities: CeilingOptions,
     top_k: TopK = None,
+    own: DataOptions,
     written: OutputOptions,
     gate: GateOptions,
     source: options.ModelOptions,
@@ -134,6 +137,7 @@ def verify(
 ) -> None:
     """Tell for every class of MODEL's output layer whether any input can make it the argmax."""
     require_places(top_k)
+    own.require_files()
     judge = gate.judge(stored.db, as_json=written.as_json)
     asked = probabilities.question()
     request = Request(
@@ -151,7 +155,7 @@ def verify(
     ceilings, is_complete = ceiling_remarks(asked, done, output=output, time_limit=time_limit)
     places = top_k_remarks(top_k, done, output=output, time_limit=time_limit)
     ruling = judge(result)
-    remarks = [remarks_on(result, dtype), ceilings, places, gate.remarks(ruling)]
+    remarks = [remarks_on(result, dtype), ceilings, places, own.remarks(result, model), gate.remarks(ruling)]
     lines = _answer(request, done, written, remarks)
     typer.echo(gate.printed(ruling, model, lines))
     raise typer.Exit(ruling.exit_code if is_complete or gate.never_fails else 3)
