@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,13 @@ def test_every_link_to_a_file_leads_somewhere(page: str) -> None:
 def test_the_picture_of_the_floors_is_the_table_that_the_imports_obey() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     assert f"```text\n{picture()}\n```" in page
+
+
+def test_the_repository_has_one_name() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    repository = project["urls"]["Repository"].removeprefix("https://github.com/")
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    names = re.findall(r"(?:github\.com/|uses: )([\w.-]+/argmaxable)\b", text)
+    assert len(names) == 2
+    assert set(names) == {repository}

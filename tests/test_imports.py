@@ -58,6 +58,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "sqlalchemy": under("store"),
     "starlette": {"serve/app.py"},
     "threadpoolctl": {"compute/threads.py"},
+    "tokenizers": {"models/labels/tokenizer.py"},
     "torch": {"compute/torch_backend.py", "models/pytorch/tensors.py"} | under("layers"),
     "transformers": under("layers"),
     "typer": under("cli"),

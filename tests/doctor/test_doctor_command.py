@@ -310,6 +310,7 @@ def test_the_github_action_runs_the_doctor_on_its_input(tmp_path: Path) -> None:
     weight = healthy()
     weight[30] = 0
     environment = {
+        "COMMAND": "doctor",
         "MODELS": f"{npz(tmp_path, weight)}\n",
         "ARGUMENTS": "--domain box:10",
         "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),

@@ -1,345 +1,224 @@
-"""What a bundle says in words: compared with its claims and its model, and refused where it is not so."""
+"""Statements for other people's solvers: z3, cvc5 and a VIPR checker prove them by themselves."""
 
 from __future__ import annotations
 
-import json
-import shutil
-from dataclasses import replace
+import re
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import cvc5
+import ml_dtypes
 import numpy as np
 import pytest
-from running import Command
+import z3
+from vipr_checker import proven_range
 
 import argmaxable as am
-from argmaxable.core.head import labels_sha256
-from argmaxable.proofs.statements import not_compared
-from conformance.forge import reseal, seal_files
+from argmaxable.core.errors import BundleError, DomainError, InputError
+from argmaxable.core.verdict import Certificate, Method
+from argmaxable.proofs.statements.write import StatementFormat, Written, write_statements
 
-ENGINE = am.Engine(workers=1)
-FIXTURES = Path(__file__).parents[1] / "fixtures" / "bundles-0.1.0"
-LABELS = [f"word {number}" for number in range(8)]
-
-
-def head(labels: list[str] | None = None) -> am.Head:
-    weight = np.random.default_rng(5).normal(size=(8, 3)).astype(np.float32)
-    weight[0] = weight[2:].mean(axis=0)
-    weight[1] = weight[7]
-    return am.Head(weight, labels=labels, name="model.npz")
-
-
-def written(folder: Path, of: am.Head) -> Path:
-    am.write_bundle(am.verify(of, am.Box(-1.0, 1.0), engine=ENGINE), folder)
-    return folder
+SMT2, VIPR = StatementFormat.SMT2, StatementFormat.VIPR
+INF = np.inf
+DOMAINS = {
+    "box ±1": am.Box(-1, 1),
+    "box ±100": am.Box(-100, 100),
+    "rectified": am.Box(0, INF),
+    "a box off the origin": am.Box(0.1, [0.3, INF, 7.0, 1e300]),
+    "half open": am.Box(-INF, 2),
+    "one point": am.Box(0.1, 0.1),
+    "everywhere": am.Everywhere(),
+}
 
 
-def contradictions(folder: Path, of: am.Head) -> str:
-    found = am.recheck(am.read_bundle(folder), of)
-    assert not found.failures
-    return "; ".join(found.contradictions)
+@cache
+def head_of(*, bias: bool = True, dtype: Any = np.float32) -> am.Head:
+    random = np.random.default_rng(7)
+    weight = random.normal(size=(24, 4)).astype(dtype)
+    weight[5], weight[9, 1:], weight[11] = 0, 0, weight[10]  # a zero row, a sparse one, twins
+    biases = random.normal(scale=0.3, size=24).astype(dtype)
+    biases[11] = biases[10]
+    return am.Head(weight, biases if bias else None, name="small")
 
 
-def edit_manifest(folder: Path, **changes: Any) -> None:
-    path = folder / "manifest.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+@cache
+def verified(bias: bool, domain: str) -> am.Result:
+    return am.verify(head_of(bias=bias), DOMAINS[domain], engine=am.Engine(workers=1))
 
 
-def edit_lines(folder: Path, **changes: Any) -> None:
-    path = folder / "verdicts.jsonl"
-    first, *rest = path.read_text(encoding="utf-8").splitlines()
-    lines = [json.dumps(json.loads(first) | changes), *rest]
-    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    reseal(folder)
+def written(result: am.Result, folder: Path, form: StatementFormat) -> dict[int, str]:
+    """The text about each class."""
+    done = write_statements(result.head, result.domain, result.verdicts, folder, form)
+    assert done == Written(tuple(verdict.class_id for verdict in result.unargmaxable), ())
+    assert len(list(folder.glob(f"*.{form}"))) == len(done.classes)
+    return {c: (folder / f"class-{c}.{form}").read_text(encoding="utf-8") for c in done.classes}
 
 
-# ---------------------------------------------------------------------- what is written
+def by_z3(text: str) -> str:
+    solver = z3.Solver()
+    solver.from_string(text)
+    return str(solver.check())
 
 
-def test_the_manifest_names_files_and_labels_by_their_sha256(tmp_path: Path) -> None:
-    manifest = am.read_bundle(written(tmp_path, head(LABELS))).manifest
-    assert manifest["format"] == "argmaxable-proofs-2"
-    assert set(manifest["files"]) == {"verdicts.jsonl", "evidence.npz"}
-    assert manifest["head"]["labels_sha256"] == labels_sha256(LABELS)
-    before = dict(manifest["files"])
-    seal_files(tmp_path / "manifest.json")
-    assert am.read_bundle(tmp_path).manifest["files"] == before
+def by_cvc5(text: str) -> str:
+    solver = cvc5.Solver(cvc5.TermManager())
+    parser = cvc5.InputParser(solver)
+    parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, text, "statement")
+    answers = []
+    while not (command := parser.nextCommand()).isNull():
+        answers.append(command.invoke(solver, parser.getSymbolManager()))
+    return "".join(answers).strip()
 
 
-def test_a_model_without_labels_has_no_sha256_of_them(tmp_path: Path) -> None:
-    assert am.read_bundle(written(tmp_path, head())).manifest["head"]["labels_sha256"] is None
+# ---------------------------------------------------------------------- what others prove
 
 
-def test_a_stored_run_is_exported_with_the_sha256_of_its_labels(tmp_path: Path) -> None:
-    with am.open_store(str(tmp_path / "runs.db")) as store:
-        am.verify(head(LABELS), am.Box(-1.0, 1.0), store=store, engine=ENGINE)
-        am.write_bundle(store.read(1), tmp_path / "proofs")
-    assert contradictions(tmp_path / "proofs", head(LABELS)) == ""
-    assert am.read_bundle(tmp_path / "proofs").manifest["head"]["labels_sha256"] == labels_sha256(LABELS)
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_z3_and_cvc5_prove_every_unargmaxable_class(tmp_path: Path, domain: str, bias: bool) -> None:
+    result = verified(bias, domain)
+    assert result.unargmaxable
+    for text in written(result, tmp_path, SMT2).values():
+        assert (by_z3(text), by_cvc5(text)) == ("unsat", "unsat")
 
 
-# ---------------------------------------------------------------------- labels
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_vipr_certificates_prove_that_no_margin_is_positive(tmp_path: Path, domain: str, bias: bool) -> None:
+    for text in written(verified(bias, domain), tmp_path, VIPR).values():
+        assert proven_range(text) == ("-inf", "0")
 
 
-def test_the_labels_of_the_model_are_no_contradiction(tmp_path: Path) -> None:
-    assert contradictions(written(tmp_path, head(LABELS)), head(LABELS)) == ""
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])
+def test_weights_of_every_format_are_stated(tmp_path: Path, dtype: Any) -> None:
+    result = am.verify(head_of(dtype=dtype), am.Box(-10, 10), engine=am.Engine(workers=1))
+    assert result.unargmaxable
+    for text in written(result, tmp_path, SMT2).values():
+        assert by_z3(text) == "unsat"
+    for text in written(result, tmp_path, VIPR).values():
+        proven_range(text)
 
 
-def test_a_label_that_is_not_the_models_is_one(tmp_path: Path) -> None:
-    edit_lines(written(tmp_path, head(LABELS)), label="word \x1b[2J")
-    said = contradictions(tmp_path, head(LABELS))
-    assert "1 of 8 labels are not the model's: class 0 is word 0, not word \\u{1b}[2J." in said
+def test_numbers_of_every_size_are_written_in_full(tmp_path: Path) -> None:
+    scales = np.array([2.0**-1074, 1e-40, 1.0, 1e300])
+    corners = np.array([[1, 1, 1, 1], [-1, -1, -1, -1], [0, 0, 0, 0]])
+    result = am.verify(am.Head(corners * scales), am.Everywhere(), engine=am.Engine(workers=1))
+    (text,) = written(result, tmp_path, SMT2).values()
+    assert (by_z3(text), by_cvc5(text)) == ("unsat", "unsat")
+    assert sorted(weights_in(text)[0]) == [Fraction(value) for value in scales]
+    (text,) = written(result, tmp_path, VIPR).values()
+    proven_range(text)
 
 
-def test_a_model_with_other_labels_contradicts_the_bundle(tmp_path: Path) -> None:
-    other = [f"name {number}" for number in range(8)]
-    said = contradictions(written(tmp_path, head(LABELS)), head(other))
-    assert "8 of 8 labels are not the model's" in said
-    assert "labels_sha256" in said
+# ---------------------------------------------------------------------- that they say what they should
 
 
-def test_labels_that_the_model_has_not_are_compared_with_the_manifest_and_said_to_be_unknown(
-    tmp_path: Path,
-) -> None:
-    written(tmp_path, head(LABELS))
-    assert contradictions(tmp_path, head()) == ""
-    assert "Pass --labels FILE" in " ".join(not_compared(am.read_bundle(tmp_path), head()))
-    edit_lines(tmp_path, label="another")
-    assert "labels_sha256" in contradictions(tmp_path, head())
+def weights_in(text: str) -> dict[int, list[Fraction]]:
+    """The weights that a file of SMT-LIB has for each class, zeros left out."""
+    found = {}
+    for line in re.findall(r"\(define-fun .*", text):
+        class_id = int(re.match(r"\(define-fun s(\d+) ", line)[1])  # type: ignore[index]
+        factors = re.findall(r"\(\* (\(- )?([\d.]+)\)? x\d+\)", line)
+        found[class_id] = [Fraction(digits) * (-1 if minus else 1) for minus, digits in factors]
+    return found
 
 
-def test_numbers_are_no_lie_about_a_model_that_has_labels(tmp_path: Path) -> None:
-    written(tmp_path, head())
-    assert contradictions(tmp_path, head(LABELS)) == ""
-    edit_lines(tmp_path, label="7")
-    assert "has no labels" in contradictions(tmp_path, head(LABELS))
+def test_the_stored_weights_are_stated_exactly(tmp_path: Path) -> None:
+    result = verified(True, "box ±1")
+    for class_id, text in written(result, tmp_path, SMT2).items():
+        stated = weights_in(text)
+        assert class_id in stated
+        for number, weights in stated.items():
+            assert weights == [Fraction(float(value)) for value in result.head.weight[number] if value]
 
 
-@pytest.mark.parametrize("label", ["\ud800", "\ud83d\ude00", "\x00", "😀", '"\\\n'], ids=ascii)
-def test_any_label_survives_the_comparison(label: str, tmp_path: Path) -> None:
-    of = head([label, *LABELS[1:]])
-    assert contradictions(written(tmp_path, of), of) == ""
+def test_the_stored_weights_are_in_the_certificate_too(tmp_path: Path) -> None:
+    result = verified(True, "box ±1")
+    for text in written(result, tmp_path, VIPR).values():
+        for number, bias, terms in re.findall(r"^logit(\d+) E (\S+) \d+ (.*)$", text, re.MULTILINE):
+            row = result.head.weight[int(number)]
+            assert Fraction(bias) == Fraction(float(result.head.biases()[int(number)]))
+            assert [Fraction(value) for value in terms.split()[3::2]] == [
+                -Fraction(float(w)) for w in row if w
+            ]
 
 
-# ---------------------------------------------------------------------- counts, sizes, files
+def test_without_one_of_its_rivals_a_class_is_not_proven(tmp_path: Path) -> None:
+    """The statement is not unsatisfiable for another reason than the rivals."""
+    result = verified(True, "everywhere")
+    tried = 0
+    for text in written(result, tmp_path, SMT2).values():
+        *_, last = re.findall(r"\(assert \(> .*\n", text)
+        if by_z3(text.replace(last, "")) == "sat":
+            tried += 1
+            assert by_cvc5(text.replace(last, "")) == "sat"
+    assert tried >= len(result.unargmaxable) / 2
 
 
-@pytest.mark.parametrize("name", ["argmaxable", "unargmaxable", "tied", "undecided"])
-@pytest.mark.parametrize("value", [99, None, "3", True])
-def test_a_wrong_count_is_a_contradiction(name: str, value: object, tmp_path: Path) -> None:
-    edit_manifest(written(tmp_path, head()), **{name: value})
-    assert f"it says {name} {value}" in contradictions(tmp_path, head())
+def test_a_wider_box_is_satisfiable_where_the_class_wins_in_it(tmp_path: Path) -> None:
+    head = am.Head([[1.0], [0.0]], [0.0, 2.0])  # class 0 wins where x > 2
+    result = am.verify(head, am.Box(-1, 2), engine=am.Engine(workers=1))
+    text = written(result, tmp_path, SMT2)[0]
+    assert by_z3(text) == "unsat"
+    assert by_z3(text.replace("(<= x0 2.0)", "(<= x0 2.5)")) == "sat"
 
 
-@pytest.mark.parametrize("name", ["classes", "features"])
-def test_a_wrong_size_is_a_contradiction(name: str, tmp_path: Path) -> None:
-    about = json.loads((written(tmp_path, head()) / "manifest.json").read_text())["head"]
-    edit_manifest(tmp_path, head=about | {name: float(about[name])})
-    assert name in contradictions(tmp_path, head())
+@pytest.mark.parametrize("where", [r"^logit\d+ E \S+ \d+ (.*)$", r"^sum .* \{ lin \d+ (.*) \} -1$"])
+def test_a_certificate_with_another_number_is_refused(tmp_path: Path, where: str) -> None:
+    """In the problem or among the multipliers: the variables no longer cancel."""
+    for text in written(verified(True, "box ±1"), tmp_path, VIPR).values():
+        for found in re.finditer(where, text, re.MULTILINE):
+            *_, number = found[1].split()
+            end = found.end(1)
+            forged = f"{text[: end - len(number)]}{Fraction(number) + Fraction(1, 7)}{text[end:]}"
+            with pytest.raises(ValueError, match="does not dominate"):
+                proven_range(forged)
 
 
-@pytest.mark.parametrize("complete", [None, "yes", 1])
-def test_complete_is_true_or_false(complete: object, tmp_path: Path) -> None:
-    edit_manifest(written(tmp_path, head()), complete=complete)
-    assert "complete" in contradictions(tmp_path, head())
+def test_labels_stay_inside_their_comment(tmp_path: Path) -> None:
+    labels = ["a\n(assert false)", "b\r(assert false)\u2028(exit)", "词\ud800"]
+    head = am.Head([[1.0], [-1.0], [0.0]], None, labels, name="x\n(assert false)")
+    result = am.verify(head, am.Everywhere(), engine=am.Engine(workers=1))
+    for form, mark in ((SMT2, ";"), (VIPR, "%")):
+        (text,) = written(result, tmp_path, form).values()
+        assert "(assert false)" in text
+        assert all(line.startswith(mark) for line in text.splitlines() if "assert false" in line)
 
 
-def test_an_interrupted_run_is_not_complete(tmp_path: Path) -> None:
-    of = head()
-    am.write_bundle(am.verify(of, am.Box(-1.0, 1.0), engine=ENGINE, time_limit=1e-9), tmp_path)
-    assert contradictions(tmp_path, of) == ""
-    edit_manifest(tmp_path, complete=True)
-    assert "complete" in contradictions(tmp_path, of)
+# ---------------------------------------------------------------------- what is refused
 
 
-@pytest.mark.parametrize("files", [None, {}, "none", {"verdicts.jsonl": "0" * 64}])
-def test_files_that_the_manifest_does_not_name_are_contradictions(files: object, tmp_path: Path) -> None:
-    edit_manifest(written(tmp_path, head()), files=files)
-    said = contradictions(tmp_path, head())
-    assert "verdicts.jsonl is not the file" in said
-    assert "evidence.npz is not the file" in said
-
-
-def test_a_group_of_twins_that_is_not_whole_is_a_contradiction(tmp_path: Path) -> None:
-    weight = np.array(head().weight)
-    weight[5] = weight[7]
-    of = am.Head(weight)
-    written(tmp_path, of)
-    with np.load(tmp_path / "evidence.npz") as archive:
-        arrays = {name: archive[name] for name in archive.files}
-    assert arrays["tie_classes"].tolist() == [1, 5, 7]
-    arrays |= {"tie_classes": np.array([1, 7]), "tie_start": np.array([0, 2])}
-    np.savez(tmp_path / "evidence.npz", **arrays)
-    seal_files(tmp_path / "manifest.json")
-    found = am.recheck(am.read_bundle(tmp_path), of)
-    assert "class 1 is one of 3 identical classes, not of 2" in found.contradictions
-
-
-# ---------------------------------------------------------------------- the command
-
-
-def test_check_tells_how_many_can_never_be_predicted(tmp_path: Path, command: Command) -> None:
-    np.savez(tmp_path / "head.npz", W=head().weight)
-    written(tmp_path / "proofs", am.load_head(str(tmp_path / "head.npz")))
-    ran = command("check", tmp_path / "proofs", tmp_path / "head.npz")
-    assert ran.code == 0
-    assert ran.out == (
-        "8 of 8 verdicts proven over the domain box ±1.\n3 of these classes can never be predicted.\n"
+def forged(verdict: am.Verdict, certificate: Certificate | None) -> am.Verdict:
+    return am.Verdict(
+        verdict.class_id, "", am.Status.UNARGMAXABLE, -INF, 0.0, Method.NONE, None, certificate=certificate
     )
 
 
-def test_check_exits_with_1_where_the_words_are_not_true(tmp_path: Path, command: Command) -> None:
-    np.savez(tmp_path / "head.npz", W=head().weight)
-    written(tmp_path / "proofs", am.load_head(str(tmp_path / "head.npz")))
-    edit_manifest(tmp_path / "proofs", unargmaxable=0)
-    ran = command("check", tmp_path / "proofs", tmp_path / "head.npz")
-    assert ran.code == 1
-    assert "manifest.json is NOT TRUE: it says unargmaxable 0, found 3." in ran.out
+@pytest.mark.parametrize("form", StatementFormat)
+def test_nothing_is_stated_that_its_certificate_does_not_prove(tmp_path: Path, form: StatementFormat) -> None:
+    result = verified(True, "box ±1")
+    winner = result.argmaxable[0]
+    rivals = (
+        None,
+        Certificate(np.array([winner.class_id]), np.ones(1)),
+        Certificate(np.arange(30), np.ones(30)),
+    )
+    for certificate in rivals:
+        with pytest.raises(BundleError, match=rf"class {winner.class_id} is said to be unargmaxable"):
+            write_statements(result.head, result.domain, [forged(winner, certificate)], tmp_path, form)
+    assert not list(tmp_path.iterdir())
 
 
-def test_check_takes_labels_from_a_file(tmp_path: Path, command: Command) -> None:
-    np.savez(tmp_path / "head.npz", W=head().weight)
-    (tmp_path / "labels.txt").write_text("".join(label + "\n" for label in LABELS))
-    asked = ("--labels", tmp_path / "labels.txt")
-    command("verify", tmp_path / "head.npz", "--output", tmp_path / "proofs", "--no-db", *asked)
-    ran = command("check", tmp_path / "proofs", tmp_path / "head.npz", *asked)
-    assert (ran.code, "Not compared" in ran.out) == (0, False)
-    ran = command("check", tmp_path / "proofs", tmp_path / "head.npz")
-    assert (ran.code, "Not compared: the labels" in ran.out) == (0, True)
+@pytest.mark.parametrize("domain", [am.Ball(1.0), am.RMSNorm(np.ones(4)), am.Hull(np.eye(4))])
+def test_domains_that_are_not_boxes_are_refused(tmp_path: Path, domain: am.Domain) -> None:
+    with pytest.raises(DomainError, match="box:100"):
+        write_statements(head_of(), domain, (), tmp_path, SMT2)
 
 
-def test_check_says_that_proofs_are_for_another_model(tmp_path: Path, command: Command) -> None:
-    written(tmp_path / "proofs", head())
-    np.savez(tmp_path / "other.npz", W=np.ones((8, 3)))
-    ran = command("check", tmp_path / "proofs", tmp_path / "other.npz")
-    assert ran.code == 2
-    assert "these proofs are for another model" in ran.err
-
-
-def test_check_says_what_format_1_can_not_vouch_for(command: Command) -> None:
-    ran = command("check", FIXTURES / "plain-ball", FIXTURES / "plain.npz")
-    assert ran.code == 0
-    assert "Not compared: the files and the labels with manifest.json" in ran.out
-
-
-def test_a_lie_in_a_bundle_of_format_1_is_found_all_the_same(tmp_path: Path, command: Command) -> None:
-    folder = shutil.copytree(FIXTURES / "plain-ball", tmp_path / "changed")
-    edit_manifest(folder, tied=1 + json.loads((folder / "manifest.json").read_text())["tied"])
-    assert command("check", folder, FIXTURES / "plain.npz").code == 1
-
-
-# ---------------------------------------------------------------------- one reading
-
-
-def test_a_key_twice_is_a_bundle_error(tmp_path: Path) -> None:
-    path = written(tmp_path, head()) / "manifest.json"
-    path.write_text(path.read_text().replace("{", '{"unargmaxable": 0,', 1))
-    with pytest.raises(am.BundleError, match="'unargmaxable' occurs twice"):
-        am.read_bundle(tmp_path)
-
-
-@pytest.mark.parametrize("keys", [{"own": 0, "point32": 0}, {"rival": 1, "certificate": 0}], ids=str)
-def test_evidence_that_excludes_other_is_a_bundle_error(keys: dict[str, int], tmp_path: Path) -> None:
-    written(tmp_path, head())
-    edit_lines(tmp_path, **keys)
-    with pytest.raises(am.BundleError, match="exclude each other"):
-        am.read_bundle(tmp_path)
-
-
-# ---------------------------------------------------------------------- whole numbers
-
-
-def deep_head() -> am.Head:
-    """Rows 0 to 4 lie inside the hull of the others: proofs that have to be solved for everywhere."""
-    weight = np.random.default_rng(1).normal(size=(40, 4)).astype(np.float32)
-    weight[:5] = 0.1 * weight[:5]
-    return am.Head(weight)
-
-
-def test_whole_weights_prove_what_was_to_be_solved_for(tmp_path: Path) -> None:
-    result = am.with_rational_weights(am.verify(deep_head(), am.Everywhere(), engine=ENGINE))
-    solved = [verdict for verdict in result.unargmaxable if verdict.certificate and verdict.certificate.basis]
-    assert len(solved) >= 5
-    for verdict in solved:
-        rows = result.head.rows(verdict.certificate.classes)
-        own = result.head.rows(np.array([verdict.class_id]))[0]
-        for column, value in zip(rows.T, own, strict=True):
-            weighted = sum(
-                w * Fraction(v) for w, v in zip(verdict.certificate.whole, column.tolist(), strict=True)
-            )
-            assert weighted == sum(verdict.certificate.whole) * Fraction(float(value))
-    am.write_bundle(result, tmp_path)
-    found = am.recheck(am.read_bundle(tmp_path), result.head, rational=True)
-    assert found == am.Recheck(40, 0, 0, ())
-
-
-def test_whole_weights_alone_count_where_they_are_given(tmp_path: Path) -> None:
-    result = am.with_rational_weights(am.verify(deep_head(), am.Everywhere(), engine=ENGINE))
-    verdicts = [with_another_weight(verdict) for verdict in result.verdicts]
-    am.write_bundle(replace(result, verdicts=tuple(verdicts)), tmp_path)
-    found = am.recheck(am.read_bundle(tmp_path), result.head)
-    spoilt = [new.class_id for new, old in zip(verdicts, result.verdicts, strict=True) if new is not old]
-    assert spoilt
-    assert [failure.class_id for failure in found.failures] == spoilt
-
-
-def with_another_weight(verdict: am.Verdict) -> am.Verdict:
-    certificate = verdict.certificate
-    if certificate is None or not certificate.whole:
-        return verdict
-    first, *rest = certificate.whole
-    return replace(verdict, certificate=replace(certificate, whole=(first + 1, *rest)))
-
-
-def test_verify_writes_whole_weights_when_asked(tmp_path: Path, command: Command) -> None:
-    np.savez(tmp_path / "head.npz", W=deep_head().weight)
-    asked = ("verify", tmp_path / "head.npz", "--domain", "everywhere", "--no-db", "--rational")
-    assert command(*asked).code == 2
-    assert command(*asked, "--output", tmp_path / "proofs").code == 1
-    assert '"weights": ["0x' in (tmp_path / "proofs" / "verdicts.jsonl").read_text().replace(":[", ": [")
-    assert command("check", tmp_path / "proofs", tmp_path / "head.npz").code == 0
-
-
-THIN = am.Head(np.array([[3.0, -1.0], [-3.0, -1.0], [0.0, 0.0]]), np.array([-1.0, 1.0, 0.0]))
-BOX = am.Box(0.0, [1.0, 2.0**-60])
-
-
-@pytest.mark.parametrize(
-    ("numbers", "exponent", "proven"),
-    [
-        ((round(Fraction(2**80, 3)), 2**20), -80, True),
-        ((round(Fraction(2**80, 3)) + 2**21, 2**20), -80, False),  # too far from 1/3
-        ((round(Fraction(2**80, 3)), 2**20 + 1), -80, False),  # outside the box
-        ((round(Fraction(2**80, 3)),), -80, False),  # too short
-    ],
-)
-def test_a_fine_point_is_a_witness_where_float64_is_too_coarse(
-    numbers: tuple[int, ...], exponent: int, proven: bool, tmp_path: Path
-) -> None:
-    result = am.verify(THIN, BOX, engine=ENGINE)
-    assert result.verdicts[2].status is am.Status.UNDECIDED
-    settled = replace(
-        result.verdicts[2], status=am.Status.ARGMAXABLE, lower=2.0**-62, upper=np.inf, certificate=None,
-        witness=am.FinePoint(numbers, exponent), reason="",
-    )  # fmt: skip
-    am.write_bundle(replace(result, verdicts=(*result.verdicts[:2], settled)), tmp_path)
-    found = am.recheck(am.read_bundle(tmp_path), THIN)
-    assert [failure.class_id for failure in found.failures] == ([] if proven else [2])
-    assert found.contradictions == ()
-
-
-# ---------------------------------------------------------------------- a single point
-
-
-@pytest.mark.parametrize("bias", [None, [0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-@pytest.mark.parametrize("at", [0.0, 1.0, -1.0])
-def test_identical_classes_at_a_single_point_are_not_proven_by_themselves(
-    bias: list[float] | None, at: float, tmp_path: Path
-) -> None:
-    of = am.Head(np.array([[1.0], [1.0], [0.0]]), bias)
-    result = am.verify(of, am.Box(at, at), engine=ENGINE)
-    for verdict in result.verdicts:
-        assert verdict.certificate is None or verdict.class_id not in verdict.certificate.classes
-    am.write_bundle(result, tmp_path)
-    assert am.recheck(am.read_bundle(tmp_path), of) == am.Recheck(3, 0, 0, ())
+def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = verified(True, "box ±1")
+    with pytest.raises(InputError, match="can't write"):
+        write_statements(result.head, result.domain, result.verdicts, tmp_path / "file", SMT2)

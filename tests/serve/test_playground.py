@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,66 @@ def drag(page: Page, label: str, x: float, y: float) -> None:
 
 def choose(page: Page, name: str) -> None:
     page.get_by_role("button", name=name, exact=True).click()
+
+
+# ---------------------------------------------------------------------- the address
+
+
+SHARED = "#5;100,0,0;-100,0,0;0,100,-25"
+
+
+def test_an_address_shows_the_picture_it_was_copied_from(visit: Open, site: Served, playground: Page) -> None:
+    drag(playground, "E", 1.8, 1.0)
+    playground.locator("#size").fill("7")
+    expect(playground).to_have_url(re.compile("#7;"))
+    other = visit(playground.url, viewport={"width": 1100, "height": 1000}).page
+    expect(other.locator("#summary")).to_have_text("All 5 classes can be predicted.")
+    for part in ("#weights", "#regions", "#list"):
+        assert other.locator(part).inner_html() == playground.locator(part).inner_html()
+
+
+def test_another_address_in_the_same_page_is_followed(playground: Page) -> None:
+    playground.evaluate(f"location.hash = {SHARED!r}")
+    expect(playground.locator("#list tbody tr")).to_have_count(3)
+    assert playground.locator("#size").input_value() == "5"
+    assert playground.url.endswith(SHARED)
+
+
+def test_the_address_of_an_example_is_known_as_one(visit: Open, site: Served, playground: Page) -> None:
+    choose(playground, "Twins")
+    expect(playground).to_have_url(re.compile(";120,120,0$"))
+    page = visit(playground.url).page
+    expect(page.get_by_role("button", name="Twins", exact=True)).to_have_attribute("aria-pressed", "true")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "#",
+        "#3",
+        "#3;1,2,3",
+        "#0;1,2,3;4,5,6",
+        "#3;1,2;3,4,5",
+        "#3;1,2,3;999,0,0",
+        "#3;a,b,c;1,2,3",
+        "#3;<b>;1,2,3",
+    ],
+)
+def test_an_address_that_makes_no_sense_shows_the_first_example(
+    visit: Open, site: Served, address: str
+) -> None:
+    opened = visit(f"{site.address}/playground{address}")
+    expect(opened.page.locator("#list tbody tr")).to_have_count(5)
+    assert opened.messages == []
+
+
+def test_a_phone_has_every_column(visit: Open, site: Served) -> None:
+    page = visit(f"{site.address}/playground", viewport={"width": 360, "height": 740}).page
+    cells = page.locator("#list tbody tr").last.locator("td")
+    expect(cells).to_have_count(5)
+    for place in range(5):
+        expect(cells.nth(place)).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 # ---------------------------------------------------------------------- hands

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from keeping import LABELS, keep, lossy
+from keeping import CORNERS, LABELS, keep, lossy
 from playwright.sync_api import Page, expect
 from running import PROGRAM
 from serving import Served, serving
@@ -190,3 +190,23 @@ def watch(page: Page) -> list[int]:
 def answer(database: Path) -> str:
     with open_store(str(database)) as store:
         return f"{store.run(1).counts.unargmaxable:,} of 3,000 classes can never be predicted."
+
+
+def test_a_comparison_is_filtered_as_one_types_and_its_address_says_so(visit: Open, tmp_path: Path) -> None:
+    weight = CORNERS.copy()
+    weight[1], weight[4] = [0.125, 0.25], [3.0, 0.0]
+    keep(tmp_path / "runs.db", lossy())
+    keep(tmp_path / "runs.db", am.Head(weight, np.zeros(6), LABELS, name="tuned.npz"))
+    with serving(tmp_path / "runs.db") as site:
+        opened = visit(f"{site.address}/compare?before=1&after=2")
+        page = opened.page
+        rows = page.locator("#found th.label bdi")
+        expect(rows).to_have_text(["é", "middle"])
+        page.get_by_label("Search").press_sequentially("é")
+        expect(rows).to_have_text(["é"])
+        assert "search=%C3%A9" in page.url
+        page.reload()
+        expect(rows).to_have_text(["é"])
+        page.locator("#found").get_by_role("link", name="never predicted").click()
+        expect(page.locator(".glyph")).to_have_text("é")
+        assert is_quiet(opened, site)

@@ -19,7 +19,6 @@ from starlette.testclient import TestClient
 
 import argmaxable as am
 from argmaxable.compute.prepared import centre_of
-from argmaxable.report.changes import describe
 from argmaxable.report.comparison import compare
 from argmaxable.serve.app import _STATIC
 from argmaxable.store import PublishedVerdict, open_store
@@ -288,16 +287,91 @@ def test_the_same_mixtures_other_victims_are_named(client: Client, database: Pat
 # ---------------------------------------------------------------------- two runs
 
 
+def around(count: int) -> am.Head:
+    """Classes on a circle and two in its middle: the first blocked by all others, the last by them too."""
+    angles = np.linspace(0, 2 * np.pi, count, endpoint=False)
+    ring = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    weight = np.vstack([[[0.0, 0.0]], ring, [[0.01, 0.0]]])
+    bias = np.array([-1.0, *np.zeros(count), -1.0])
+    return am.Head(weight, bias, tuple(f"c{k}" for k in range(count + 2)), name="ring.npz")
+
+
+def test_a_class_is_drawn_between_its_blockers_where_the_weights_are_known(
+    client: Client, database: Path
+) -> None:
+    head = around(30)
+    run = keep(database, head)
+    page = client(head).get(f"/runs/{run}/classes/0").text
+    assert 'id="standing"' in page
+    picture = page.partition('<svg class="standing"')[2].partition("</svg>")[0]
+    verdict = am.verify(head, BOX, only=[0], engine=am.Engine(workers=1)).verdicts[0]
+    assert verdict.certificate is not None
+    blockers = int((verdict.certificate.weights > 0).sum())
+    assert picture.count('class="blocker"') == min(10, blockers)
+    assert picture.count("<circle") == blockers + 1
+    assert 'id="standing"' not in client().get(f"/runs/{run}/classes/0").text
+    assert 'id="standing"' not in client(head).get(f"/runs/{run}/classes/3").text
+
+
+def test_unargmaxable_classes_lead_to_each_other(client: Client, database: Path) -> None:
+    run = keep(database, around(30))
+    first, between, last = (client().get(f"/runs/{run}/classes/{k}").text for k in (0, 3, 31))
+    assert f'href="/runs/{run}/classes/31">next never predicted' in first
+    assert "previous never predicted" not in first
+    assert f'href="/runs/{run}/classes/0">← previous never predicted' in last
+    assert "never predicted →" not in between
+
+
+def tuned() -> am.Head:
+    """The lossy head after training: the middle went out, é in, and the twin moved away."""
+    weight = CORNERS.copy()
+    weight[1], weight[4], weight[5] = [0.125, 0.25], [3.0, 0.0], [0.5, 0.5]
+    return am.Head(weight, np.zeros(6), LABELS, name="tuned.npz")
+
+
 def test_a_comparison_says_what_the_command_says(client: Client, database: Path) -> None:
     before, after = keep(database, lossy()), keep(database, lossy(), am.Box(0.0, math.inf))
     page = client().get("/compare", params={"before": before, "after": after}).text
     with open_store(str(database)) as store:
         runs = store.run(before), store.run(after)
         comparison = compare(*(lambda run=run: store.verdicts(run.run_id) for run in runs))  # type: ignore[misc]
-    assert unescape(re.findall(r'<pre class="words">(.*?)</pre>', page, re.DOTALL)[0]) == "\n".join(
-        describe(*runs, comparison)
+    assert comparison.changed
+    said = text_of(page)
+    lost = comparison.counts[am.Status.ARGMAXABLE, am.Status.UNARGMAXABLE]
+    assert f"{lost} classes can no longer be predicted" in said
+    assert f"{comparison.matched} classes matched by label." in said
+    for run in runs:
+        assert f"run {run.run_id} , finished {run.facts.name} 6 × 2 · {run.domain}" in said
+    rows = re.findall(
+        r"<tr>(.*?)</tr>", page.partition('<div id="found">')[2].partition("</table>")[0], re.DOTALL
     )
-    assert f'<a href="/runs/{after}/classes/3">3</a>' in page
+    for pair, row in zip(comparison.changed, rows[1:], strict=True):
+        assert text_of(row).startswith(pair.before.label)
+        assert f'href="/runs/{before}/classes/{pair.before.class_id}"' in row
+        assert f'href="/runs/{after}/classes/{pair.after.class_id}"' in row
+    for pair in comparison.moved:
+        shift = f"{'−' if pair.certain_shift < 0 else '+'}{abs(pair.certain_shift):.3g}"
+        assert f"{pair.after.label} {shift} " in said
+
+
+def test_a_comparison_shows_the_changes_that_its_address_asks_for(client: Client, database: Path) -> None:
+    before, after = keep(database, lossy()), keep(database, tuned())
+    served, runs = client(), {"before": before, "after": after}
+
+    def labels(**asked: str) -> list[str]:
+        page = served.get("/compare", params=runs | asked).text
+        return re.findall(r'class="label"><bdi>(.*?)</bdi>', page.partition('<div id="found">')[2])
+
+    assert labels() == ["a", "é", "middle"]
+    assert labels(kind="unargmaxable-argmaxable") == ["a", "middle"]
+    assert labels(kind="argmaxable-unargmaxable") == ["é"]
+    assert labels(search="MID") == ["middle"]
+    assert labels(search="1") == ["é"]
+    assert labels(kind="nonsense") == ["a", "é", "middle"]
+    assert labels(search="nothing") == []
+    part = served.get("/compare", params=runs | {"search": "mid"}, headers={"HX-Request": "true"}).text
+    assert "<html" not in part
+    assert "middle" in part
 
 
 def test_a_comparison_begins_with_the_choice_of_two(client: Client, database: Path) -> None:

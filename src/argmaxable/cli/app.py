@@ -35,7 +35,7 @@ COMMANDS = {
     "activations": "Measure the range of what reaches MODEL's output layer over a text.",
     "runs": "List stored runs, newest first, or delete some.",
     "show": "Show what a stored run found, or has found so far.",
-    "compare": "Tell which classes changed their verdict from one stored run to another.",
+    "compare": "Tell which classes changed their verdict from one model or stored run to another.",
     "table": "Write stored runs as a table: what each model is, how many classes it can never predict, the "
     "effort.",
     "report": "Write a report of a stored run or of a proof bundle: one file that needs no network and no "

@@ -17,7 +17,7 @@ from argmaxable.core.verdict import Status, Verdict
 from argmaxable.proofs.bundle import read_all
 from argmaxable.proofs.kind import Bundle
 from argmaxable.proofs.recheck import recheck
-from argmaxable.proofs.statements import not_compared
+from argmaxable.proofs.in_words import not_compared
 from argmaxable.questions.arithmetic.formats import rounded
 
 Bundles = tuple[Bundle[Any, Any], ...]

@@ -1,69 +1,119 @@
-"""argmaxable compare: what changed between two stored runs."""
+"""argmaxable compare: what changed between two models or stored runs, or from one to several others."""
 
 from __future__ import annotations
 
 import json
-from functools import partial
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from argmaxable.cli import options
 from argmaxable.cli.csv_options import Safe, csv_style
+from argmaxable.cli.option_groups import Only, takes_groups
+from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.stored_runs import find_run, opened
-from argmaxable.core.errors import EvidenceError, InputError
-from argmaxable.report.changes import as_record, changes_grid, contradictions, describe
-from argmaxable.report.comparison import Comparison
-from argmaxable.report.comparison import compare as compare_verdicts
-from argmaxable.report.grid import GridFormat, render
-from argmaxable.store import RunSummary
+from argmaxable.core.errors import InputError
+from argmaxable.questions.arithmetic.formats import Float
+from argmaxable.report.changes import changes_grid
+from argmaxable.report.grid import GridFormat, as_text, render
+from argmaxable.report.side_by_side import Side, describe_pair, describe_sides, pair_record, sides_grid
+from argmaxable.workflow.compare_models import CompareRequest, models_in, sides_of
+from argmaxable.workflow.find_model import DEFAULT_DOMAIN_TEXT
+
+if TYPE_CHECKING:
+    from argmaxable.report.csv_table import CsvStyle
+    from argmaxable.store import Store
 
 
+@takes_groups
 def compare(
-    before: Annotated[str, typer.Argument(metavar="RUN", help="Run number, or a model's name.")],
-    after: Annotated[str, typer.Argument(metavar="RUN", help="The run to compare it with.")],
-    form: Annotated[
-        GridFormat | None, typer.Option("--format", help="Write the classes that changed as a table.")
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="BASE OTHER...",
+            help="Models as for verify, numbers of stored runs, or models' names for their newest runs; a "
+            "directory stands for its .gguf files.",
+        ),
+    ],
+    domain: options.DomainText = DEFAULT_DOMAIN_TEXT,
+    dtype: Annotated[
+        Float | None,
+        typer.Option(help="Tell too which classes of models only just win when logits have this format."),
     ] = None,
+    form: Annotated[
+        GridFormat | None,
+        typer.Option("--format", help="Write the classes that changed, or a row for each model, as a table."),
+    ] = None,
+    fail_on_new: Annotated[
+        bool,
+        typer.Option("--fail-on-new", help="Exit with 1 if a class became unargmaxable (or is new, and is)."),
+    ] = False,
     safe: Safe = None,
-    db: options.Database = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Verify each model for at most this many seconds.")
+    ] = None,
+    *,
+    work: Annotated[options.EngineOptions, Only("workers", "memory")],
+    stored: options.StoreOptions,
     as_json: options.Json = False,
 ) -> None:
-    """Tell which classes changed their verdict from one stored run to another.
+    """Tell which classes changed their verdict from one model or stored run to another.
 
-    One model before and after fine-tuning or quantisation, or over two domains. Classes are matched by
-    label where both runs have labels, otherwise by number.
+    One model before and after fine-tuning or quantisation, or over two domains. Models are verified first,
+    unless the database has their verdicts. Classes are matched by label where both have labels, otherwise by
+    number.
 
     \b
     Examples:
-      argmaxable compare 3 4
-      argmaxable compare model.onnx model.int8.onnx --json
+      argmaxable compare model.onnx model.int8.onnx
+      argmaxable compare 3 4 --json
       argmaxable compare 3 4 --format csv > changes.csv
+      argmaxable compare model-f16.gguf model-q8_0.gguf model-q4_0.gguf --dtype fp16
+      argmaxable compare main/model.onnx model.onnx --fail-on-new
 
     \b
-    Exit codes: 0 compared, 2 bad input.
+    Exit codes: 0 compared, 1 with --fail-on-new: some class became unargmaxable, 2 bad input, 3 with
+    --fail-on-new: none did, but some run is not finished.
     """
     if as_json and form is not None:
         raise InputError("--json and --format exclude each other.")
-    with opened(db) as store:
-        first, second = find_run(store, before), find_run(store, after)
-        comparison = compare_verdicts(
-            *(partial(store.verdicts, run.run_id, with_evidence=False) for run in (first, second))
-        )
+    request = CompareRequest(domain, dtype, work.engine(), time_limit, stored.overwrite)
+    chosen = models_in(names)
+    with _store(stored) as store, progress_bar() as progress:
+        sides = sides_of(chosen, store, request, find_run=find_run, progress=progress)
+    typer.echo(_said(sides, form, csv_style(safe), as_json=as_json))
+    raise typer.Exit(_exit_code(sides) if fail_on_new else 0)
+
+
+@contextmanager
+def _store(stored: options.StoreOptions) -> Iterator[Store]:
+    """The database; with --no-db one that does not last, since only runs can be compared."""
+    if not stored.no_db:
+        with opened(stored.db) as store:
+            yield store
+        return
+    with TemporaryDirectory() as folder, opened(str(Path(folder) / "runs.db")) as store:
+        yield store
+
+
+def _said(sides: Sequence[Side], form: GridFormat | None, style: CsvStyle, *, as_json: bool) -> str:
+    base, *others = sides
     if as_json:
-        typer.echo(json.dumps(as_record(first, second, comparison)))
-    elif form is not None:
-        typer.echo(render(changes_grid(comparison.changed), form, csv_style(safe)), nl=False)
-    else:
-        typer.echo("\n".join(describe(first, second, comparison)))
-    _require_consistent(first, second, comparison)
+        records = [pair_record(base, other) for other in others]
+        return json.dumps(records[0] if len(others) == 1 else {"comparisons": records})
+    if form is not None:
+        grid = sides_grid(sides) if len(others) > 1 else changes_grid(others[0].changed)
+        return render(grid, form, style).rstrip("\n")
+    if len(others) > 1:
+        return "\n".join([*as_text(sides_grid(sides)), *describe_sides(sides)])
+    return "\n".join(describe_pair(base, others[0]))
 
 
-def _require_consistent(first: RunSummary, second: RunSummary, comparison: Comparison) -> None:
-    found = contradictions(first, second, comparison)
-    if found:
-        before, after = found[0].before, found[0].after
-        raise EvidenceError(
-            f"the runs contradict each other: class {before.class_id} can't be {before.status.value} and "
-            f"{after.status.value} over the same domain. Please report this with both bundles."
-        )
+def _exit_code(sides: Sequence[Side]) -> int:
+    if any(side.became_unargmaxable for side in sides):
+        return 1
+    return 3 if any(side.run.counts.open for side in sides[1:]) else 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from argmaxable.cli import options
+from argmaxable.cli.gate import NoticeFormat, NoticesAs, StepSummary, in_format, require_one_format
 from argmaxable.cli.option_groups import takes_groups
 from argmaxable.core.domains import parse_domain
 from argmaxable.doctor.diagnosis import Checkup
@@ -37,6 +39,8 @@ def doctor(
         float, typer.Option(help="Verify suspicious classes of a model for at most so many seconds.")
     ] = 60.0,
     as_json: options.Json = False,
+    form: NoticesAs = None,
+    summary: StepSummary = None,
     *,
     source: options.ModelOptions,
 ) -> None:
@@ -50,10 +54,12 @@ def doctor(
     Examples:
       argmaxable doctor models/my-llama
       argmaxable doctor model.onnx other.safetensors --json
+      argmaxable doctor model.onnx --format sarif > doctor.sarif
 
     \b
     Exit codes: 0 no concerns, 1 some, 2 bad input.
     """
+    require_one_format(form, as_json=as_json)
     tests = Tests(None if domain == "auto" else parse_domain(domain), dtype, time_limit)
     checkups: list[Checkup] = []
     for model in models:
@@ -61,5 +67,15 @@ def doctor(
     if as_json:
         typer.echo(json.dumps({"models": [as_record(checkup) for checkup in checkups]}))
     else:
-        typer.echo("\n\n".join("\n".join(describe(checkup)) for checkup in checkups))
+        text = "\n\n".join("\n".join(describe(checkup)) for checkup in checkups)
+        typer.echo(text if form is None else _in_format(form, text, models, checkups, summary))
     raise typer.Exit(1 if any(checkup.concerns for checkup in checkups) else 0)
+
+
+def _in_format(
+    form: NoticeFormat, text: str, models: list[str], checkups: list[Checkup], summary: Path | None
+) -> str:
+    from argmaxable.workflow.gate.notices import doctor_rules, notices_of_checkup  # few runs need it
+
+    found = [notices_of_checkup(checkup, model) for checkup, model in zip(checkups, models, strict=True)]
+    return in_format(form, text.split("\n"), found, rules=doctor_rules(checkups), summary=summary)

@@ -13,8 +13,10 @@ from typing import Annotated
 import typer
 
 from argmaxable.cli import options
-from argmaxable.cli.answers import exit_code, parse_classes, write_file
+from argmaxable.cli.answers import parse_classes, write_file
 from argmaxable.cli.ceiling import Ceiling, Question, Temperature, TopP, ceiling_remarks, question
+from argmaxable.cli.data import DataOptions
+from argmaxable.cli.gate import GateOptions
 from argmaxable.cli.option_groups import OptionGroup, takes_groups
 from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.remarks import Remarks, remarks_on
@@ -40,9 +42,12 @@ Examples:
   argmaxable verify model.onnx --round-to int8
   argmaxable verify model.onnx --ceiling --temperature 0.7 --top-p 0.9
   argmaxable verify model.onnx --top-k 5 --output proofs
+  argmaxable verify model.onnx --data corpus.txt
+  argmaxable verify model.onnx --baseline baseline.json --format github
 
 \b
 Exit codes: 0 all argmaxable, 1 some unargmaxable, 2 bad input, 3 some undecided or interrupted.
+With --baseline only new unargmaxable classes count, with --allow no listed ones; --fail-on chooses.
 """
 
 
@@ -134,7 +139,9 @@ def verify(
     round_to: options.RoundTo = None,
     probabilities: CeilingOptions,
     top_k: TopK = None,
+    own: DataOptions,
     written: OutputOptions,
+    gate: GateOptions,
     source: options.ModelOptions,
     stored: options.StoreOptions,
 ) -> None:
@@ -142,6 +149,8 @@ def verify(
     require_places(top_k)
     if written.rational and written.output is None:
         raise InputError("--rational is about the proof bundle. Pass --output FOLDER.")
+    own.require_files()
+    judge = gate.judge(stored.db, as_json=written.as_json)
     asked = probabilities.question()
     request = Request(
         source.of(model), domain, classes.selection(), method=method, patience=patience, seed=seed,
@@ -157,22 +166,27 @@ def verify(
         write_bundle(with_rational_weights(result) if written.rational else result, output)
     ceilings, is_complete = ceiling_remarks(asked, done, output=output, time_limit=time_limit)
     places = top_k_remarks(top_k, done, output=output, time_limit=time_limit, engine=work.engine())
-    _print(request, done, written, [remarks_on(result, dtype), ceilings, places])
-    raise typer.Exit(exit_code(result) if is_complete else 3)
+    ruling = judge(result)
+    remarks = [remarks_on(result, dtype), ceilings, places, own.remarks(result, model), gate.remarks(ruling)]
+    lines = _answer(request, done, written, remarks)
+    typer.echo(gate.printed(ruling, model, lines))
+    raise typer.Exit(ruling.exit_code if is_complete or gate.never_fails else 3)
 
 
 verify.__doc__ = f"{verify.__doc__}\n\n{_EPILOG}"
 
 
-def _print(request: Request, done: ModelVerdicts, written: OutputOptions, remarks: Sequence[Remarks]) -> None:
+def _answer(
+    request: Request, done: ModelVerdicts, written: OutputOptions, remarks: Sequence[Remarks]
+) -> list[str]:
+    """What is printed, a line with the JSON object if that is wanted; writes the page too."""
     page = None if written.report is None else write_file(_page(done.result, written.output), written.report)
     if written.as_json:
         record = as_record(done.result) | {"run": done.run_id}
-        typer.echo(json.dumps(functools.reduce(dict.__or__, (each.record for each in remarks), record)))
-        return
+        return [json.dumps(functools.reduce(dict.__or__, (each.record for each in remarks), record))]
     more = [line for each in remarks for line in each.lines]
     hints = _hints(request, done, written.output)
-    typer.echo("\n".join([*summary(done.result), *more, *hints, *([] if page is None else [page])]))
+    return [*summary(done.result), *more, *hints, *([] if page is None else [page])]
 
 
 def _hints(request: Request, done: ModelVerdicts, output: Path | None) -> list[str]:

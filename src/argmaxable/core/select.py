@@ -144,17 +144,24 @@ def scripts_of(label: str) -> set[str]:
     return {script for char in _BYTE.sub("", label) if (script := _script(char))}
 
 
+def classes_by_name(labels: Sequence[str]) -> dict[str, list[int]]:
+    """The classes of each label, also as it is printed (escaped, quoted)."""
+    found: dict[str, list[int]] = {}
+    for number, label in enumerate(labels):
+        for name in {label, visible(label)}:
+            found.setdefault(name, []).append(number)
+    return found
+
+
 def classes_named(labels: Sequence[str], tokens: Iterable[str]) -> list[int]:
     """The classes with these labels, in order; raises InputError for a token that is none.
 
     A token may be written as the label itself or as it is printed (escaped, quoted). One that is no
     label stands for the labels that equal it up to outer spaces: "the" for " the".
     """
-    exact: dict[str, list[int]] = {}
+    exact = classes_by_name(labels)
     loose: dict[str, list[int]] = {}
     for number, label in enumerate(labels):
-        for name in {label, visible(label)}:
-            exact.setdefault(name, []).append(number)
         loose.setdefault(label.strip(" "), []).append(number)
     found: set[int] = set()
     for token in tokens:

@@ -12,7 +12,7 @@ from argmaxable.core.errors import BundleError, DomainError
 from argmaxable.core.head import Head
 from argmaxable.core.progress import ProgressCallback, ignore_progress
 from argmaxable.proofs.kind import Bundle, C, S
-from argmaxable.proofs.statements import contradictions
+from argmaxable.proofs.in_words import contradictions
 
 
 def recheck(

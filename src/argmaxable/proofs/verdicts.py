@@ -30,7 +30,7 @@ from argmaxable.proofs.evidence import (
     Line,
 )
 from argmaxable.proofs.kind import Bundle, ClaimFiles, ClaimKind
-from argmaxable.proofs.statements import differs
+from argmaxable.proofs.in_words import differs
 from argmaxable.proofs.values import (
     LARGEST,
     finite_number,

@@ -80,7 +80,9 @@ def _changes(comparison: Comparison) -> Iterator[str]:
         pairs = [pair for pair in comparison.changed if _kind(pair) == kind]
         shown = "  ".join(visible(pair.before.label) for pair in pairs[:_MOST_LISTED])
         rest = f"  … and {len(pairs) - _MOST_LISTED:,} more" if len(pairs) > _MOST_LISTED else ""
-        yield f"  {kind[0].value} → {kind[1].value}: {len(pairs):,}"
+        tied = sum(pair.after.is_tied for pair in pairs)
+        of_these = f", {tied:,} of them tied with an identical class" if tied else ""
+        yield f"  {kind[0].value} → {kind[1].value}: {len(pairs):,}{of_these}"
         yield f"    {shown}{rest}"
 
 

@@ -60,7 +60,8 @@ class Pair:
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """What became of the classes. `ambiguous` counts those of either run whose label stands for more
-    than one class, and not for as many in both; they are compared with nothing. `moved` are the classes
+    than one class, and not for as many in both; they are compared with nothing. `added` are the
+    unargmaxable classes of the second run that were compared with nothing. `moved` are the classes
     whose margin moved most for certain, `shifted` those whose lead at their own direction did.
     """
 
@@ -71,8 +72,21 @@ class Comparison:
     ambiguous: int
     counts: dict[tuple[Status, Status], int]
     changed: tuple[Pair, ...]
+    added: tuple[Verdict, ...]
     moved: tuple[Pair, ...]
     shifted: tuple[Pair, ...]
+
+    @property
+    def newly_unargmaxable(self) -> tuple[Verdict, ...]:
+        """The unargmaxable classes of the second run of which the first did not prove it, in class order."""
+        changed = [pair.after for pair in self.changed if pair.after.status is Status.UNARGMAXABLE]
+        return tuple(sorted([*changed, *self.added], key=lambda verdict: verdict.class_id))
+
+    @property
+    def recovered(self) -> tuple[Verdict, ...]:
+        """The argmaxable classes of the second run that the first proved unargmaxable."""
+        kind = (Status.UNARGMAXABLE, Status.ARGMAXABLE)
+        return tuple(pair.after for pair in self.changed if (pair.before.status, pair.after.status) == kind)
 
     @property
     def opposites(self) -> tuple[Pair, ...]:
@@ -132,7 +146,7 @@ def _by_label(before: Verdicts, after: Verdicts, most_moved: int) -> _Tally:
     for label in known | found:
         left, right = known.get(label, []), found.get(label, [])
         if left and right and len(left) != len(right):
-            tally.ambiguous += len(left) + len(right)
+            tally.add_ambiguous(left, right)
             continue
         for one, other in zip_longest(left, right):
             tally.add(one, other)
@@ -164,12 +178,14 @@ class _Tally:
         self.only_before = self.only_after = self.ambiguous = 0
         self.counts: Counter[tuple[Status, Status]] = Counter()
         self.changed: list[Pair] = []
+        self.added: list[Verdict] = []
         self.moved, self.shifted = _Largest(most_moved), _Largest(most_moved)
 
     def add(self, before: Verdict | None, after: Verdict | None) -> None:
         if before is None or after is None:
             self.only_before += after is None
             self.only_after += before is None
+            self._add_unmatched(after)
             return
         pair = Pair(before, after)
         self.counts[before.status, after.status] += 1
@@ -177,6 +193,15 @@ class _Tally:
             self.changed.append(pair)
         self.moved.add(pair.certain_shift, pair)
         self.shifted.add(pair.own_shift, pair)
+
+    def add_ambiguous(self, before: list[Verdict], after: list[Verdict]) -> None:
+        self.ambiguous += len(before) + len(after)
+        for verdict in after:
+            self._add_unmatched(verdict)
+
+    def _add_unmatched(self, after: Verdict | None) -> None:
+        if after is not None and after.status is Status.UNARGMAXABLE:
+            self.added.append(after)
 
     def comparison(self, matching: Matching) -> Comparison:
         return Comparison(
@@ -187,6 +212,7 @@ class _Tally:
             ambiguous=self.ambiguous,
             counts=dict(self.counts),
             changed=tuple(sorted(self.changed, key=lambda pair: pair.before.class_id)),
+            added=tuple(self.added),
             moved=self.moved.pairs(),
             shifted=self.shifted.pairs(),
         )

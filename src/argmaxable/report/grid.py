@@ -103,6 +103,20 @@ def _shown(cell: Cell, column: Column, escape: Callable[[str], str]) -> str:
     return f"{cell:.4g}" if column.digits is None else f"{cell:,.{column.digits}f}"
 
 
+def as_text(grid: Grid) -> list[str]:
+    """The grid for a terminal: columns in line, numbers to the right."""
+    shown = for_people(grid)
+    lines = [[column.heading for column in shown.columns], *as_cells(shown, str)]
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if column.is_number else cell.ljust(width)
+            for cell, width, column in zip(line, widths, shown.columns, strict=True)
+        ).rstrip()
+        for line in lines
+    ]
+
+
 def in_markdown(text: str) -> str:
     """The text as Markdown that shows just that."""
     return text.translate(_MARKDOWN)

@@ -123,7 +123,7 @@ def _class(site: Site, request: Request) -> Response:
 
 
 def _compare(site: Site, request: Request) -> Response:
-    return HTMLResponse(views.compare_page(site, request.query_params))
+    return HTMLResponse(views.compare_page(site, request.query_params, is_part=_is_part(request)))
 
 
 def _playground(_: Site, __: Request) -> Response:

@@ -11,6 +11,7 @@ from argmaxable.core.version import VERSION
 from argmaxable.report.page.wording import STATUSES
 from argmaxable.report.stored_runs import local_time
 from argmaxable.serve.addresses import sorted_by, turned
+from argmaxable.serve.changes import address_of_kind, name_of
 from argmaxable.serve.rows import ROLES
 
 
@@ -30,6 +31,7 @@ def _environment() -> Any:
     )  # fmt: skip
     environment.filters |= {"visible": visible, "local_time": local_time, "count": _count}
     environment.filters |= {"turned": turned, "sorted_by": sorted_by}
+    environment.filters |= {"name_of_kind": name_of, "address_of_kind": address_of_kind}
     environment.globals |= {"version": VERSION, "statuses": STATUSES, "roles": ROLES, "Status": Status}
     return environment
 

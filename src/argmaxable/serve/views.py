@@ -9,7 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from argmaxable.core.verdict import Method, Point, Status, Verdict
-from argmaxable.report.changes import changes_grid, contradictions, describe
+from argmaxable.report.changes import contradictions
 from argmaxable.report.comparison import Comparison, compare
 from argmaxable.report.page.content import content_of
 from argmaxable.report.page.html import page as report_html
@@ -18,11 +18,20 @@ from argmaxable.report.page.weights import weights_of
 from argmaxable.report.page.wording import METHODS, STRENGTHS, noun_for
 from argmaxable.report.stored_runs import headline
 from argmaxable.serve.addresses import choice_from
+from argmaxable.serve.changes import (
+    KINDS,
+    ChangeChoice,
+    change_rows,
+    headline_of,
+    moved_rows,
+    shifted_rows,
+)
 from argmaxable.serve.findings import RunFindings, findings_of
 from argmaxable.serve.html import render
 from argmaxable.serve.neighbours import nearest
 from argmaxable.serve.rows import class_rows, reference, references_of, referred_to
 from argmaxable.serve.sentences import distance, meaning, witness_in_words
+from argmaxable.serve.standing import standing_of
 from argmaxable.store import Counts, RunSummary, SortKey, State
 
 if TYPE_CHECKING:
@@ -35,6 +44,8 @@ _RUNS, _CHOICES = 100, 300
 _AT_ONCE = 8_000
 # On a class's page: blockers, members of a tie, classes beaten by the same mixture, neighbours, numbers.
 _BLOCKERS, _FELLOWS, _NEIGHBOURS, _NUMBERS = 60, 40, 12, 4096
+# Blockers that are shown at once, and named in the picture.
+_HEAVIEST = 10
 # Classes in the table of a comparison; `argmaxable compare --format csv` has all.
 _CHANGES = 500
 # Runs and comparisons whose sums are kept: a page of charts each, no verdicts.
@@ -183,6 +194,8 @@ def class_page(site: Site, run_id: int, class_id: int) -> str:
         point=_numbers(verdict.witness) if isinstance(verdict.witness, Point) else None,
         rival=None if rival is None else reference(rival, names),
         mixture=mixture,
+        heaviest=_HEAVIEST,
+        standing=standing_of(head, verdict, mixture[:_HEAVIEST]) if near is not None else None,
         unlisted=row.others + len(row.references) - len(mixture),
         fellows=[reference(each.class_id, {each.class_id: each}) for each in entry.fellows],
         how=METHODS[verdict.method],
@@ -206,22 +219,30 @@ def _numbers(point: Point) -> _Numbers:
 # ---------------------------------------------------------------------- two runs
 
 
-def compare_page(site: Site, query: Mapping[str, str]) -> str:
-    """What changed from one run to another; without two numbers, the choice of them."""
+def compare_page(site: Site, query: Mapping[str, str], *, is_part: bool) -> str:
+    """What changed from one run to another, or only the table of that; without two numbers, the choice."""
     before, after = _number(query.get("before", "")), _number(query.get("after", ""))
-    values = {"choices": site.store.runs(limit=_CHOICES), "before": before, "after": after}
     if before is None or after is None:
-        return render("compare.html", **values, comparison=None)
+        choices = site.store.runs(limit=_CHOICES)
+        return render("compare.html", choices=choices, before=before, after=after, comparison=None)
     runs = site.store.run(before), site.store.run(after)
-    comparison = site.comparison(*runs)
+    comparison, choice = site.comparison(*runs), ChangeChoice.of(query)
+    found = [pair for pair in comparison.changed if choice.takes(pair)]
+    values = {"before": before, "after": after, "rows": change_rows(found[:_CHANGES]), "total": len(found)}
+    if is_part:
+        return render("changes.html", **values)
     return render(
         "compare.html",
         **values,
+        choices=site.store.runs(limit=_CHOICES),
+        runs=runs,
         comparison=comparison,
         is_contradiction=bool(contradictions(*runs, comparison)),
-        text="\n".join(describe(*runs, comparison)),
-        grid=changes_grid(comparison.changed[:_CHANGES]),
-        pairs=comparison.changed[:_CHANGES],
+        headline=headline_of(comparison),
+        choice=choice,
+        kinds=KINDS,
+        moved=moved_rows(comparison),
+        shifted=shifted_rows(comparison),
     )
 
 

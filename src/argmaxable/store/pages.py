@@ -42,9 +42,14 @@ def entry(connection: Connection, run_id: int, class_id: int, *, most_fellows: i
     if row is None:
         raise NotFoundError(f"run {run_id} has no verdict about a class {class_id}.")
     (verdict,) = verdicts_of(connection, run_id, [row], Shelf())
-    before, after = _places(connection, run_id, class_id)
     fellows, count = _fellows(connection, run_id, row, most_fellows)
-    return ClassEntry(verdict, before, after, fellows, count)
+    return ClassEntry(
+        verdict,
+        *_places(connection, run_id, class_id),
+        *_places(connection, run_id, class_id, VERDICTS.c.status == row.status),
+        fellows,
+        count,
+    )
 
 
 def named(connection: Connection, run_id: int, classes: Iterable[int]) -> dict[int, Named]:
@@ -104,11 +109,13 @@ def _row(connection: Connection, run_id: int, class_id: int) -> Row[Any] | None:
         return connection.execute(query).one_or_none()
 
 
-def _places(connection: Connection, run_id: int, class_id: int) -> tuple[int | None, int | None]:
-    """The classes before and after this one."""
-    number, mine = VERDICTS.c.class_id, VERDICTS.c.run_id == run_id
-    before = select(func.max(number)).where(mine, number < class_id)
-    after = select(func.min(number)).where(mine, number > class_id)
+def _places(
+    connection: Connection, run_id: int, class_id: int, *tests: ColumnElement[bool]
+) -> tuple[int | None, int | None]:
+    """The classes before and after this one, of those that pass the tests."""
+    number, mine = VERDICTS.c.class_id, (VERDICTS.c.run_id == run_id, *tests)
+    before = select(func.max(number)).where(*mine, number < class_id)
+    after = select(func.min(number)).where(*mine, number > class_id)
     return connection.scalars(before).one(), connection.scalars(after).one()
 
 

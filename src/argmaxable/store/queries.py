@@ -62,6 +62,7 @@ class Named:
 class ClassEntry:
     """A verdict with all its evidence and its place in the run.
 
+    `before` and `after` are the classes next to it, `peer_before` and `peer_after` those of the same status.
     `fellows` are some of the other classes that the very same mixture beats, `fellow_count` says how many
     there are.
     """
@@ -69,5 +70,7 @@ class ClassEntry:
     verdict: Verdict
     before: int | None
     after: int | None
+    peer_before: int | None
+    peer_after: int | None
     fellows: tuple[Named, ...]
     fellow_count: int

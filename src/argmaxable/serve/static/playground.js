@@ -8,6 +8,7 @@ const REACH = 200;          // of a weight, in hundredths
 const BIAS = 500;           // of a bias
 const STEP = 5, LEAP = 25;  // by keyboard
 const PLANE = 200;          // half the drawn box, in units of the drawing
+const LARGEST = 10;         // box
 const find = (id) => document.getElementById(id);
 
 // ---------------------------------------------------------------------- examples
@@ -41,6 +42,33 @@ function load(preset) {
   find("told").textContent = preset.told;
   for (const button of find("presets").children) button.setAttribute("aria-pressed", String(button.textContent === preset.name));
   build();
+}
+
+// ---------------------------------------------------------------------- the address
+
+// What stands behind the #: the box, then each class as x,y,bias, all whole numbers. A link shows the same picture.
+const written = () => `#${[state.size, ...state.classes.map(({ x, y, bias }) => [x, y, bias].join())].join(";")}`;
+
+function read(text) {
+  const [size, ...rows] = text.replace(/^#/, "").split(";").map((part) => part.split(",").map(Number));
+  const isIn = (value, limit) => Number.isInteger(value) && Math.abs(value) <= limit;
+  const isRow = (row) => row.length === 3 && isIn(row[0], REACH) && isIn(row[1], REACH) && isIn(row[2], BIAS);
+  if (size.length !== 1 || !isIn(size[0], LARGEST) || size[0] < 1) return null;
+  if (rows.length < FEWEST || rows.length > LETTERS.length || !rows.every(isRow)) return null;
+  return { name: "", told: "", size: size[0], classes: weights(...rows) };
+}
+
+// The example that an address shows, if it is one.
+const asPreset = (found) => {
+  const same = (preset) => preset.size === found.size && JSON.stringify(preset.classes) === JSON.stringify(found.classes);
+  return PRESETS.find(same) || found;
+};
+
+// Browsers allow so many changes of the address a second; a drag makes more.
+let waiting = 0;
+function remember() {
+  clearTimeout(waiting);
+  waiting = setTimeout(() => { if (location.hash !== written()) history.replaceState(null, "", written()); }, 150);
 }
 
 const clamp = (value, limit) => Math.max(-limit, Math.min(limit, Math.round(value)));
@@ -111,7 +139,8 @@ function row(k) {
   Object.assign(slider, { type: "range", min: -BIAS / 100, max: BIAS / 100, step: 0.05 });
   slider.setAttribute("aria-label", `Bias of ${LETTERS[k]}`);
   slider.addEventListener("input", () => tilt(k, Number(slider.value) * 100));
-  const cells = { bias: html("output"), verdict: html("td", "verdict"), share: html("td", "number"), lead: html("td", "number minor"), blocked: html("td", "minor") };
+  const cells = { bias: html("output"), verdict: html("td", "verdict"), share: html("td", "number"), lead: html("td", "number"), blocked: html("td") };
+  for (const [cell, name] of [["share", "share of box"], ["lead", "best lead"], ["blocked", "held back by"]]) cells[cell].dataset.name = name;
   const heading = html("th", "", html("span", `swatch k${k}`), LETTERS[k]);
   heading.scope = "row";
   const line = html("tr", "", heading, html("td", "", html("div", "bias", slider, cells.bias)), cells.verdict, cells.share, cells.lead, cells.blocked);
@@ -134,6 +163,7 @@ function refresh() {
   find("from").textContent = `−${state.size}`;
   find("to").textContent = String(state.size);
   tell(found.map(({ status }) => status));
+  remember();
 }
 
 function drawRegion(k, { status, corners, hasTwin }, found) {
@@ -252,4 +282,5 @@ find("add").addEventListener("click", () => {
   build();
 });
 find("remove").addEventListener("click", () => { state.classes.pop(); build(); });
-load(PRESETS[0]);
+addEventListener("hashchange", () => { const found = read(location.hash); if (found) load(asPreset(found)); });
+load(asPreset(read(location.hash) || PRESETS[0]));

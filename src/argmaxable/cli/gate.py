@@ -1,0 +1,159 @@
+"""The options by which a command in a workflow passes or fails, and the formats that services read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from argmaxable.cli.option_groups import OptionGroup
+from argmaxable.cli.remarks import Remarks
+from argmaxable.cli.stored_runs import find_run, opened
+from argmaxable.core.errors import InputError
+from argmaxable.core.result import Result
+from argmaxable.workflow.gate.allowed import AllowList
+from argmaxable.workflow.gate.baseline import find_baseline
+from argmaxable.workflow.gate.ruling import FailOn, Ruling, rule
+from argmaxable.workflow.gate.wording import as_record, describe
+
+if TYPE_CHECKING:
+    from argmaxable.report.notices.notice import ModelNotices
+
+
+class NoticeFormat(StrEnum):
+    """What services read: test results, code scanning, lines of a workflow's log."""
+
+    JUNIT = "junit"
+    SARIF = "sarif"
+    GITHUB = "github"
+
+
+NoticesAs = Annotated[
+    NoticeFormat | None,
+    typer.Option(
+        "--format", help="Print test results (junit), code scanning results (sarif) or annotations (github)."
+    ),
+]
+StepSummary = Annotated[
+    Path | None,
+    typer.Option(
+        "--summary",
+        metavar="FILE",
+        envvar="GITHUB_STEP_SUMMARY",
+        show_envvar=True,
+        help="With --format github: append the answer to this file of Markdown.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class GateOptions(OptionGroup):
+    """What the run is compared with, what is allowed, and when it fails."""
+
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|RUN",
+            help="Fail only on classes that became unargmaxable since: the JSON or bundle of an earlier "
+            "verify, an export, or a stored run.",
+        ),
+    ] = None
+    allow: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Labels or numbers of classes that may fail, one a line."),
+    ] = None
+    fail_on: Annotated[
+        FailOn | None,
+        typer.Option(
+            help="What makes the exit code 1 or 3 (default: new with --baseline, else undecided, which "
+            "includes unargmaxable)."
+        ),
+    ] = None
+    form: NoticesAs = None
+    summary: StepSummary = None
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the answer should say if the run passes."""
+        return any(option is not None for option in (self.baseline, self.allow, self.fail_on))
+
+    @property
+    def never_fails(self) -> bool:
+        return self.fail_on is FailOn.NONE
+
+    def judge(self, db: str | None, *, as_json: bool) -> Callable[[Result], Ruling]:
+        """The judge of a result. Raises InputError at once for what makes no sense, or is not there."""
+        require_one_format(self.form, as_json=as_json)
+        if self.fail_on is FailOn.NEW and self.baseline is None:
+            raise InputError("--fail-on new needs something to compare with: add --baseline FILE or RUN.")
+        allowed = None if self.allow is None else AllowList.read(self.allow)
+        choice = None
+        if self.baseline is not None:
+            choice = find_baseline(self.baseline, opened=lambda: opened(db), find_run=find_run)
+        fail_on = self.fail_on or (FailOn.UNDECIDED if choice is None else FailOn.NEW)
+
+        def ruling(result: Result) -> Ruling:
+            return rule(
+                result,
+                fail_on,
+                baseline=None if choice is None else choice(result.facts),
+                allowed=None if allowed is None else allowed.of(result),
+            )
+
+        return ruling
+
+    def remarks(self, ruling: Ruling) -> Remarks:
+        """What the answer says about passing."""
+        if not self.is_asked:
+            return Remarks((), {})
+        return Remarks(tuple(describe(ruling)), {"gate": as_record(ruling)})
+
+    def printed(self, ruling: Ruling, model: str, lines: Sequence[str]) -> str:
+        """What goes to stdout: the answer's lines, or the format that was asked for."""
+        if self.form is None:
+            return "\n".join(lines)
+        from argmaxable.workflow.gate.notices import VERIFY_RULES, notices_of_ruling  # few runs need it
+
+        found = notices_of_ruling(ruling, model)
+        return in_format(self.form, lines, [found], rules=VERIFY_RULES, summary=self.summary)
+
+
+def require_one_format(form: NoticeFormat | None, *, as_json: bool) -> None:
+    """Raise InputError for two wishes about stdout."""
+    if as_json and form is not None:
+        raise InputError("--json and --format exclude each other.")
+
+
+def in_format(
+    form: NoticeFormat,
+    lines: Sequence[str],
+    models: Sequence[ModelNotices],
+    *,
+    rules: dict[str, str],
+    summary: Path | None,
+) -> str:
+    """The notices in that format; for GitHub the answer's lines too, and into the summary's file."""
+    # Late: few runs are read by a service.
+    from argmaxable.report.notices.github import step_summary, workflow_lines
+    from argmaxable.report.notices.junit import junit
+    from argmaxable.report.notices.sarif import sarif
+
+    if form is NoticeFormat.JUNIT:
+        return junit(models).rstrip()
+    if form is NoticeFormat.SARIF:
+        return sarif(models, rules).rstrip()
+    if summary is not None:
+        _append(step_summary(", ".join(model.model for model in models), lines), summary)
+    return "\n".join(workflow_lines(lines, models))
+
+
+def _append(text: str, target: Path) -> None:
+    try:
+        with target.open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+    except OSError as error:
+        raise InputError(f"can't write {target}: {error.strerror or error}.") from error

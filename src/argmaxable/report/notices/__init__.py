@@ -1,0 +1,1 @@
+"""What a check found, as the files and lines that other programs show beside code."""
