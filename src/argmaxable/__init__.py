@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from argmaxable.core.ceiling import Ceiling, CeilingClaim, Ceilings, Entry, Membership, Mixture, Nucleus
     from argmaxable.core.claim import Failure, Recheck
     from argmaxable.core.domain import Domain
+    from argmaxable.core.domain_source import Basis, DomainSource
     from argmaxable.core.domains import parse_domain
     from argmaxable.core.errors import (
         ArgmaxableError,
@@ -79,6 +80,7 @@ __all__ = [
     "ArgmaxableError",
     "Ball",
     "Best",
+    "Basis",
     "BestRank",
     "Bound",
     "Box",
@@ -95,6 +97,7 @@ __all__ = [
     "Compute",
     "Cost",
     "Domain",
+    "DomainSource",
     "DomainError",
     "Dyadic",
     "Engine",
@@ -210,6 +213,7 @@ _NAMES = {
         "Recheck",
     ),
     "core.domain": ("Domain",),
+    "core.domain_source": ("Basis", "DomainSource"),
     "core.domains": ("parse_domain",),
     "core.errors": (
         "ArgmaxableError",

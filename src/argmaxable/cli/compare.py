@@ -27,7 +27,7 @@ def compare(
     db: options.Database = None,
     as_json: options.Json = False,
 ) -> None:
-    """Tell which classes changed their verdict from one stored run to another.
+    """Tell which classes changed from one stored run to another.
 
     One model before and after fine-tuning or quantisation, or over two domains. Classes are matched by
     label where both runs have labels, otherwise by number.

@@ -15,8 +15,18 @@ from argmaxable.core.labels import visible
 
 Cell = str | int | float | bool | None
 
-# What GitHub's Markdown reads as markup: a colon starts an emoji or ends a scheme, a dollar mathematics.
-_MARKDOWN = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]<>#|~&!:$"})
+# What GitHub's Markdown reads as markup. An underscore inside a word is none, nor is a colon but in an emoji's
+# name or an address; "#" and ">" mean something where a line or its last word begins.
+_MARKDOWN = re.compile(
+    r"""
+      [\\`*\[<|~$]
+    | (?<![^\W_]) _ | _ (?![^\W_])
+    | & (?= [\#A-Za-z])
+    | : (?= [\w+-]+ : | //) | (?<= www) \.
+    | (?<! \S) \# | \A >
+    """,
+    re.VERBOSE,
+)
 _LATEX = str.maketrans(
     {char: f"\\{char}" for char in "{}$&#_%"}
     | {
@@ -107,7 +117,7 @@ def _shown(cell: Cell, column: Column, escape: Callable[[str], str]) -> str:
 
 def in_markdown(text: str) -> str:
     """The text as Markdown that shows just that."""
-    return text.translate(_MARKDOWN)
+    return _MARKDOWN.sub(lambda found: f"\\{found[0]}", text)
 
 
 def in_latex(text: str) -> str:
