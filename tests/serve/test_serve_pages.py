@@ -93,7 +93,10 @@ def test_older_runs_are_a_link_away(client: Client, database: Path) -> None:
 
 def test_a_runs_answer_is_the_reports(client: Client, database: Path) -> None:
     run = keep(database, lossy())
-    assert "<h1>3 of 6 classes can never be predicted.</h1>" in client().get(f"/runs/{run}").text
+    assert (
+        "<h1>3 of 6 classes can never be predicted for features within ±100.</h1>"
+        in client().get(f"/runs/{run}").text
+    )
 
 
 def test_lost_classes_are_shown_first_and_all_on_demand(client: Client, database: Path) -> None:
@@ -137,9 +140,12 @@ def test_verdicts_of_a_large_run_come_after_the_page(
     assert f'hx-get="/runs/{run}/findings" hx-trigger="load"' in page
     assert "can never be predicted" not in page
     part = served.get(f"/runs/{run}/findings").text
-    assert "<h1>3 of 6 classes can never be predicted.</h1>" in part
+    assert "<h1>3 of 6 classes can never be predicted for features within ±100.</h1>" in part
     assert 'id="pictures" hx-swap-oob="true"' in part
-    assert "<h1>3 of 6 classes can never be predicted.</h1>" in served.get(f"/runs/{run}").text
+    assert (
+        "<h1>3 of 6 classes can never be predicted for features within ±100.</h1>"
+        in served.get(f"/runs/{run}").text
+    )
 
 
 def test_a_running_run_is_asked_for_news_until_its_end(client: Client, database: Path) -> None:

@@ -50,8 +50,8 @@ def _checker(bundle: Bundle[C, S], head: Head) -> Checker:
     subject = f"the {bundle.kind.plural} are about"
     if bundle.sha256 != head.sha256():
         raise BundleError(
-            f"{subject} another model: the SHA-256 of their head is {bundle.sha256}, that of {head.name} is "
-            f"{head.sha256()}. Pass the model that was verified, with the same --tensor and --round-to if any."
+            f"{subject} another head than that of {head.name}: its SHA-256 is {bundle.sha256}, found "
+            f"{head.sha256()}. Pass the model that was verified, with the same --tensor and --round-to."
         )
     centre = bundle.centre
     if centre is not None and (len(centre) != head.features or not np.isfinite(centre).all()):

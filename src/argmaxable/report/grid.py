@@ -15,8 +15,8 @@ from argmaxable.core.labels import visible
 
 Cell = str | int | float | bool | None
 
-# What GitHub's Markdown reads as markup. An underscore inside a word is none, nor is a colon but in an emoji's
-# name or an address; "#" and ">" mean something where a line or its last word begins.
+# What GitHub's Markdown reads as markup. An underscore inside a word is not, a colon only in the name of an
+# emoji or an address, "#" only at the beginning of a word, ">" only of a line.
 _MARKDOWN = re.compile(
     r"""
       [\\`*\[<|~$]
