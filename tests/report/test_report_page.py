@@ -61,7 +61,7 @@ def test_the_answer_says_what_is_undecided() -> None:
 def test_the_answer_of_a_run_that_was_stopped_counts_what_is_missing(database: Path) -> None:
     found = content_of(read(database, keep_some(database, lossy(), (0, 4))))
     assert found.answer == (
-        "Not finished: 4 of 6 classes are undecided. Of the other 2, 2 can never be predicted for features "
+        "Not finished: 4 of 6 classes are undecided. The other 2 can never be predicted for features "
         "within ±100."
     )
 

@@ -189,4 +189,5 @@ def watch(page: Page) -> list[int]:
 
 def answer(database: Path) -> str:
     with open_store(str(database)) as store:
-        return f"{store.run(1).counts.unargmaxable:,} of 3,000 classes can never be predicted for features within ±100."
+        never = store.run(1).counts.unargmaxable
+    return f"{never:,} of 3,000 classes can never be predicted for features within ±100."

@@ -177,9 +177,9 @@ def test_of_a_running_run_nothing_is_said_that_would_soon_be_old(client: Client,
 def test_new_verdicts_replace_what_was_remembered(client: Client, database: Path) -> None:
     run = keep_some(database, lossy(), (0, 1))
     served = client()
-    assert "<h1>1 of 2 " in served.get(f"/runs/{run}").text
+    assert "<h1>Not finished: 4 of 6 " in served.get(f"/runs/{run}").text
     assert keep_some(database, lossy(), (4,)) == run
-    assert "<h1>2 of 3 " in served.get(f"/runs/{run}").text
+    assert "<h1>Not finished: 3 of 6 " in served.get(f"/runs/{run}").text
 
 
 def test_the_report_is_the_one_that_report_writes(client: Client, database: Path, command: Any) -> None:

@@ -53,13 +53,14 @@ def answer(tally: Tally) -> str:
 def _cut_short(tally: Tally) -> str:
     decided = tally.wanted - tally.unknown
     sentence = f"Not finished: {tally.unknown:,} of {counted(tally.wanted)} {_are(tally.unknown)} undecided."
+    others = "The other class" if decided == 1 else f"The other {decided:,}"
     if not decided:
         return sentence
     if not tally.unargmaxable:
-        return f"{sentence} The other {decided:,} can be predicted{_where(tally)}."
-    return (
-        f"{sentence} Of the other {decided:,}, {tally.unargmaxable:,} can never be predicted{_never(tally)}."
-    )
+        return f"{sentence} {others} can be predicted{_where(tally)}."
+    if tally.unargmaxable < decided:
+        others = f"Of the other {decided:,}, {tally.unargmaxable:,}"
+    return f"{sentence} {others} can never be predicted{_never(tally)}."
 
 
 def _are(number: int) -> str:
