@@ -99,8 +99,9 @@ def test_the_second_line_says_where_the_domain_comes_from() -> None:
 
 def test_classes_are_listed_by_how_far_off_they_are_and_ties_last() -> None:
     def never(class_id: int, upper: float, ties: tuple[int, ...] = ()) -> am.Verdict:
+        lower = 0.0 if ties else -9.0
         return am.Verdict(
-            class_id, str(class_id), am.Status.UNARGMAXABLE, 0.0 if ties else -9.0, upper, am.Method.TWIN, am.Strength.EXACT,
+            class_id, str(class_id), am.Status.UNARGMAXABLE, lower, upper, am.Method.TWIN, am.Strength.EXACT,
             tie_group=ties,
         )  # fmt: skip
 
