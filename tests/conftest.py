@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from loopback_hub import Hub, served_hub
 from postgres_server import Server, running_server
-from running import Command, Ran
+from running import Command, Ran, without_progress
 
 from argmaxable.cli import main
 
@@ -34,7 +34,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         with pytest.raises(SystemExit) as exit_:
             main()
         captured = capsys.readouterr()
-        return Ran(int(exit_.value.code or 0), captured.out, captured.err)
+        return Ran(int(exit_.value.code or 0), captured.out, without_progress(captured.err))
 
     return run
 

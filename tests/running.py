@@ -41,7 +41,12 @@ def in_a_process(*arguments: str | Path, **environment: str) -> Ran:
         check=False,
     )
     encoding = environment.get("PYTHONIOENCODING", "utf-8")
-    return Ran(done.returncode, done.stdout.decode(encoding), done.stderr.decode(encoding))
+    return Ran(done.returncode, done.stdout.decode(encoding), without_progress(done.stderr.decode(encoding)))
+
+
+def without_progress(err: str) -> str:
+    """What stderr says besides how far the work is, which slow machines hear more often."""
+    return "".join(line for line in err.splitlines(keepends=True) if not line.startswith("… "))
 
 
 def is_one_clear_line(ran: Ran) -> bool:

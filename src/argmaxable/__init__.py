@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from argmaxable.core.ceiling import Ceiling, CeilingClaim, Ceilings, Entry, Membership, Mixture, Nucleus
     from argmaxable.core.claim import Failure, Recheck
     from argmaxable.core.domain import Domain
+    from argmaxable.core.domain_source import Basis, DomainSource
     from argmaxable.core.domains import parse_domain
     from argmaxable.core.errors import (
         AmbiguousError,
@@ -82,6 +83,7 @@ __all__ = [
     "AmbiguousError",
     "ArgmaxableError",
     "Ball",
+    "Basis",
     "Best",
     "BestRank",
     "Bound",
@@ -100,6 +102,7 @@ __all__ = [
     "Cost",
     "Domain",
     "DomainError",
+    "DomainSource",
     "Dyadic",
     "Engine",
     "Entry",
@@ -216,6 +219,7 @@ _NAMES = {
         "Recheck",
     ),
     "core.domain": ("Domain",),
+    "core.domain_source": ("Basis", "DomainSource"),
     "core.domains": ("parse_domain",),
     "core.errors": (
         "AmbiguousError",

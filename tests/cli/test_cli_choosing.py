@@ -344,10 +344,11 @@ def behind(folder: Path, nodes: list[NodeProto], constants: dict[str, NDArray[An
 def test_the_operation_before_the_head_gives_the_domain(command: Command, tmp_path: Path, feed: Feed) -> None:
     path = behind(tmp_path, feed.nodes, feed.constants)
     assert command("inspect", path, "--json").record["domain"] == feed.domain
-    record = verified(command, path, "--domain", "auto")
+    record = verified(command, path)
     assert record["domain"] == feed.domain
+    assert record["domain_source"]["basis"] == "proven"
     assert (4 in [entry["class"] for entry in record["unargmaxable_classes"]]) == feed.loses
-    assert verified(command, path)["domain"] == "box ±100"
+    assert verified(command, path, "--domain", "auto")["domain"] == feed.domain
 
 
 def test_proofs_over_the_domain_of_the_file_pass_check(command: Command, tmp_path: Path) -> None:
@@ -376,37 +377,60 @@ def llama_gguf(folder: Path) -> Path:
 def test_the_final_norm_of_a_checkpoint_gives_the_domain(command: Command, tmp_path: Path, make: Any) -> None:
     path = make(tmp_path)
     assert "RMSNorm" in command("inspect", path, "--json").record["inputs"]
-    assert verified(command, path, "--domain", "auto")["domain"] == "RMSNorm solid"
-    assert verified(command, path)["domain"] == "box ±100"
+    assert verified(command, path)["domain"] == "RMSNorm solid"
 
 
 @pytest.mark.parametrize("suffix", ["npz", "npy"])
-def test_auto_is_refused_where_nothing_is_known(command: Command, tmp_path: Path, suffix: str) -> None:
+def test_weights_alone_are_verified_over_a_box_that_is_called_an_assumption(
+    command: Command, tmp_path: Path, suffix: str
+) -> None:
     save = {"npz": lambda path: np.savez(path, W=CROSS), "npy": lambda path: np.save(path, CROSS)}
     save[suffix](tmp_path / f"head.{suffix}")
-    complaint = refused(verify(command, tmp_path / f"head.{suffix}", "--domain", "auto"))
-    assert "--domain auto" in complaint
-    assert "Pass a domain" in complaint
+    answer, domain = verify(command, tmp_path / f"head.{suffix}").out.splitlines()[:2]
+    assert answer == "1 of 5 classes can never be predicted for features within ±100."
+    assert domain.startswith("Domain: box ±100, an assumption: the file does not say what reaches")
+    record = verified(command, tmp_path / f"head.{suffix}")
+    assert record["answer"] == answer
+    assert record["domain_source"]["basis"] == "assumed"
 
 
-def test_auto_says_why_it_is_refused(command: Command, tmp_path: Path) -> None:
+def test_an_assumption_says_why_it_is_made(command: Command, tmp_path: Path) -> None:
     save_file({"classifier.weight": CROSS, "body.weight": CROSS}, tmp_path / "model.safetensors")
-    complaint = refused(verify(command, tmp_path / "model.safetensors", "--domain", "auto"))
+    domain = verify(command, tmp_path / "model.safetensors").out.splitlines()[1]
     inputs = command("inspect", tmp_path / "model.safetensors", "--json").record["inputs"]
-    assert inputs in complaint
+    assert inputs in domain
 
 
-def test_without_a_domain_the_one_the_file_proves_is_mentioned(command: Command, tmp_path: Path) -> None:
+def test_the_range_that_the_file_proves_is_named_with_its_reason(command: Command, tmp_path: Path) -> None:
     path = behind(tmp_path, [node("Relu", "x", "h")], {})
-    text = verify(command, path).out
-    assert "domain: box ±100" in text.splitlines()[0]
+    answer, domain = verify(command, path).out.splitlines()[:2]
+    assert answer == "2 of 6 classes can never be predicted, whatever the input."
+    assert domain == "Domain: box [0, inf], which the file itself proves: Relu."
+
+
+def test_a_domain_that_was_asked_for_is_not_every_input(command: Command, tmp_path: Path) -> None:
+    path = behind(tmp_path, [node("Relu", "x", "h")], {})
+    text = verify(command, path, "--domain", "box:100").out
+    assert "whatever the input" not in text
+    assert text.splitlines()[1] == "Domain: box ±100, as asked."
     (hint,) = [line for line in text.splitlines() if "--domain auto" in line]
     assert "box [0, inf]" in hint
 
 
-def test_with_auto_there_is_nothing_to_mention(command: Command, tmp_path: Path) -> None:
+def test_over_the_domain_of_the_file_there_is_nothing_to_mention(command: Command, tmp_path: Path) -> None:
     path = behind(tmp_path, [node("Relu", "x", "h")], {})
-    assert "--domain auto" not in verify(command, path, "--domain", "auto").out
+    assert "--domain auto" not in verify(command, path).out
+
+
+@pytest.mark.parametrize("arguments", [["explain", "4"], ["ranking", "4 > 1"]], ids=" ".join)
+def test_other_questions_are_about_the_domain_of_the_file_too(
+    command: Command, tmp_path: Path, arguments: list[str]
+) -> None:
+    name, *words = arguments
+    path = behind(tmp_path, [node("Relu", "x", "h")], {})
+    assert command(name, path, *words).out.splitlines()[-1].startswith("Domain: box [0, inf], which the file")
+    source = command(name, path, *words, "--json").record["domain_source"]
+    assert source == {"basis": "proven", "why": "Relu"}
 
 
 def test_where_no_domain_is_known_none_is_mentioned(command: Command, tmp_path: Path) -> None:

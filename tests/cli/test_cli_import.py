@@ -61,8 +61,8 @@ def test_a_published_run_is_shown_as_claims(command: Command, table: Path, tmp_p
     command("import", table, "--db", db)
     out = command("show", "theirs", "--db", db).out
     assert out.startswith("Run 1 (published.csv): published verdicts without evidence, imported ")
-    assert "theirs: 3 classes; domain: box ±100" in out
-    assert "features" not in out
+    assert "\nDomain: box ±100.\n" in out
+    assert "theirs: 3 classes; 0.0 s" in out
 
 
 def test_what_we_export_can_be_imported(command: Command, tmp_path: Path) -> None:

@@ -228,8 +228,10 @@ def test_show_of_a_stopped_run_does_not_say_that_all_classes_can_be_predicted(
     db = tmp_path / "runs.db"
     keep_some(db, lossy(), (1, 2))
     out = command("show", "1", "--db", db).out
-    assert "can be predicted" not in out
-    assert "No class of 2 was proven unargmaxable so far." in out
+    assert "All" not in out
+    assert out.splitlines()[2] == (
+        "Not finished: 4 of 6 classes are undecided. The other 2 can be predicted for features within ±100."
+    )
 
 
 def test_a_running_run_shows_its_progress(command: Command, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from running import Command
 
-from argmaxable.cli.app import COMMANDS
+from argmaxable.cli.app import COMMANDS, GROUPS
 from argmaxable.cli.app import command as loaded_command
 from argmaxable.core.version import VERSION
 
@@ -57,8 +57,16 @@ def test_the_line_of_help_is_the_commands_own(name: str) -> None:
 
 
 def test_help_lists_every_command(command: Command) -> None:
-    listed = command("--help").out.partition("Commands:\n")[2].splitlines()
-    assert [line.split()[0] for line in listed] == list(COMMANDS)
+    listed = command("--help").out.partition("Verify:\n")[2].splitlines()
+    names = [line.split()[0] for line in listed if line.startswith("  ")]
+    assert names == list(COMMANDS)
+    assert [line for line in listed if line.endswith(":")] == [f"{name}:" for name in list(GROUPS)[1:]]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_line_of_help_ends_before_the_window_does(name: str) -> None:
+    widest = max(map(len, COMMANDS))
+    assert 2 + widest + 2 + len(COMMANDS[name]) <= 80
 
 
 def test_a_mistyped_command_is_corrected(command: Command) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from oracles import dot, placed, rationals
 
 import argmaxable as am
 from argmaxable.check.checker import Checker
@@ -90,12 +92,40 @@ def all_gaps(head: am.Head, domain: am.Domain) -> tuple[NDArray[np.float64], NDA
     return checker.gaps(ids, checker.rebuild(ids, exponents)).lower, mutual
 
 
-@pytest.mark.parametrize("domain", [am.Box(-100, 100), am.Box(-0.5, 2), am.Ball(5), am.RMSNorm(np.ones(12))])
+GAIN = np.array([1.0, -0.3, 0.0, 2.5, 1e-3, 7.0, 0.1, -1.0, 0.5, 3.0, 1.7, 0.9])
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        *(am.Box(-100, 100), am.Box(-0.5, 2), am.Ball(5), am.RMSNorm(np.ones(12)), am.RMSNorm(GAIN)),
+        *(am.RMSNorm(GAIN, 0.1 * np.ones(12)), am.LayerNorm(GAIN)),
+    ],
+)
 @pytest.mark.parametrize("bias", [False, True])
 def test_rows_compared_with_each_other_prove_the_gaps_at_their_points(domain: am.Domain, bias: bool) -> None:
     plain, mutual = all_gaps(planted_head(bias=bias), domain)
     np.testing.assert_array_equal(plain > 0, mutual > 0)
     np.testing.assert_allclose(plain, mutual, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("factor", [1e-200, 1e-40, 1e-19, 1.0, 1e18, 1e40, 1e150])
+@pytest.mark.parametrize("bias", [False, True])
+def test_gaps_through_a_gain_are_never_above_the_true_ones(factor: float, bias: bool) -> None:
+    whole, domain = planted_head(bias=bias), am.RMSNorm(factor * GAIN)
+    head = am.Head(whole.weight[20:80], None if whole.bias is None else whole.bias[20:80])
+    _, mutual = all_gaps(head, domain)
+    checker = Checker(head, domain)
+    for class_id in (0, 10, 30, 31, 59):
+        ids = np.array([class_id])
+        (point,) = checker.rebuild(ids, own_exponents(checker, ids))
+        x = placed(domain, rationals(point))
+        assert x is not None
+        rows, biases = head.rows(slice(None)), head.biases()
+        nearest = np.argsort(rows @ np.array(x, float))[-20:].tolist()
+        own = dot(rationals(rows[class_id]), x) + Fraction(biases[class_id])
+        rivals = [dot(rationals(rows[k]), x) + Fraction(biases[k]) for k in nearest if k != class_id]
+        assert Fraction(mutual[class_id]) <= own - max(rivals)
 
 
 @pytest.mark.parametrize("factor", [1e-30, 1e-19, 1.0, 1e18, 1e30])

@@ -39,7 +39,8 @@ def test_the_page_opens_without_a_message_and_asks_for_nothing_else(open_page: O
 
 def test_the_answer_is_the_heading(open_page: Opener) -> None:
     page, _ = open_page(rendered(content_of(ABC)))
-    assert page.get_by_role("heading", level=1).inner_text() == "2 of 5 tokens can never be predicted."
+    answer = page.get_by_role("heading", level=1).inner_text()
+    assert answer == "2 of 5 classes can never be predicted for features within ±100."
 
 
 def test_lost_classes_are_shown_first_and_the_others_on_demand(open_page: Opener) -> None:

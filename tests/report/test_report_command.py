@@ -26,7 +26,7 @@ def test_a_run_becomes_a_page(command: Command, database: Path, tmp_path: Path) 
     assert ran.code == 0
     assert ran.out.startswith(f"Report: {tmp_path / 'report.html'}")
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "<h1>3 of 6 classes can never be predicted.</h1>" in text
+    assert "<h1>3 of 6 classes can never be predicted for features within ±100.</h1>" in text
 
 
 def test_a_run_is_found_by_its_model(command: Command, database: Path) -> None:

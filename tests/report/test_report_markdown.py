@@ -23,7 +23,7 @@ def as_html(text: str) -> str:
 def test_the_answer_comes_first() -> None:
     lines = markdown(content_of(subject(can(0, "的"), never(1, "刈")))).splitlines()
     assert lines[0] == "# model.onnx: what it can never predict"
-    assert lines[2] == "**1 of 2 characters can never be predicted.**"
+    assert lines[2] == "**1 of 2 classes can never be predicted for features within ±100.**"
 
 
 def test_a_lost_character_has_its_code_point_and_its_blockers() -> None:

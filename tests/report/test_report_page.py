@@ -45,26 +45,30 @@ def test_classes_are_called_what_they_are(labels: list[str], noun: object) -> No
 
 def test_the_answer_names_the_lost() -> None:
     found = content_of(subject(can(0, "的"), never(1, "刈"), can(2, "一")))
-    assert found.answer == "1 of 3 characters can never be predicted."
+    assert found.answer == "1 of 3 classes can never be predicted for features within ±100."
 
 
 def test_the_answer_when_none_is_lost() -> None:
-    assert content_of(subject(can(0, "x y"), can(1, "z w"))).answer == "All 2 classes can be predicted."
+    found = content_of(subject(can(0, "x y"), can(1, "z w")))
+    assert found.answer == "All 2 classes can be predicted for features within ±100."
 
 
 def test_the_answer_says_what_is_undecided() -> None:
     found = content_of(subject(can(0, "x y"), verdict(1, "z w", am.Status.UNDECIDED, reason="time")))
-    assert found.answer == "None of 2 classes was proven unargmaxable so far. 1 is undecided."
+    assert found.answer == "1 of 2 classes can be predicted for features within ±100; 1 is undecided."
 
 
 def test_the_answer_of_a_run_that_was_stopped_counts_what_is_missing(database: Path) -> None:
     found = content_of(read(database, keep_some(database, lossy(), (0, 4))))
-    assert found.answer == ("2 of 2 classes examined can never be predicted. 4 more have no verdict yet.")
+    assert found.answer == (
+        "Not finished: 4 of 6 classes are undecided. The other 2 can never be predicted for features "
+        "within ±100."
+    )
 
 
 def test_the_answer_about_some_classes_says_so(database: Path) -> None:
     found = content_of(read(database, keep(database, lossy(), only=(1, 4))))
-    assert found.answer == "1 of 2 classes examined can never be predicted."
+    assert found.answer == "1 of 2 classes examined can never be predicted for features within ±100."
 
 
 @pytest.mark.parametrize(

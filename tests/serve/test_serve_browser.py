@@ -131,7 +131,7 @@ def test_the_answer_of_a_large_run_comes_after_its_page(visit: Open, tmp_path: P
     with serving(database) as served:
         opened = visit(f"{served.address}/runs/1")
         expect(opened.page.get_by_role("heading", level=1)).to_have_text(
-            "All 9,000 classes can be predicted."
+            "All 9,000 classes can be predicted for features within ±100."
         )
         expect(opened.page.locator("#pictures figure")).to_have_count(1)
         assert f"{served.address}/runs/1/findings" in opened.requests
@@ -189,7 +189,8 @@ def watch(page: Page) -> list[int]:
 
 def answer(database: Path) -> str:
     with open_store(str(database)) as store:
-        return f"{store.run(1).counts.unargmaxable:,} of 3,000 classes can never be predicted."
+        never = store.run(1).counts.unargmaxable
+    return f"{never:,} of 3,000 classes can never be predicted for features within ±100."
 
 
 def test_a_comparison_is_filtered_as_one_types_and_its_address_says_so(visit: Open, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def test_it_prints_its_address_serves_and_ends_with_ctrl_c(database: Path) -> No
     keep(database, lossy())
     with serving(database) as served:
         with urlopen(f"{served.address}/runs/1") as answer:
-            assert "3 of 6 classes can never be predicted." in answer.read().decode()
+            assert "3 of 6 classes can never be predicted for features within ±100." in answer.read().decode()
         assert served.stop() == (0, "")
 
 

@@ -92,7 +92,10 @@ def test_older_runs_are_a_link_away(client: Client, database: Path) -> None:
 
 def test_a_runs_answer_is_the_reports(client: Client, database: Path) -> None:
     run = keep(database, lossy())
-    assert "<h1>3 of 6 classes can never be predicted.</h1>" in client().get(f"/runs/{run}").text
+    assert (
+        "<h1>3 of 6 classes can never be predicted for features within ±100.</h1>"
+        in client().get(f"/runs/{run}").text
+    )
 
 
 def test_lost_classes_are_shown_first_and_all_on_demand(client: Client, database: Path) -> None:
@@ -136,9 +139,12 @@ def test_verdicts_of_a_large_run_come_after_the_page(
     assert f'hx-get="/runs/{run}/findings" hx-trigger="load"' in page
     assert "can never be predicted" not in page
     part = served.get(f"/runs/{run}/findings").text
-    assert "<h1>3 of 6 classes can never be predicted.</h1>" in part
+    assert "<h1>3 of 6 classes can never be predicted for features within ±100.</h1>" in part
     assert 'id="pictures" hx-swap-oob="true"' in part
-    assert "<h1>3 of 6 classes can never be predicted.</h1>" in served.get(f"/runs/{run}").text
+    assert (
+        "<h1>3 of 6 classes can never be predicted for features within ±100.</h1>"
+        in served.get(f"/runs/{run}").text
+    )
 
 
 def test_a_running_run_is_asked_for_news_until_its_end(client: Client, database: Path) -> None:
@@ -170,9 +176,9 @@ def test_of_a_running_run_nothing_is_said_that_would_soon_be_old(client: Client,
 def test_new_verdicts_replace_what_was_remembered(client: Client, database: Path) -> None:
     run = keep_some(database, lossy(), (0, 1))
     served = client()
-    assert "<h1>1 of 2 " in served.get(f"/runs/{run}").text
+    assert "<h1>Not finished: 4 of 6 " in served.get(f"/runs/{run}").text
     assert keep_some(database, lossy(), (4,)) == run
-    assert "<h1>2 of 3 " in served.get(f"/runs/{run}").text
+    assert "<h1>Not finished: 3 of 6 " in served.get(f"/runs/{run}").text
 
 
 def test_the_report_is_the_one_that_report_writes(client: Client, database: Path, command: Any) -> None:

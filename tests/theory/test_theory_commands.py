@@ -71,7 +71,7 @@ def test_a_feasible_order_exits_with_0_and_says_so(command: Command, model: Path
     ran = command("ranking", model, "dog > cat > rest")
     assert ran.code == 0
     assert ran.out.splitlines()[:2] == [
-        "pets.npz: 4 classes × 2 features, with bias; domain: box ±100",
+        "pets.npz: 4 classes × 2 features, with bias",
         "dog > cat > every other class",
     ]
     assert "Feasible: some input ranks the classes so" in ran.out
@@ -123,17 +123,22 @@ def test_domain_auto_takes_what_the_file_proves(command: Command, tmp_path: Path
     weight = np.array([[-1.0, 0.0], [-1.0, 0.0]], np.float32)
     graph = onnx_writer.build([node("Relu", "x", "h"), node("MatMul", "h W", "y")], {"W": weight})
     path = onnx_writer.save(tmp_path, graph)
-    assert command("ranking", path, "0 > 1").code == 0
-    ran = command("ranking", path, "0 > 1", "--domain", "auto")
+    assert command("ranking", path, "0 > 1", "--domain", "box:100").code == 0
+    ran = command("ranking", path, "0 > 1")
     assert ran.code == 1
-    assert "domain: box [0, inf]" in ran.out
+    assert "Domain: box [0, inf], which the file itself proves" in ran.out
 
 
-def test_domain_auto_is_refused_where_the_file_says_nothing(command: Command, model: Path) -> None:
-    ran = command("ranking", model, "cat > dog", "--domain", "auto")
-    assert ran.code == 2
-    assert is_one_clear_line(ran)
-    assert "--domain auto" in ran.err
+def test_the_domain_is_an_assumption_where_the_file_says_nothing(command: Command, model: Path) -> None:
+    ran = command("ranking", model, "cat > dog")
+    assert ran.code == 0
+    assert "Domain: box ±100, an assumption" in ran.out
+
+
+def test_a_ranking_that_is_out_of_time_is_undecided(command: Command, model: Path) -> None:
+    ran = command("ranking", model, "dog > cat > rest", "--time-limit", "1e-9")
+    assert ran.code == 3
+    assert "Undecided: out of time." in ran.out
 
 
 @pytest.mark.parametrize("order", ["cat", "cat > mouse", "cat > #4", "cat > cat > rest", "> > dog"])

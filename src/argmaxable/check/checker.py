@@ -95,14 +95,15 @@ class Checker:
                 yield positions[block], gaps
 
     def _is_plain(self, classes: Ids, exponents: Ids) -> Mask:
-        """Whether the witnesses are multiples of rows, neither clipped nor seen through a norm's gain."""
+        """Whether the witnesses z are multiples of rows as z sees them, not clipped, and x = gain ∘ z."""
         plain = np.zeros(len(classes), bool)
-        if not self.domain.is_identity:
+        domain, features = self.domain, self.head.features
+        if not domain.has_features or domain.removes_mean or domain.shifts(features).any():
             return plain
-        for block in row_blocks(len(classes), self.head.features):
+        for block in row_blocks(len(classes), features):
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-                rows = self.head.rows(classes[block]) - self.centre
-                plain[block] = self.domain.contains(np.ldexp(rows, exponents[block, None]))
+                rows = domain.rows_seen(self.head.rows(classes[block]) - self.centre)
+                plain[block] = domain.contains(np.ldexp(rows, exponents[block, None]))
         return plain
 
     def _gaps_in_blocks(

@@ -121,13 +121,15 @@ class Scores:
     def own_gaps(
         self, classes: Ids, exponents: Ids, *, claims: Vector | None = None
     ) -> Iterator[tuple[slice, Gaps]]:
-        """The gaps of classes, in ascending order, at 2^exponent · (row − centre): a slice at a time, by half
-        of the products that `gaps` takes, which is asked where float32 can't tell.
+        """The gaps of classes, in ascending order, at z = 2^exponent · gain ∘ (row − centre): a slice at a
+        time, by half of the products that `gaps` takes, which is asked where float32 can't tell.
 
-        Only for points that belong to the domain as they are, and to one without a gain.
+        Only for points z that belong to the domain as they are, and to one with x = gain ∘ z. Then a score is
+        w_i · x = 2^exponent (gain ∘ w_i) · (gain ∘ w_c): a product of rows as z sees them.
         """
         scale = np.ldexp(np.float32(1), np.clip(exponents, -_LARGEST_EXPONENT, _LARGEST_EXPONENT))
-        for block, best in best_at_own_rows(self.backend, self.prepared.rows32, self.offsets, scale, classes):
+        rows32 = self.prepared.seen(self.domain).rows32
+        for block, best in best_at_own_rows(self.backend, rows32, self.offsets, scale, classes):
             ids, powers = classes[block], exponents[block]
             claimed = None if claims is None else claims[block]
             found = Gaps.unknown(len(ids))
@@ -135,7 +137,7 @@ class Scores:
             if len(unclear):
                 with np.errstate(over="ignore", under="ignore"):
                     rows = self.head.rows(ids[unclear]) - self.centre
-                    points = np.ldexp(rows, powers[unclear, None])
+                    points = self.domain.own_points(rows, powers[unclear])
                 again = None if claimed is None else claimed[unclear]
                 found.replace(unclear, self.gaps(ids[unclear], points, claims=again))
             yield block, found
@@ -191,14 +193,16 @@ class Scores:
     def _own_slack(self, classes: Ids, exponents: Ids) -> Vector:
         """Bound on the error of a gap at 2^exponent · row, formed by products of rows and scaled after.
 
-        The power of two is exact; only what underflow takes in the products grows with it.
+        The power of two is exact; only what underflow takes in the products grows with it. A gain rounds each
+        row once more, and z once, in float64: 2^-29 of a rounding of float32, within the room for others.
         """
         if not self.backend.keeps_bounds:
             return np.full(len(classes), math.inf)
-        features, largest = self.head.features, float(self.norms.max())
+        norms = self.prepared.seen(self.domain).norms
+        features, largest = self.head.features, float(norms.max())
         offset = float(np.abs(self.biases).max())
         relative = gamma(features + _EXTRA_ROUNDINGS, _SINGLE.unit)
-        own = self.norms[classes]
+        own = norms[classes]
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             underflow = 2 * features * _SINGLE.tiny * (1 + own)
             products = relative * own * (own + largest) + underflow * (2 + own + largest)

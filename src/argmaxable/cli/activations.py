@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from argmaxable.cli import options
+from argmaxable.cli.progress import progress_bar
 from argmaxable.core.boxes import Box
 from argmaxable.core.domains import write_domain
 from argmaxable.core.errors import InputError
@@ -42,7 +43,7 @@ def activations(
     device: options.TorchDevice = "cpu",
     as_json: options.Json = False,
 ) -> None:
-    """Measure the range of what reaches MODEL's output layer over a text.
+    """Measure the range of the output layer's inputs over a text.
 
     Table 9 of Grivas et al. 2022 for any local model. Needs the extra hf. A measured range does not prove
     that nothing else can reach the layer.
@@ -58,8 +59,9 @@ def activations(
     """
     if output is not None and not output.parent.is_dir():
         raise InputError(f"{output}: the folder {output.parent} does not exist.")
-    running = LanguageModel(model, device=device)
-    ranges = measure_ranges(running.inputs(Text(text, target), tokens=tokens), percent=percent)
+    with progress_bar("running the model"):
+        running = LanguageModel(model, device=device)
+        ranges = measure_ranges(running.inputs(Text(text, target), tokens=tokens), percent=percent)
     record = {"model": model_name(model), "text": text.name} | _record(ranges)
     if output is not None:
         write_domain(output, _box(ranges, box), {"measured": record})

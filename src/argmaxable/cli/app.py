@@ -1,9 +1,11 @@
-"""The command tree: every command by its name and a line of help; its module loads when it is asked for."""
+"""The command tree: every command by its group, name and a line of help; its module loads when it is used."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from keyword import iskeyword
 from typing import Any
@@ -11,43 +13,48 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from argmaxable.core.errors import InputError
 from argmaxable.core.version import VERSION
 
-# The command NAME is the function NAME of the module argmaxable.cli.NAME; its docstring opens with this line.
-COMMANDS = {
-    "verify": "Tell for every class of MODEL's output layer whether any input can make it the argmax.",
-    "check": "Re-check every claim of a proof bundle, exactly and without a solver.",
-    "inspect": "Show the output layer found in MODEL, what else it could be, and how to choose.",
-    "explain": "Explain classes: what holds them down and by how much, or by how much they can win.",
-    "doctor": "Name rows of MODEL's output layer that stand out: untrained, zero, duplicated, of odd norm or "
-    "bias.",
-    "repair": "Change MODEL's output layer as little as possible so that unargmaxable classes can be the "
-    "argmax.",
-    "prune": "Write MODEL's output layer without the classes that no input of the domain can make the "
-    "argmax.",
-    "random": "Verify a random head; without bias and up to 9 features compare with Qhull.",
-    "prevent": "Show that every class of a random head can win once rows have equal norms, or the bias is "
-    "-|w|^2/2.",
-    "regions": "Print how many rankings of C classes a generic head with d features can put out.",
-    "ranking": "Decide whether any input ranks the classes in exactly this order, and prove it.",
-    "rank": "Measure the rank of log P, at most d + 1 for a linear softmax head with d features (d + 2 with "
-    "a bias).",
-    "activations": "Measure the range of what reaches MODEL's output layer over a text.",
-    "runs": "List stored runs, newest first, or delete some.",
-    "show": "Show what a stored run found, or has found so far.",
-    "compare": "Tell which classes changed their verdict from one model or stored run to another.",
-    "table": "Write stored runs as a table: what each model is, how many classes it can never predict, the "
-    "effort.",
-    "report": "Write a report of a stored run or of a proof bundle: one file that needs no network and no "
-    "other file.",
-    "serve": "Show stored runs in a browser: what was found, why, how far a run is; and a playground to try "
-    "heads.",
-    "export": "Write the verdicts of a stored run for other programs.",
-    "figure": "Draw a figure, or with NAME all the whole set, as SVG, PNG or PDF.",
-    "store": "Check that a database of runs is sound: all of it can be read and agrees with itself.",
-    "import": "Store verdicts that others published, as claims without evidence, to compare with.",
-    "campaign": "Verify the models listed in FILE one after another, past those that fail.",
+# The command NAME is the function NAME of the module argmaxable.cli.NAME; its docstring opens with this line,
+# which fits beside its name in a terminal of 80 columns.
+GROUPS = {
+    "Verify": {
+        "verify": "Prove for every class of MODEL whether it can ever be predicted.",
+        "check": "Re-check a proof bundle, exactly and without a solver.",
+        "campaign": "Verify the models listed in FILE, one after another.",
+    },
+    "Understand": {
+        "inspect": "Show the output layer found in MODEL and what feeds it.",
+        "explain": "Say what keeps a class from winning, or how safely it wins.",
+        "doctor": "Name rows that stand out: untrained, duplicated, zero.",
+        "ranking": "Decide whether any input ranks the classes in this order.",
+    },
+    "Fix": {
+        "repair": "Change MODEL as little as possible so that every class can win.",
+        "prune": "Write the output layer without the classes that never win.",
+    },
+    "Runs": {
+        "runs": "List stored runs, newest first, or delete some.",
+        "show": "Show what a stored run found, or has found so far.",
+        "compare": "Tell which classes changed from one model or run to another.",
+        "table": "Write stored runs as a table for a paper.",
+        "report": "Write a page about a stored run or a proof bundle.",
+        "serve": "Show stored runs and a playground in the browser.",
+        "export": "Write the verdicts of a stored run for other programs.",
+        "store": "Check that a database of runs is sound.",
+        "import": "Store verdicts that others published, to compare with.",
+    },
+    "Theory": {
+        "random": "Verify a random head, and compare with Qhull where it can.",
+        "prevent": "Show that equal norms, or a certain bias, free every class.",
+        "regions": "Count the rankings that a head of a given size can put out.",
+        "rank": "Measure the rank of a model's log-probabilities.",
+        "activations": "Measure the range of the output layer's inputs over a text.",
+        "figure": "Draw the papers' figures, of examples, models or runs.",
+    },
 }
+COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 
 def command(name: str) -> Any:
@@ -56,6 +63,22 @@ def command(name: str) -> Any:
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
     alone.command(name)(getattr(import_module(f"argmaxable.cli.{word}"), word))
     return typer.main.get_command(alone)
+
+
+# Newer versions of Typer have their own copy of click, whose names are not public.
+_UsageError: Any = typer.BadParameter.__base__
+
+
+@contextmanager
+def _mistakes_as_errors_of_ours() -> Iterator[None]:
+    """A wrong option ends in the same kind of line as a wrong file does."""
+    try:
+        yield
+    except _UsageError as error:
+        where = "argmaxable" if error.ctx is None else error.ctx.command_path
+        message = error.format_message()
+        end = "" if message.endswith((".", "?")) else "."
+        raise InputError(f"{message}{end} `{where} --help` lists what it takes.") from None
 
 
 class _Commands(TyperGroup):
@@ -72,10 +95,23 @@ class _Commands(TyperGroup):
         name, found, rest = super().resolve_command(ctx, args)
         return name, found if name is None else command(name), rest
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for name, group in GROUPS.items():
+            with formatter.section(name):
+                formatter.write_dl(list(group.items()))
+
+    def make_context(self, info_name: str | None, args: list[str], **others: Any) -> Any:
+        if not args:  # asks for help
+            return super().make_context(info_name, args, **others)
+        with _mistakes_as_errors_of_ours():
+            return super().make_context(info_name, args, **others)
+
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with _mistakes_as_errors_of_ours():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
+            typer.echo("argmaxable: interrupted.", err=True)
             raise typer.Exit(3) from None
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

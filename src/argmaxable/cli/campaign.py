@@ -52,7 +52,10 @@ def campaign(
         bool, typer.Option("--json", help="Print a JSON object for each model instead of text.")
     ] = False,
 ) -> None:
-    """Verify the models listed in FILE one after another, past those that fail."""
+    """Verify the models listed in FILE, one after another.
+
+    A model that fails does not stop the others.
+    """
     plan = read_campaign(file, models=models)
     entries = matching(plan, match or [])
     resources = Resources(work.engine(), time_limit, cache_dir)

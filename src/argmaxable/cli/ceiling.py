@@ -63,7 +63,7 @@ def ceiling_remarks(
     if not result.is_complete:
         return Remarks(("", "No ceilings: stopped before."), {}), False
     left = None if time_limit is None else max(time_limit - result.cost.seconds, 1e-3)
-    with progress_bar() as progress:
+    with progress_bar("ceilings") as progress:
         found = ceilings(
             done.prepared, result.domain, only=[verdict.class_id for verdict in result.verdicts],
             temperature=asked.temperature, time_limit=left, progress=progress,

@@ -12,7 +12,6 @@ from argmaxable.cli import options
 from argmaxable.cli.option_groups import Only, takes_groups
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.claim import Recheck
-from argmaxable.core.head import Head
 from argmaxable.core.verdict import Status, Verdict
 from argmaxable.proofs.bundle import read_all
 from argmaxable.proofs.kind import Bundle
@@ -43,7 +42,7 @@ def check(
         ),
     ] = False,
 ) -> None:
-    """Re-check every claim of a proof bundle, exactly and without a solver.
+    """Re-check a proof bundle, exactly and without a solver.
 
     What the bundle says in words (counts, labels, the files it names) is compared too.
 
@@ -61,7 +60,8 @@ def check(
     head = source.of(model).load()
     if round_to is not None:
         head = rounded(head, round_to)
-    outcomes = _in_rationals(bundles, head) if rational else [recheck(one, head) for one in bundles]
+    with progress_bar("checking") as progress:
+        outcomes = [recheck(one, head, rational=rational, progress=progress) for one in bundles]
     for one, found in zip(bundles, outcomes, strict=True):
         typer.echo("\n".join(_said(one, found, head)))
     if rational:
@@ -71,11 +71,6 @@ def check(
     if any(found.failures or found.contradictions for found in outcomes):
         raise typer.Exit(1)
     raise typer.Exit(3 if any(found.undecided or found.missing for found in outcomes) else 0)
-
-
-def _in_rationals(bundles: Bundles, head: Head) -> list[Recheck]:
-    with progress_bar() as progress:
-        return [recheck(one, head, rational=True, progress=progress) for one in bundles]
 
 
 def _said(bundle: Bundle[Any, Any], found: Recheck, head: Head) -> Iterator[str]:

@@ -11,7 +11,10 @@ import typer
 from argmaxable.cli import options
 from argmaxable.cli.gate import NoticeFormat, NoticesAs, StepSummary, in_format, require_one_format
 from argmaxable.cli.option_groups import takes_groups
-from argmaxable.core.domains import parse_domain
+from argmaxable.cli.progress import progress_bar
+from argmaxable.core.domains import AUTO, parse_domain_or_auto
+from argmaxable.core.labels import visible
+from argmaxable.core.progress import Progress
 from argmaxable.doctor.diagnosis import Checkup
 from argmaxable.doctor.examine import Tests, examine
 from argmaxable.doctor.wording import as_record, describe
@@ -28,7 +31,7 @@ def doctor(
         typer.Option(
             help="Inputs of the head to consider, as for verify; auto: what the file proves, else box:100."
         ),
-    ] = "auto",
+    ] = AUTO,
     dtype: Annotated[
         Float | None,
         typer.Option(
@@ -44,7 +47,7 @@ def doctor(
     *,
     source: options.ModelOptions,
 ) -> None:
-    """Name rows of MODEL's output layer that stand out: untrained, zero, duplicated, of odd norm or bias.
+    """Name rows that stand out: untrained, duplicated, zero.
 
     Rows at the mean of the others (new tokens that nobody trained), end marks that can never be predicted, a
     bias of another length, numbers that are not finite; each with what it means and what to do. Suspicious
@@ -60,10 +63,12 @@ def doctor(
     Exit codes: 0 no concerns, 1 some, 2 bad input.
     """
     require_one_format(form, as_json=as_json)
-    tests = Tests(None if domain == "auto" else parse_domain(domain), dtype, time_limit)
+    tests = Tests(parse_domain_or_auto(domain), dtype, time_limit)
     checkups: list[Checkup] = []
-    for model in models:
-        checkups.append(examine(source.of(model).find(), model, tests))
+    with progress_bar("examining") as progress:
+        for done, model in enumerate(models):
+            progress(Progress("examining", done, len(models), note=visible(model)))
+            checkups.append(examine(source.of(model).find(), model, tests))
     if as_json:
         typer.echo(json.dumps({"models": [as_record(checkup) for checkup in checkups]}))
     else:

@@ -17,6 +17,7 @@ from argmaxable.questions.explain.choose import class_ids
 from argmaxable.questions.explain.explain import ROUNDS, Explainer
 from argmaxable.questions.explain.explanation import Explanation
 from argmaxable.questions.explain.wording import as_record, first_lines, last_lines
+from argmaxable.report.answer import domain_line
 from argmaxable.workflow.find_model import DEFAULT_DOMAIN_TEXT, find_model
 
 
@@ -43,12 +44,14 @@ def explain(
     *,
     source: options.ModelOptions,
 ) -> None:
-    """Explain classes: what holds them down and by how much, or by how much they can win.
+    """Say what keeps a class from winning, or how safely it wins.
+
+    For a class that can never be predicted: the mixture of classes that beats it, and how far off it is.
 
     \b
     Examples:
       argmaxable explain model.onnx 37
-      argmaxable explain model.onnx é label:7 --domain auto
+      argmaxable explain model.onnx é label:7 --domain box:100
       argmaxable explain model.onnx 37 --json -o input.npy
 
     \b
@@ -64,7 +67,10 @@ def explain(
     if output is not None:
         _write_inputs(output, explained, head.features)
     if as_json:
-        typer.echo(json.dumps({"model": head.name, "classes": [as_record(one) for one in explained]}))
+        told = {"model": head.name, "domain_source": found.domain_source.as_record()}
+        typer.echo(json.dumps(told | {"classes": [as_record(one) for one in explained]}))
+    else:
+        typer.echo(f"\n{domain_line(found.domain, found.domain_source)}")
     raise typer.Exit(_exit_code(explained))
 
 

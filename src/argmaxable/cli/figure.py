@@ -12,6 +12,7 @@ import typer
 
 from argmaxable.cli import options
 from argmaxable.cli.figure_runs import find_groups
+from argmaxable.cli.progress import progress_bar
 from argmaxable.core.errors import InputError
 from argmaxable.core.labels import visible
 
@@ -126,20 +127,25 @@ def figure(
     ] = None,
     db: options.Database = None,
 ) -> None:
-    """Draw a figure, or with NAME all the whole set, as SVG, PNG or PDF."""
+    """Draw the papers' figures, of examples, models or runs.
+
+    As SVG, PNG or PDF; NAME all draws the whole set.
+    """
     request = _Request(
         tuple(subjects or ()), title, runs, db, bias, extent, dims, classes, seed, seeds, bins, form
     )
     if name is Name.ALL:
         request.require_only(name, _TAKEN_BY_ALL)
-        _write_all(request, output)
+        with progress_bar("drawing"):
+            _write_all(request, output)
         return
     from argmaxable.report.figures.style import require_format, save
 
     draw, taken = _FIGURES[name]
     request.require_only(name, taken)
     require_format(output)
-    save(draw(request), output)
+    with progress_bar("drawing"):
+        save(draw(request), output)
     typer.echo(f"Figure: {output}")
 
 

@@ -28,7 +28,9 @@ def import_(
     db: options.Database = None,
     as_json: options.Json = False,
 ) -> None:
-    """Store verdicts that others published, as claims without evidence, to compare with.
+    """Store verdicts that others published, to compare with.
+
+    They are claims without evidence.
 
     The table has the columns model, class or label, status, and perhaps more (docs/runs.md); what
     `export --format csv` writes is one. The original tool's results.csv is read too, with models.csv and

@@ -28,7 +28,9 @@ def inspect(
     source: options.ModelOptions,
     as_json: options.Json = False,
 ) -> None:
-    """Show the output layer found in MODEL, what else it could be, and how to choose.
+    """Show the output layer found in MODEL and what feeds it.
+
+    Also tells what else could be the output layer, and how to choose.
 
     \b
     Examples:

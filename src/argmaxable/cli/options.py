@@ -30,14 +30,23 @@ Model = Annotated[
 DomainText = Annotated[
     str,
     typer.Option(
-        help="Inputs of the head to consider: everywhere, box:R, box:LO:HI, ball:R, hull:FILE.npy (the "
-        "mixtures of saved feature vectors), file:PATH (measured by argmaxable activations), or auto: the "
-        "tightest that the file itself proves."
+        help="Inputs of the head to consider: auto (the tightest set that the file itself proves, else "
+        "box:100 as an assumption), everywhere, box:R, box:LO:HI, ball:R, hull:FILE.npy (the mixtures of "
+        "saved feature vectors) or file:PATH (measured by argmaxable activations)."
     ),
 ]
 RoundTo = Annotated[
     Rounding | None,
     typer.Option(help="Take the head with its weights as this format stores them, int8 with a scale a row."),
+]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(
+        "--time-limit", "--max-seconds", help="Stop after this many seconds with what is proven by then."
+    ),
+]
+All = Annotated[
+    bool, typer.Option("--all", help="List all classes that can never be predicted, not only 20.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 TorchDevice = Annotated[str, typer.Option(help="Where PyTorch runs the model: cpu, cuda, …")]

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from argmaxable.cli import options
 from argmaxable.cli.answers import exit_code
 from argmaxable.cli.progress import progress_bar
 from argmaxable.models.random_heads import Distribution, random_head, with_equal_norms, with_voronoi_bias
@@ -24,8 +25,11 @@ def prevent(
     off: Annotated[
         bool, typer.Option("--off", help="Leave the random head as it is, for comparison.")
     ] = False,
+    time_limit: options.TimeLimit = None,
 ) -> None:
-    """Show that every class of a random head can win once rows have equal norms, or the bias is -|w|^2/2.
+    """Show that equal norms, or a certain bias, free every class.
+
+    Every class of a random head can win once rows have equal norms, or the bias is -|w|^2/2.
 
     \b
     Examples:
@@ -41,7 +45,7 @@ def prevent(
     if not off:
         head = with_voronoi_bias(head) if bias else with_equal_norms(head)
     with progress_bar() as progress:
-        result = verify_head(head, progress=progress)
+        result = verify_head(head, time_limit=time_limit, progress=progress)
     typer.echo("\n".join(summary(result)))
     code = exit_code(result)
     if off and code in (0, 1):

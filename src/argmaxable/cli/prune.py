@@ -16,6 +16,8 @@ from argmaxable.core.errors import InputError
 from argmaxable.edit.prune import prune as prune_head
 from argmaxable.edit.prune import require_prunable, write_id_map, write_pruned
 from argmaxable.proofs.bundle import write_bundle
+from argmaxable.report.answer import answer, counted, domain_line, domain_record
+from argmaxable.report.text import tally_of
 from argmaxable.workflow.find_model import DEFAULT_DOMAIN_TEXT
 from argmaxable.workflow.verify_model import verify_model
 
@@ -27,11 +29,12 @@ def prune(
     domain: options.DomainText = DEFAULT_DOMAIN_TEXT,
     *,
     work: Annotated[options.EngineOptions, Only("workers")],
+    time_limit: options.TimeLimit = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what exists.")] = False,
     as_json: options.Json = False,
     source: Annotated[options.ModelOptions, Only(*options.TENSORS, "labels")],
 ) -> None:
-    """Write MODEL's output layer without the classes that no input of the domain can make the argmax.
+    """Write the output layer without the classes that never win.
 
     Beside the head go OUTPUT.ids.json, which class became which, and the folder OUTPUT.proofs, which shows
     that the argmax is the same at every input of the domain. A whole model is left as it is.
@@ -42,14 +45,17 @@ def prune(
       argmaxable prune head.safetensors -o small.safetensors --domain box:0:10
 
     \b
-    Exit codes: 0 pruned, 2 bad input or nothing to prune.
+    Exit codes: 0 pruned, 2 bad input or nothing to prune, 3 pruned, but some classes are undecided and stay.
     """
     require_prunable(output)
     id_map, proofs = (output.with_name(output.name + end) for end in (".ids.json", ".proofs"))
     _require_free(model, (output, id_map, proofs), overwrite=overwrite)
-    with progress_bar() as progress:
-        done = verify_model(source.of(model), domain, engine=work.engine(), progress=progress)
-    pruned = prune_head(done.result)
+    with progress_bar("reading the model") as progress:
+        done = verify_model(
+            source.of(model), domain, engine=work.engine(), time_limit=time_limit, progress=progress
+        )
+    result = done.result
+    pruned = prune_head(result)
     finding = done.finding
     names = finding.weight.name, "bias" if finding.bias is None else finding.bias.name
     write_bundle(pruned.proof, proofs)
@@ -57,13 +63,16 @@ def prune(
     write_pruned(pruned, output, names, overwrite=overwrite)
     before, after = pruned.before.classes, pruned.head.classes
     if as_json:
-        record = {"classes_before": before, "classes_after": after, "domain": str(done.result.domain)}
-        typer.echo(json.dumps(record | {"output": str(output), "ids": str(id_map), "proofs": str(proofs)}))
-        return
-    typer.echo(f"{before - after:,} of {before:,} classes are never the argmax over {done.result.domain}.")
-    typer.echo(f"Head with the other {after:,}: {output}")
-    typer.echo(f"Which class became which: {id_map}")
-    typer.echo(f"Proof that no argmax changes: {proofs} (argmaxable check {proofs} {model})")
+        record = {"classes_before": before, "classes_after": after, "undecided": len(result.undecided)}
+        written = {"output": str(output), "ids": str(id_map), "proofs": str(proofs)}
+        typer.echo(json.dumps(record | domain_record(result.domain, result.domain_source) | written))
+    else:
+        typer.echo(answer(tally_of(result)))
+        typer.echo(domain_line(result.domain, result.domain_source))
+        typer.echo(f"Head without {before - after:,} of them, {counted(after)}: {output}")
+        typer.echo(f"Which class became which: {id_map}")
+        typer.echo(f"Proof that no argmax changes: {proofs} (argmaxable check {proofs} {model})")
+    raise typer.Exit(3 if result.undecided else 0)
 
 
 def _require_free(model: str, targets: tuple[Path, ...], *, overwrite: bool) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from argmaxable.cli import options
 from argmaxable.cli.answers import exit_code
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.domains import parse_domain
@@ -29,9 +30,12 @@ def random(
     patience: Annotated[
         int | None, typer.Option(help="Reflection steps (default 30; 2500 when alone).")
     ] = None,
+    time_limit: options.TimeLimit = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the hull (2 or 3 features) into this file.")] = None,
 ) -> None:
-    """Verify a random head; without bias and up to 9 features compare with Qhull.
+    """Verify a random head, and compare with Qhull where it can.
+
+    Qhull can without a bias and with up to 9 features.
 
     \b
     Examples:
@@ -53,10 +57,13 @@ def random(
         require_format(plot)
     head = random_head(classes, dim, seed=seed, distribution=distribution, bias=bias)
     with progress_bar() as progress:
-        result = verify_head(head, feature_domain, method=method, patience=patience, progress=progress)
+        result = verify_head(
+            head, feature_domain, method=method, patience=patience, time_limit=time_limit, progress=progress
+        )
     typer.echo("\n".join(summary(result)))
     # Only then are the argmaxable classes of a head without bias the vertices of its hull.
-    if not bias and dim <= LARGEST_DIMENSION and feature_domain.surrounds_origin:
+    is_comparable = not bias and dim <= LARGEST_DIMENSION and feature_domain.surrounds_origin
+    if is_comparable and result.is_complete:
         agreement = compare_with_qhull(result)
         typer.echo(agreement.describe())
     if plot is not None:

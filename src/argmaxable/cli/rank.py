@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from argmaxable.cli import options
 from argmaxable.cli.option_groups import OptionGroup, takes_groups
+from argmaxable.cli.progress import progress_bar
 from argmaxable.core.errors import InputError
 from argmaxable.layers.language_model import LanguageModel, Text
 from argmaxable.models import model_name
@@ -98,7 +99,9 @@ def rank(
     test: RankOptions,
     as_json: options.Json = False,
 ) -> None:
-    """Measure the rank of log P, at most d + 1 for a linear softmax head with d features (d + 2 with a bias).
+    """Measure the rank of a model's log-probabilities.
+
+    It is at most d + 1 for a linear softmax head with d features, d + 2 with a bias.
 
     Also tells the number of features by the output alone, and how evenly its directions are used. A model
     needs the extra hf, and is run over the text a few times.
@@ -117,7 +120,8 @@ def rank(
         raise InputError(
             f"--threshold is relative to the largest singular value: 0 ≤ T < 1, found {test.threshold}."
         )
-    found = _of_model(model, source, test) if source.logits is None else _of_logits(model, source, test)
+    with progress_bar("measuring"):
+        found = _of_model(model, source, test) if source.logits is None else _of_logits(model, source, test)
     report, inside, claim = found.report, found.inside, found.claim
     if as_json:
         typer.echo(json.dumps({"model": found.name} | _record(report, inside, claim)))

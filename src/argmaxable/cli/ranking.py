@@ -12,10 +12,12 @@ import typer
 from argmaxable.check.orders import OrderCertificate
 from argmaxable.cli import options
 from argmaxable.cli.option_groups import takes_groups
+from argmaxable.cli.progress import progress_bar
 from argmaxable.core.head import Head
 from argmaxable.core.labels import visible
 from argmaxable.questions.ranking.notation import Chain, join, parse_chain
 from argmaxable.questions.ranking.rankings import Feasibility, RankingVerdict, is_feasible
+from argmaxable.report.answer import domain_line
 from argmaxable.workflow.find_model import DEFAULT_DOMAIN_TEXT, find_model
 
 _EXIT_CODES = {Feasibility.FEASIBLE: 0, Feasibility.INFEASIBLE: 1, Feasibility.UNDECIDED: 3}
@@ -35,16 +37,17 @@ def ranking(
         ),
     ],
     domain: options.DomainText = DEFAULT_DOMAIN_TEXT,
+    time_limit: options.TimeLimit = None,
     as_json: options.Json = False,
     *,
     source: options.ModelOptions,
 ) -> None:
-    """Decide whether any input ranks the classes in exactly this order, and prove it.
+    """Decide whether any input ranks the classes in this order.
 
     \b
     Examples:
       argmaxable ranking model.onnx "cat > dog > the"
-      argmaxable ranking model.onnx "cat > dog > rest" --domain auto
+      argmaxable ranking model.onnx "cat > dog > rest" --domain box:100
       argmaxable ranking model.onnx "cat > dog" "the > dog"
       argmaxable ranking model.onnx '#17 > 4 > ">="'
 
@@ -55,14 +58,18 @@ def ranking(
     \b
     Exit codes: 0 feasible, 1 infeasible, 2 bad input, 3 undecided.
     """
-    found = find_model(source.of(model), domain)
-    head = found.head()
-    chains = [parse_chain(text, head) for text in orders]
-    verdict = is_feasible(head, join(chains, head.classes), found.domain)
+    with progress_bar("looking for such an input"):
+        found = find_model(source.of(model), domain)
+        head = found.head()
+        chains = [parse_chain(text, head) for text in orders]
+        order = join(chains, head.classes)
+        verdict = is_feasible(head, order, found.domain, time_limit=time_limit)
     if as_json:
-        typer.echo(json.dumps(_record(head, chains, verdict)))
+        record = _record(head, chains, verdict) | {"domain_source": found.domain_source.as_record()}
+        typer.echo(json.dumps(record))
     else:
         typer.echo("\n".join(_lines(head, chains, verdict)))
+        typer.echo(domain_line(found.domain, found.domain_source))
     raise typer.Exit(_EXIT_CODES[verdict.status])
 
 
@@ -71,7 +78,7 @@ def _lines(head: Head, chains: list[Chain], verdict: RankingVerdict) -> list[str
     size = f"{head.classes:,} classes × {head.features:,} features"
     bias = "with bias" if head.bias is not None else "no bias"
     lines = [
-        f"{head.name}: {size}, {bias}; domain: {verdict.domain}",
+        f"{head.name}: {size}, {bias}",
         *(each.text(head) for each in chains),
         "",
     ]

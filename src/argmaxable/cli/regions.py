@@ -30,7 +30,7 @@ def regions(
         typer.Option("--format", help="csv has one row for each C: C, then the counts for d = 1, 2, …"),
     ] = _Format.TABLE,
 ) -> None:
-    """Print how many rankings of C classes a generic head with d features can put out.
+    """Count the rankings that a head of a given size can put out.
 
     For 10 classes and features this is Table 2 of Grivas et al. 2022, or with --bias its Table 3.
 

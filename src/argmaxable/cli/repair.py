@@ -19,11 +19,11 @@ from argmaxable.core.select import Selection
 from argmaxable.edit.repair.plan import DEFAULT_MARGIN, DEFAULT_SECONDS
 from argmaxable.edit.repair.plan import repair as repair_head
 from argmaxable.models.write import require_writable, write_head
-from argmaxable.workflow.find_model import DEFAULT_DOMAIN_TEXT, FoundModel, find_model
+from argmaxable.report.answer import counted, domain_line, domain_record
+from argmaxable.workflow.find_model import DEFAULT_DOMAIN_TEXT, FoundModel, find_model, within_bounds
 
 if TYPE_CHECKING:
     from argmaxable.edit.repair.plan import Repair
-    from argmaxable.models.finding import Finding
     from argmaxable.run.plan import Engine
 
 _SHOWN = 12
@@ -56,7 +56,10 @@ def repair(
     ] = None,
     domain: Annotated[
         str,
-        typer.Option(help="Inputs of the head to consider: box:R, box:LO:HI, ball:R, file:PATH or auto."),
+        typer.Option(
+            help="Inputs of the head to consider: box:R, box:LO:HI, ball:R, file:PATH, or auto: what the "
+            "file proves, its part within ±100 where that has no end."
+        ),
     ] = DEFAULT_DOMAIN_TEXT,
     classes: Annotated[
         str | None, typer.Option(help="Classes to repair, e.g. 3,17,20-40 (default: all unargmaxable ones).")
@@ -75,7 +78,7 @@ def repair(
     as_json: options.Json = False,
     source: Annotated[options.ModelOptions, Only(*options.TENSORS, "labels")],
 ) -> None:
-    """Change MODEL's output layer as little as possible so that unargmaxable classes can be the argmax.
+    """Change MODEL as little as possible so that every class can win.
 
     Every argmaxable class stays argmaxable. The result is verified before it is written, and all of the file
     but the changed tensors stays bit for bit the same.
@@ -91,13 +94,13 @@ def repair(
     """
     target = _target(output, dry_run=dry_run)
     chosen = Selection(None if classes is None else tuple(parse_classes(classes)), tuple(tokens or ()))
-    found = find_model(source.of(model), domain)
+    found = within_bounds(find_model(source.of(model), domain))
     if output is not None:
         require_writable(model, found.finding, output, overwrite=overwrite)
     done = _repaired(found, chosen, wish, seconds=time_limit, engine=work.engine())
     if target is not None:
         _write(found, done, target, overwrite=overwrite)
-    lines = [json.dumps(_record(done, target))] if as_json else _lines(done, found.finding, target)
+    lines = [json.dumps(_record(done, found, target))] if as_json else _lines(done, found, target)
     typer.echo("\n".join(lines))
 
 
@@ -128,12 +131,13 @@ def _write(found: FoundModel, done: Repair, target: Path, *, overwrite: bool) ->
     )  # fmt: skip
 
 
-def _lines(done: Repair, finding: Finding, written: Path | None) -> list[str]:
+def _lines(done: Repair, found: FoundModel, written: Path | None) -> list[str]:
     chosen = done.chosen.tolist()
     names = ", ".join(visible(done.before.label(class_id)) for class_id in chosen[:_SHOWN])
     more = f" and {len(chosen) - _SHOWN} more" if len(chosen) > _SHOWN else ""
     lines = [
-        f"repaired    {len(chosen):,} classes over {done.domain}: {names}{more}",
+        f"repaired    {counted(len(chosen))}: {names}{more}",
+        domain_line(done.domain, found.domain_source),
         f"margin      at least {done.margins.min():.4g} each, proven ({done.margin:g} asked for)",
     ]
     if done.reached is not None and done.least is not None:
@@ -144,7 +148,7 @@ def _lines(done: Repair, finding: Finding, written: Path | None) -> list[str]:
     lines.append(f"rows        {_rows(done)}")
     if len(done.moved):
         lines.append(
-            f"            in {finding.weight.name}; whatever else uses that tensor sees the change too"
+            f"            in {found.finding.weight.name}; whatever else uses that tensor sees the change too"
         )
     lines.append(f"logits      move by at most {done.movement:.4g} anywhere in the domain")
     never, open_ = len(done.result.unargmaxable), len(done.result.undecided)
@@ -168,9 +172,9 @@ def _rows(done: Repair) -> str:
     return f"{len(done.moved):,} moved, by at most {100 * done.row_change:.3g} % of the usual length"
 
 
-def _record(done: Repair, written: Path | None) -> dict[str, Any]:
+def _record(done: Repair, found: FoundModel, written: Path | None) -> dict[str, Any]:
     return {
-        "domain": str(done.domain),
+        **domain_record(done.domain, found.domain_source),
         "margin": done.margin,
         "classes": done.chosen.tolist(),
         "margins": done.margins.tolist(),

@@ -12,6 +12,7 @@ import typer
 from argmaxable.cli import options
 from argmaxable.cli.answers import write_file
 from argmaxable.cli.option_groups import Only, takes_groups
+from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.stored_runs import find_run, opened
 from argmaxable.report.page.content import content_of
 from argmaxable.report.page.html import page
@@ -58,7 +59,9 @@ def report(
     source: Annotated[options.ModelOptions, Only(*options.TENSORS, *options.HUB)],
     db: options.Database = None,
 ) -> None:
-    """Write a report of a stored run or of a proof bundle: one file that needs no network and no other file.
+    """Write a page about a stored run or a proof bundle.
+
+    One file that needs no network and no other file.
 
     \b
     Examples:
@@ -69,12 +72,14 @@ def report(
     \b
     Exit codes: 0 written, 2 bad input.
     """
-    subject = _subject(named, db)
-    head = None
-    if model is not None:
-        head = source.of(model).load()
-        require_same_head(subject, head, model)
-    _write(_text(subject, form, head), None if output == Path("-") else output)
+    with progress_bar("writing the report"):
+        subject = _subject(named, db)
+        head = None
+        if model is not None:
+            head = source.of(model).load()
+            require_same_head(subject, head, model)
+        text = _text(subject, form, head)
+    _write(text, None if output == Path("-") else output)
 
 
 def _subject(named: str, db: str | None) -> Subject:

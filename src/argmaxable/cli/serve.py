@@ -23,7 +23,9 @@ def serve(
         ),
     ] = None,
 ) -> None:
-    """Show stored runs in a browser: what was found, why, how far a run is; and a playground to try heads.
+    """Show stored runs and a playground in the browser.
+
+    What was found, why, and how far a run is; the playground is for trying heads.
 
     For this machine only (127.0.0.1). Nothing is written; a run that another command is working on can be
     watched. Ctrl-C ends it.

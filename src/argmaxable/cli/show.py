@@ -15,6 +15,7 @@ from argmaxable.report import stored_runs, text
 def show(
     run: options.StoredRun,
     db: options.Database = None,
+    everything: options.All = False,
     as_json: options.Json = False,
 ) -> None:
     """Show what a stored run found, or has found so far.
@@ -39,4 +40,6 @@ def show(
     if as_json:
         typer.echo(json.dumps(text.as_record(findings) | stored_runs.as_record(found)))
     else:
-        typer.echo("\n".join([stored_runs.headline(found), "", *text.summary(findings)]))
+        typer.echo(
+            "\n".join([stored_runs.headline(found), "", *text.summary(findings, everything=everything)])
+        )

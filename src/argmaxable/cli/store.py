@@ -27,7 +27,9 @@ def store(
     db: options.Database = None,
     as_json: options.Json = False,
 ) -> None:
-    """Check that a database of runs is sound: all of it can be read and agrees with itself.
+    """Check that a database of runs is sound.
+
+    All of it can be read and agrees with itself.
 
     The database checks its own files (SQLite: integrity_check and foreign_key_check; PostgreSQL: amcheck,
     where that extension is installed). Then every run is read with all its evidence, and its verdicts are

@@ -29,7 +29,9 @@ def table(
     safe: Safe = None,
     db: options.Database = None,
 ) -> None:
-    """Write stored runs as a table: what each model is, how many classes it can never predict, the effort.
+    """Write stored runs as a table for a paper.
+
+    What each model is, how many classes it can never predict, and the effort.
 
     The columns are those of Tables 4 to 8 of Grivas et al. 2022, with --summary of their Table 1.
 

@@ -21,7 +21,6 @@ from argmaxable.cli.option_groups import OptionGroup, takes_groups
 from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.remarks import Remarks, remarks_on
 from argmaxable.cli.top_k import TopK, require_places, top_k_remarks
-from argmaxable.core.boxes import Everywhere
 from argmaxable.core.errors import InputError
 from argmaxable.core.result import Result
 from argmaxable.core.select import Selection
@@ -107,6 +106,7 @@ class OutputOptions(OptionGroup):
     report: Annotated[Path | None, typer.Option(help="Write a page about the run into this .html file.")] = (
         None
     )
+    everything: options.All = False
     as_json: options.Json = False
 
 
@@ -126,12 +126,7 @@ def verify(
     seed: Annotated[
         int, typer.Option(help="Changes the order of work and the evidence, never a status.")
     ] = 0,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            "--time-limit", "--max-seconds", help="Stop after this many seconds with what is proven by then."
-        ),
-    ] = None,
+    time_limit: options.TimeLimit = None,
     dtype: Annotated[
         Float | None,
         typer.Option(help="Tell too which classes stay the argmax of logits computed in this format."),
@@ -145,7 +140,7 @@ def verify(
     source: options.ModelOptions,
     stored: options.StoreOptions,
 ) -> None:
-    """Tell for every class of MODEL's output layer whether any input can make it the argmax."""
+    """Prove for every class of MODEL whether it can ever be predicted."""
     require_places(top_k)
     if written.rational and written.output is None:
         raise InputError("--rational is about the proof bundle. Pass --output FOLDER.")
@@ -156,7 +151,7 @@ def verify(
         source.of(model), domain, classes.selection(), method=method, patience=patience, seed=seed,
         round_to=round_to,
     )  # fmt: skip
-    with progress_bar() as progress, stored.opened() as store:
+    with progress_bar("reading the model") as progress, stored.opened() as store:
         done = answer(
             request, store=store, overwrite=stored.overwrite, engine=work.engine(), time_limit=time_limit,
             progress=progress,
@@ -186,15 +181,15 @@ def _answer(
         return [json.dumps(functools.reduce(dict.__or__, (each.record for each in remarks), record))]
     more = [line for each in remarks for line in each.lines]
     hints = _hints(request, done, written.output)
-    return [*summary(done.result), *more, *hints, *([] if page is None else [page])]
+    return [*summary(done.result, everything=written.everything), *more, *hints, *([] if page is None else [page])]
 
 
 def _hints(request: Request, done: ModelVerdicts, output: Path | None) -> list[str]:
     """What to do next."""
     lines, inputs = [], done.finding.inputs
     known = None if inputs is None else inputs.domain
-    if request.domain == DEFAULT_DOMAIN_TEXT and not isinstance(known, Everywhere | None):
-        lines.append(f"The file itself proves the domain {known}: --domain auto verifies over it.")
+    if request.domain != DEFAULT_DOMAIN_TEXT and known is not None and known != done.result.domain:
+        lines.append(f"The file itself proves the domain {known}, which --domain auto verifies over.")
     if done.was_known:
         lines.append(f"Found again as run {done.run_id}; --overwrite verifies anew.")
     elif done.run_id is not None:

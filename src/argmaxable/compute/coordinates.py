@@ -225,8 +225,10 @@ def _used_features(head: Head, domain: Domain) -> Ids:
 
 def _rows32(prepared: PreparedHead, domain: Domain, used: Ids, scale: float) -> Rows:
     head = prepared.head
-    if scale == 1.0 and domain.is_identity and len(used) == head.features:
-        return prepared.rows32  # the checker's own copy will do: large heads are not stored twice
+    if scale == 1.0 and domain.has_features and len(used) == head.features:
+        return prepared.seen(
+            domain
+        ).rows32  # the checker's own copy will do: large heads are not stored twice
 
     def convert(ids: Ids | slice) -> Matrix32:
         rows = head.rows(ids) - prepared.centre

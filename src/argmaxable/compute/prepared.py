@@ -7,6 +7,7 @@ bounds tight for heads whose rows share a large mean. Any centre will do, so non
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -17,8 +18,17 @@ from argmaxable.compute.budget import Compute
 from argmaxable.compute.identical_rows import IdenticalRows, find_identical_rows
 from argmaxable.compute.rows import Rows, StreamedRows, hold_if_it_fits
 from argmaxable.core.arrays import Ids, Matrix32, Vector, Vector32
+from argmaxable.core.domain import Domain
 from argmaxable.core.head import Facts, Head
 from argmaxable.exact.rounding import length_bounds
+
+
+@dataclass(frozen=True, eq=False)
+class SeenRows:
+    """Rows less the centre as a domain's z sees them, in float32, and upper bounds on their norms."""
+
+    rows32: Rows
+    norms: Vector
 
 
 class PreparedHead:
@@ -32,6 +42,7 @@ class PreparedHead:
         self.has_bias = head.has_bias
         if centre is not None:
             self.centre = centre
+        self._seen: tuple[Domain, SeenRows] | None = None
 
     @cached_property
     def centre(self) -> Vector:
@@ -65,6 +76,28 @@ class PreparedHead:
             for block in row_blocks(self.head.classes, self.head.features):
                 norms[block] = length_bounds(self.head.rows(block) - self.centre)
         return norms
+
+    def seen(self, domain: Domain) -> SeenRows:
+        """The rows as the z of a domain sees them, whose z has an entry for each feature; those of the domain
+        asked about last are kept."""
+        if domain.is_identity:
+            return SeenRows(self.rows32, self.norms)
+        if self._seen is None or self._seen[0] != domain:
+            self._seen = (domain, self._seen_by(domain))
+        return self._seen[1]
+
+    def _seen_by(self, domain: Domain) -> SeenRows:
+        def convert(ids: Ids | slice) -> Matrix32:
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                return np.asarray(domain.rows_seen(self.head.rows(ids) - self.centre).astype(np.float32))
+
+        streamed = StreamedRows((self.head.classes, self.head.features), convert)
+        norms = np.empty(self.head.classes)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            for block in row_blocks(self.head.classes, self.head.features):
+                norms[block] = length_bounds(domain.rows_seen(self.head.rows(block) - self.centre))
+        rows = self.backend.settle_in(hold_if_it_fits(streamed, self.compute.bytes_for_rows()))
+        return SeenRows(rows, norms)
 
     def _centred(self, ids: Ids | slice) -> Matrix32:
         """Rows less the centre, rounded to float32: at once where both are float32 or narrower."""

@@ -37,8 +37,8 @@ class Torch:
             torch.zeros(1, device=self._device)
         except (RuntimeError, AssertionError) as error:
             raise InputError(
-                f"PyTorch has no device '{device}' here ({str(error).splitlines()[0]}). Choose numpy, cpu, "
-                "cuda or mps."
+                f"PyTorch has no device '{device}' here ({str(error).splitlines()[0]}). Install a build of "
+                "PyTorch for it (https://pytorch.org/get-started), or choose --device numpy or cpu."
             ) from error
         # IEEE float32 on processors and, with TensorFloat-32 off, on CUDA; nobody promises it for others.
         self.keeps_bounds = self._device.type in ("cpu", "cuda")

@@ -63,6 +63,9 @@ class Ball(_Round):
     def in_words(self) -> str:
         return f"The feature vectors that enter the head may be any of length at most {self.radius:g}."
 
+    def scope(self) -> str:
+        return f"for feature vectors of length at most {self.radius:g}"
+
     def as_record(self) -> dict[str, Any]:
         return {"kind": self.kind, "radius": self.radius.hex()}
 
@@ -121,6 +124,9 @@ class NormSolid(_Round):
             f"The features that enter the head come out of a {self.name} layer with the model's own gain: "
             "every vector that such a layer can put out is considered."
         )
+
+    def scope(self) -> str:
+        return f"for outputs of the {self.name}"
 
     def as_record(self) -> dict[str, Any]:
         return {"kind": self.kind, "gain": hex_of(self.gain), "shift": hex_of(self.shift)}

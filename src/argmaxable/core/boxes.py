@@ -32,6 +32,9 @@ class Everywhere(Domain):
     def in_words(self) -> str:
         return "The features that enter the head may be any numbers at all, however large."
 
+    def scope(self) -> str:
+        return ""
+
     def as_record(self) -> dict[str, Any]:
         return {"kind": self.kind}
 
@@ -107,6 +110,16 @@ class Box(Domain):
         elif hi == "inf":
             limit = f" from {lo} upwards"
         return f"Each feature that enters the head may take any value{limit}."
+
+    def scope(self) -> str:
+        if self.lo.ndim or self.hi.ndim:
+            return "for features within the ranges of the domain"
+        lo, hi = (f"{float(bound):g}".replace("-", "−") for bound in (self.lo, self.hi))
+        if self.lo == -self.hi:
+            return "" if hi == "inf" else f"for features within ±{hi}"
+        if lo == "−inf":
+            return f"for features up to {hi}"
+        return f"for features from {lo} upwards" if hi == "inf" else f"for features from {lo} to {hi}"
 
     def as_record(self) -> dict[str, Any]:
         return {"kind": self.kind, "lo": hex_of(self.lo), "hi": hex_of(self.hi)}

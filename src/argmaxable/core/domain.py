@@ -56,9 +56,9 @@ class Domain(ABC):
     def in_words(self) -> str:
         """A sentence for people: which inputs of the head the verdicts are about."""
 
-    def never_predicted(self) -> str:
-        """What an unargmaxable class can't do, in words."""
-        return "can never be predicted"
+    @abstractmethod
+    def scope(self) -> str:
+        """What verdicts are about, to end a sentence with: "for features within ±100"; "" for all inputs."""
 
     @abstractmethod
     def as_record(self) -> dict[str, Any]:

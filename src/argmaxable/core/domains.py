@@ -16,12 +16,24 @@ from argmaxable.core.hull import Hull
 KINDS: dict[str, type[Domain]] = {
     domain.kind: domain for domain in (Everywhere, Box, Ball, RMSNorm, LayerNorm, Hull)
 }
+# The tightest domain that a model's file itself proves.
+AUTO = "auto"
 _FILE_FORMAT = "argmaxable domain 1"
 
 
 def parse_domain(text: str) -> Domain:
     """The domain a user wrote: everywhere, box:100, box:LO:HI, ball:R, hull:FILE.npy for the mixtures of
     saved feature vectors, or file:PATH for a domain that a file holds."""
+    return _parsed(text, more="")
+
+
+def parse_domain_or_auto(text: str) -> Domain | None:
+    """The domain a user wrote about a model; None for `auto`, which is up to the model's file."""
+    return None if text == AUTO else _parsed(text, more=f"{AUTO} (what the model's file proves), ")
+
+
+def _parsed(text: str, more: str) -> Domain:
+    """The domain; the error lists `more` beside the usual ways to write one."""
     kind, _, rest = text.strip().partition(":")
     if kind == "file":
         return read_domain(rest)
@@ -42,7 +54,7 @@ def parse_domain(text: str) -> Domain:
     if kind == "ball" and len(values) == 1:
         return Ball(values[0])
     raise DomainError(
-        f"'{text}' is not a domain. Write everywhere, box:100 (±100), box:0:inf (lo:hi), ball:10, "
+        f"'{text}' is not a domain. Write {more}everywhere, box:100 (±100), box:0:inf (lo:hi), ball:10, "
         "hull:FILE.npy or file:PATH."
     )
 

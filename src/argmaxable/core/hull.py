@@ -84,8 +84,9 @@ class Hull(Domain):
         count = len(self.points)
         return f"The inputs considered are the mixtures of {count:,} given feature vector{'s' * (count > 1)}."
 
-    def never_predicted(self) -> str:
-        return f"can be predicted at no mixture of these {len(self.points):,} inputs"
+    def scope(self) -> str:
+        count = len(self.points)
+        return "at this one input" if count == 1 else f"at mixtures of these {count:,} inputs"
 
     def as_record(self) -> dict[str, Any]:
         with np.errstate(over="ignore", under="ignore"):

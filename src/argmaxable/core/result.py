@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from argmaxable.core.arrays import Ids, Vector
 from argmaxable.core.domain import Domain
+from argmaxable.core.domain_source import DomainSource
 from argmaxable.core.head import Facts, Head
 from argmaxable.core.verdict import Status, Verdict
 
@@ -50,8 +51,9 @@ class Record:
     """Verdicts of the wanted classes of a head over a domain: all of a result but the weights.
 
     `centre` rebuilds own-direction witnesses. `is_complete` is False after an interruption or a
-    time limit: what was proven before stands, the rest is undecided. `class_ids`, `status`, `lower` and
-    `upper` are the verdicts as arrays, one entry for each.
+    time limit: what was proven before stands, the rest is undecided. `domain_source` says where the domain
+    comes from, if that is known. `class_ids`, `status`, `lower` and `upper` are the verdicts as arrays, one
+    entry for each.
     """
 
     facts: Facts
@@ -60,6 +62,12 @@ class Record:
     verdicts: tuple[Verdict, ...]
     cost: Cost
     is_complete: bool = True
+    domain_source: DomainSource | None = None
+
+    @property
+    def wanted(self) -> int:
+        """How many classes were asked about; of a stored run that has not ended, those with a verdict."""
+        return len(self.verdicts)
 
     @property
     def verified(self) -> int:

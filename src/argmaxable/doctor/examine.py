@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from argmaxable.core.boxes import Box
 from argmaxable.core.errors import HeadError, LoadError
 from argmaxable.core.select import padding_classes, special_classes
 from argmaxable.core.verdict import Status, Verdict
@@ -23,7 +22,7 @@ from argmaxable.doctor.remarks import Patient, diagnoses_of
 from argmaxable.doctor.roles import ending_classes, ordinary_classes
 from argmaxable.doctor.rows import OddRows, odd_rows
 from argmaxable.models import model_name, read_head
-from argmaxable.questions.argmax import verify
+from argmaxable.questions.argmax import DEFAULT_DOMAIN, verify
 from argmaxable.questions.arithmetic.formats import PRECISIONS, Float
 from argmaxable.questions.arithmetic.survival import Outcome, survival
 
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 
 # Classes of each kind that are looked at closer: a kind's members mostly share their fate.
 _MOST_VERIFIED = 64
-# What is taken for the domain where the model's file does not say what reaches the head.
-USUAL_DOMAIN = Box(-100.0, 100.0)
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ def examine(finding: Finding, model: str | os.PathLike[str], tests: Tests | None
     ends = ending_classes(os.fspath(model), head)
     special = special_classes(head.labels or (), finding.special)
     suspects = _suspects(odd, padding, sorted(ends) + special)
-    domain = tests.domain or _proven(finding) or USUAL_DOMAIN
+    domain = tests.domain or _proven(finding) or DEFAULT_DOMAIN
     number = tests.number or _stored_in(head)
     standings = _standings(head, domain, number, suspects, tests.time_limit)
     subject = Patient(

@@ -88,6 +88,9 @@ class Transform(nn.Module, ABC):
         """The arguments that build this transform anew, as plain JSON values."""
         return {}
 
+    def extra_repr(self) -> str:
+        return ", ".join(f"{name}={value}" for name, value in self.settings().items())
+
     def forward(self, z: Tensor) -> Tensor:
         """f(z) of the same shape; half precision is computed and returned in single."""
         tables = self.tables()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from argmaxable.core.errors import AmbiguousError, HeadError, LoadError
-from argmaxable.models.registry import BUILT_IN, ReadOptions, find_format
+from argmaxable.models.registry import BUILT_IN, ReadOptions, find_format, model_file
 
 if TYPE_CHECKING:
     from argmaxable.core.head import Head
@@ -46,7 +46,7 @@ class ModelRef:
         """What the model says about its output layer; raises LoadError when it can't be read or has none."""
         options = ReadOptions(tensor=self.tensor, bias_tensor=self.bias_tensor, transpose=self.transpose)
         with _naming(self.model):
-            path = self._path()
+            path = model_file(self._path())
             finding = find_format(path).find(path, options)
         return finding if self.labels is None else self._labelled(finding, self.labels)
 

@@ -101,16 +101,14 @@ class FolderFormat:
         return finding
 
 
+# Weights of a Hugging Face model, in one file or several.
+_FOLDER_WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "pytorch_model.bin*")
+_FILES_SHOWN = 8
+
 BUILT_IN: tuple[ModelFormat, ...] = (
     FolderFormat(
         "huggingface",
-        (
-            "config.json",
-            "adapter_config.json",
-            "*.safetensors",
-            "*.safetensors.index.json",
-            "pytorch_model.bin*",
-        ),
+        ("config.json", "adapter_config.json", *_FOLDER_WEIGHTS),
         "argmaxable.models.huggingface.reader:find",
     ),
     FileFormat("safetensors", (".safetensors",), "argmaxable.models.huggingface.reader:find_file"),
@@ -127,6 +125,22 @@ BUILT_IN: tuple[ModelFormat, ...] = (
     FileFormat("fasttext", (".ftz",), "argmaxable.models.fasttext.reader:find", magic=b"\xba\x16\x4f\x2f"),
     FileFormat("pytorch", (".bin", ".pt", ".pth", ".ckpt"), "argmaxable.models.pytorch.reader:find"),
 )
+
+
+def model_file(path: Path) -> Path:
+    """The path itself; of a directory without weights of its own format, the one model file in it.
+
+    Raises LoadError when there are several.
+    """
+    if not path.is_dir() or any(found for pattern in _FOLDER_WEIGHTS for found in path.glob(pattern)):
+        return path
+    suffixes = {suffix for known in BUILT_IN for suffix in known.suffixes}
+    files = sorted(each for each in path.iterdir() if each.is_file() and each.suffix.lower() in suffixes)
+    if len(files) > 1:
+        names = ", ".join(each.name for each in files[:_FILES_SHOWN])
+        more = f" and {len(files) - _FILES_SHOWN} more" if len(files) > _FILES_SHOWN else ""
+        raise LoadError(f"is a directory with {len(files)} model files: {names}{more}. Pass one of them.")
+    return files[0] if files else path
 
 
 def find_format(path: Path) -> ModelFormat:

@@ -55,7 +55,7 @@ def _checker(bundle: Bundle[C, S], head: Head) -> Checker:
         raise BundleError(
             f"these proofs are for another model: {subject} another head. Its SHA-256 is {bundle.sha256}, "
             f"that of {head.name} is {head.sha256()}. Pass the file that was verified, with the same "
-            "--tensor if any."
+            "--tensor and --round-to if any."
         )
     centre = bundle.centre
     if centre is not None and (len(centre) != head.features or not np.isfinite(centre).all()):

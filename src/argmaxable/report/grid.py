@@ -13,8 +13,18 @@ from enum import StrEnum
 from argmaxable.core.labels import visible
 from argmaxable.report.csv_table import PLAIN, Cell, CsvStyle, write_table
 
-# What GitHub's Markdown reads as markup: a colon starts an emoji or ends a scheme, a dollar mathematics.
-_MARKDOWN = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]<>#|~&!:$"})
+# What GitHub's Markdown reads as markup. An underscore inside a word is not, a colon only in the name of an
+# emoji or an address, "#" only at the beginning of a word, ">" only of a line.
+_MARKDOWN = re.compile(
+    r"""
+      [\\`*\[<|~$]
+    | (?<![^\W_]) _ | _ (?![^\W_])
+    | & (?= [\#A-Za-z])
+    | : (?= [\w+-]+ : | //) | (?<= www) \.
+    | (?<! \S) \# | \A >
+    """,
+    re.VERBOSE,
+)
 _LATEX = str.maketrans(
     {char: f"\\{char}" for char in "{}$&#_%"}
     | {
@@ -119,7 +129,7 @@ def as_text(grid: Grid) -> list[str]:
 
 def in_markdown(text: str) -> str:
     """The text as Markdown that shows just that."""
-    return text.translate(_MARKDOWN)
+    return _MARKDOWN.sub(lambda found: f"\\{found[0]}", text)
 
 
 def in_latex(text: str) -> str:

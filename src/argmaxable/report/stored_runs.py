@@ -11,6 +11,7 @@ from argmaxable.store import RunSummary, State
 
 if TYPE_CHECKING:
     from argmaxable.core.domain import Domain
+    from argmaxable.core.domain_source import DomainSource
     from argmaxable.core.head import Facts
     from argmaxable.core.result import Cost
     from argmaxable.core.verdict import Verdict
@@ -31,6 +32,14 @@ class KeptFindings:
     @property
     def domain(self) -> Domain:
         return self.run.domain
+
+    @property
+    def domain_source(self) -> DomainSource | None:
+        return self.run.domain_source
+
+    @property
+    def wanted(self) -> int:
+        return self.run.counts.wanted
 
     @property
     def cost(self) -> Cost:

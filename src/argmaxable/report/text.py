@@ -6,15 +6,29 @@ import math
 from typing import TYPE_CHECKING, Any, Protocol
 
 from argmaxable.core.labels import visible
+from argmaxable.report.answer import (
+    Tally,
+    answer,
+    bound_of,
+    counted,
+    domain_line,
+    domain_record,
+    farthest_first,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from argmaxable.core.domain import Domain
+    from argmaxable.core.domain_source import DomainSource
     from argmaxable.core.head import Facts
     from argmaxable.core.result import Cost
     from argmaxable.core.verdict import Verdict
 
-# Labels listed in a summary; the proof bundle and --json have all of them.
-_MOST_LABELS = 400
+# Labels listed unless all are asked for.
+_FEW_LABELS = 20
+# Members of a tie that JSON lists for each of them: to list all would take the square of their number.
+_MOST_FELLOWS = 400
 
 
 class Findings(Protocol):
@@ -29,6 +43,10 @@ class Findings(Protocol):
     @property
     def is_complete(self) -> bool: ...
     @property
+    def domain_source(self) -> DomainSource | None: ...
+    @property
+    def wanted(self) -> int: ...
+    @property
     def verified(self) -> int: ...
     @property
     def unargmaxable(self) -> tuple[Verdict, ...]: ...
@@ -38,38 +56,41 @@ class Findings(Protocol):
     def undecided(self) -> tuple[Verdict, ...]: ...
 
 
-def summary(record: Findings) -> list[str]:
-    """The answer first, then the classes it is about, then what it took."""
-    lines = [_what(record), "", _answer(record)]
+def summary(record: Findings, *, everything: bool = False) -> list[str]:
+    """The answer first, then the classes it is about, then what it took. `everything` lists every label."""
+    lines = [answer(tally_of(record)), domain_line(record.domain, record.domain_source)]
     unargmaxable = [verdict for verdict in record.unargmaxable if not verdict.is_tied]
     if unargmaxable:
-        lines += ["", _labels(unargmaxable)]
-    lines += _ties(record)
-    if record.undecided:
+        lines += ["", _labels(unargmaxable, everything)]
+    lines += _ties(record, everything)
+    if record.is_complete and record.undecided:
         lines += ["", _undecided(record)]
-    return [*lines, "", _cost(record)]
+    return [*lines, "", f"{_what(record)}; {_cost(record)}"]
+
+
+def tally_of(record: Findings) -> Tally:
+    """What the answer counts."""
+    return Tally(
+        classes=record.facts.classes,
+        wanted=record.wanted,
+        unargmaxable=len(record.unargmaxable),
+        unknown=len(record.undecided) + record.wanted - record.verified,
+        is_complete=record.is_complete,
+        domain=record.domain,
+        source=record.domain_source,
+    )
 
 
 def _what(record: Findings) -> str:
     facts = record.facts
-    size = f"{facts.classes:,} classes"
+    size = counted(facts.classes)
     if facts.features:  # not known of every published model
-        size += f" × {facts.features:,} features, {'with bias' if facts.bias else 'no bias'}"
-    return f"{visible(facts.name)}: {size}; domain: {record.domain}"
+        size += f" × {counted(facts.features, 'feature', 'features')}, "
+        size += "with bias" if facts.bias else "no bias"
+    return f"{visible(facts.name)}: {size}"
 
 
-def _answer(record: Findings) -> str:
-    total, unargmaxable = record.verified, len(record.unargmaxable)
-    if unargmaxable:
-        noun = "class" if total == 1 else "classes"
-        scope = ", whatever the input" if record.domain.has_features else ""
-        return f"{unargmaxable:,} of {total:,} {noun} {record.domain.never_predicted()}{scope}."
-    if record.undecided or not record.is_complete:
-        return f"No class of {total:,} was proven unargmaxable so far."
-    return "The only class is always predicted." if total == 1 else f"All {total:,} classes can be predicted."
-
-
-def _ties(record: Findings) -> list[str]:
+def _ties(record: Findings, everything: bool) -> list[str]:
     tied = record.tied
     if not tied:
         return []
@@ -80,32 +101,30 @@ def _ties(record: Findings) -> list[str]:
         f"{len(tied):,} of them in {where} of identical rows: at best tied, never the unique argmax. "
         "A framework's argmax returns the first of a group.",
         "",
-        _labels(tied),
+        _labels(tied, everything),
     ]
 
 
 def _undecided(record: Findings) -> str:
-    count = len(record.undecided)
-    if not record.is_complete:
-        return f"{count:,} undecided: stopped before the end. What is said above is proven."
-    return (
-        f"{count:,} undecided; the first, class {record.undecided[0].class_id}: {record.undecided[0].reason}."
-    )
+    first = record.undecided[0]
+    return f"Undecided, the first of them class {first.class_id} ({visible(first.label)}): {first.reason}."
 
 
-def _labels(verdicts: list[Verdict] | tuple[Verdict, ...]) -> str:
-    shown = "  ".join(visible(verdict.label) for verdict in verdicts[:_MOST_LABELS])
-    rest = len(verdicts) - _MOST_LABELS
-    return f"{shown}  … and {rest:,} more" if rest > 0 else shown
+def _labels(verdicts: Sequence[Verdict], everything: bool) -> str:
+    ordered = farthest_first(verdicts)
+    shown = ordered if everything else ordered[:_FEW_LABELS]
+    how = "Farthest off first: " if bound_of(ordered[0]) < bound_of(ordered[-1]) else ""
+    labels = "  ".join(visible(verdict.label) for verdict in shown)
+    rest = len(ordered) - len(shown)
+    return f"{how}{labels}" + (f"  … and {rest:,} more (--all lists them)" if rest else "")
 
 
 def _cost(record: Findings) -> str:
     cost = record.cost
     text = f"{cost.seconds:.1f} s"
     if cost.solves:
-        text += (
-            f"; {cost.solves:,} solves, on average {cost.mean_steps:.1f} steps over {cost.mean_rows:.0f} rows"
-        )
+        text += f"; {counted(cost.solves, 'solve', 'solves')}, on average {cost.mean_steps:.1f} steps over "
+        text += f"{cost.mean_rows:.0f} rows"
     return text
 
 
@@ -113,11 +132,12 @@ def as_record(record: Findings) -> dict[str, Any]:
     """The object that `verify --json` prints."""
     facts = record.facts
     return {
+        "answer": answer(tally_of(record)),
         "model": facts.name,
         "classes": facts.classes,
         "features": facts.features,
         "bias": facts.bias,
-        "domain": str(record.domain),
+        **domain_record(record.domain, record.domain_source),
         "verified": record.verified,
         "argmaxable": record.verified - len(record.unargmaxable) - len(record.undecided),
         "unargmaxable": len(record.unargmaxable),
@@ -145,5 +165,5 @@ def _class_record(verdict: Verdict) -> dict[str, Any]:
         "method": verdict.method.value,
     }
     if verdict.tie_group:
-        record["tied_with"] = list(verdict.tied_with[:_MOST_LABELS])
+        record["tied_with"] = list(verdict.tied_with[:_MOST_FELLOWS])
     return record

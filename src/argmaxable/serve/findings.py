@@ -30,6 +30,7 @@ class RunFindings:
     answer: str
     caveat: str
     size: str
+    domain_line: str
     domain: str
     claim: str
     noun: Noun
@@ -50,6 +51,7 @@ def findings_of(store: Store, run: RunSummary) -> RunFindings:
         answer=content.answer,
         caveat=subject.caveat,
         size=subject.size,
+        domain_line=content.domain_line,
         domain=content.domain,
         claim=content.claim,
         noun=content.noun,

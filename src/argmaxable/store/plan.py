@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from argmaxable.core.domain import Domain
+from argmaxable.core.domain_source import DomainSource
 from argmaxable.core.head import Facts
 from argmaxable.core.result import Cost
 from argmaxable.core.verdict import Algorithm, Status
@@ -19,7 +20,7 @@ class Plan:
 
     `origin` says where the model came from: a file's name, a hub id, a package; never a path, which
     would tell about the machine. `task` and `family` group models in tables. `only` lists the classes
-    to verify, None for all.
+    to verify, None for all. `domain_source` says where the domain comes from.
     """
 
     facts: Facts
@@ -32,6 +33,7 @@ class Plan:
     origin: str = ""
     task: str = ""
     family: str = ""
+    domain_source: DomainSource | None = None
 
 
 class State(StrEnum):
@@ -79,6 +81,7 @@ class RunSummary:
     started: datetime
     finished: datetime | None
     versions: dict[str, str] = field(default_factory=dict)
+    domain_source: DomainSource | None = None
 
 
 @dataclass(frozen=True)

@@ -192,6 +192,7 @@ class Store:
                 facts=summary.facts, domain=summary.domain, verdicts=tuple(verdicts), cost=summary.cost,
                 centre=reading.vector(connection, run_id, row.centre),
                 is_complete=summary.state in (State.FINISHED, State.IMPORTED),
+                domain_source=summary.domain_source,
             )  # fmt: skip
 
     def verdicts(

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from argmaxable.core.domain_source import DomainSource
 from argmaxable.core.domains import domain_from_record
 from argmaxable.core.head import Facts
 from argmaxable.core.result import Cost
 from argmaxable.core.verdict import Algorithm
 from argmaxable.core.version import VERSION
 from argmaxable.store.damaged_rows import damage_reported
-from argmaxable.store.plan import Counts, RunSummary, State
+from argmaxable.store.plan import Counts, Plan, RunSummary, State
 from argmaxable.store.texts import from_column
 
 
@@ -28,6 +29,12 @@ def now() -> str:
 def versions() -> str:
     """What a run's arithmetic depends on."""
     return json.dumps({"argmaxable": VERSION, "numpy": np.__version__, "python": platform.python_version()})
+
+
+def settings_column(plan: Plan) -> str:
+    source = plan.domain_source
+    said = {} if source is None else {"domain_source": source.as_record()}
+    return json.dumps({"patience": plan.patience, "seed": plan.seed} | said)
 
 
 def cost_column(cost: Cost) -> str:
@@ -54,6 +61,7 @@ def _summary(row: Any, state: State) -> RunSummary:
     settings = json.loads(row.settings)
     if not all(isinstance(settings[name], int) for name in ("patience", "seed")):
         raise ValueError("the settings hold something else than numbers")
+    source = settings.get("domain_source")
     return RunSummary(
         run_id=row.id,
         facts=Facts(
@@ -77,4 +85,6 @@ def _summary(row: Any, state: State) -> RunSummary:
         started=datetime.fromisoformat(row.started),
         finished=None if row.finished is None else datetime.fromisoformat(row.finished),
         versions=json.loads(row.versions),
+        # Runs of 0.1.0 don't say.
+        domain_source=None if source is None else DomainSource.from_record(source),
     )  # fmt: skip

@@ -20,7 +20,7 @@ from argmaxable.store.evidence import id_parts, vector_parts
 from argmaxable.store.plan import Plan, State
 from argmaxable.store.rows import Batch, count
 from argmaxable.store.schema import MODELS, RUNS
-from argmaxable.store.summaries import cost_column, now, versions
+from argmaxable.store.summaries import cost_column, now, settings_column, versions
 from argmaxable.store.texts import to_column
 
 
@@ -68,7 +68,7 @@ def put_run(
     query = insert(RUNS).values(
         model_id=model_id, key=key,
         algorithm=plan.algorithm.value, domain=json.dumps(plan.domain.as_record()),
-        settings=json.dumps({"patience": plan.patience, "seed": plan.seed}), versions=versions(),
+        settings=settings_column(plan), versions=versions(),
         state=state.value, started=now(), finished=None, cost=cost_column(Cost()),
         centre=batch.add_evidence(vector_parts("centre", centre)),
         chosen=None if plan.only is None else batch.add_evidence(id_parts("chosen", plan.only)),

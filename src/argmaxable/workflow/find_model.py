@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from argmaxable.core.domains import parse_domain
-from argmaxable.core.errors import InputError
+import numpy as np
+
+from argmaxable.core.boxes import Box
+from argmaxable.core.domain_source import GIVEN, Basis, DomainSource
+from argmaxable.core.domains import AUTO, parse_domain_or_auto
 from argmaxable.models.model_ref import ModelRef, model_name
+from argmaxable.questions.argmax import DEFAULT_DOMAIN
 from argmaxable.questions.arithmetic.formats import Rounding, rounded
 
 if TYPE_CHECKING:
@@ -15,9 +19,7 @@ if TYPE_CHECKING:
     from argmaxable.core.head import Head
     from argmaxable.models.finding import Finding
 
-DEFAULT_DOMAIN_TEXT = "box:100"
-# The tightest domain that the model's file itself proves.
-PROVEN_DOMAIN = "auto"
+DEFAULT_DOMAIN_TEXT = AUTO
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +29,7 @@ class FoundModel:
     ref: ModelRef
     finding: Finding
     domain: Domain
+    domain_source: DomainSource
     round_to: Rounding | None = None
 
     def head(self) -> Head:
@@ -49,14 +52,34 @@ def find_model(
     ref: ModelRef, domain: str | Domain = DEFAULT_DOMAIN_TEXT, *, round_to: Rounding | None = None
 ) -> FoundModel:
     """The model, over a domain as on the command line; raises InputError for what makes no sense."""
-    given = parse_domain(domain) if isinstance(domain, str) and domain != PROVEN_DOMAIN else domain
+    given = parse_domain_or_auto(domain) if isinstance(domain, str) else domain
     finding = ref.find()
-    return FoundModel(ref, finding, _proven(finding) if isinstance(given, str) else given, round_to)
+    chosen, source = _known(finding) if given is None else (given, GIVEN)
+    return FoundModel(ref, finding, chosen, source, round_to)
 
 
-def _proven(finding: Finding) -> Domain:
-    """The domain that the model file itself proves for the head's inputs."""
-    if finding.inputs is None or finding.inputs.domain is None:
-        said = "" if finding.inputs is None else f" ({finding.inputs.description})"
-        raise InputError(f"--domain auto: the file does not say what reaches the head{said}. Pass a domain.")
-    return finding.inputs.domain
+def within_bounds(found: FoundModel) -> FoundModel:
+    """The model over the part within ±100 of a domain that has no end, for questions about how large numbers
+    get; a domain that the user chose stays as it is."""
+    domain, source = found.domain, found.domain_source
+    if domain.is_bounded or source.basis is Basis.GIVEN:
+        return found
+    lo, hi = (domain.lo, domain.hi) if isinstance(domain, Box) else (-np.inf, np.inf)
+    reach = float(DEFAULT_DOMAIN.hi)
+    part = Box(
+        np.where(np.isinf(lo), np.minimum(hi, 0.0) - reach, lo),
+        np.where(np.isinf(hi), np.maximum(lo, 0.0) + reach, hi),
+    )
+    why = f"only a bounded part of what the file proves ({domain}: {source.why}) gives logits a scale"
+    return replace(found, domain=part, domain_source=DomainSource(Basis.ASSUMED, why))
+
+
+def _known(finding: Finding) -> tuple[Domain, DomainSource]:
+    """What the model's file proves about the head's inputs, else what is usually assumed."""
+    inputs = finding.inputs
+    if inputs is not None and inputs.domain is not None:
+        return inputs.domain, DomainSource(Basis.PROVEN, inputs.description)
+    said = "" if inputs is None else f" ({inputs.description})"
+    return DEFAULT_DOMAIN, DomainSource(
+        Basis.ASSUMED, f"the file does not say what reaches the output layer{said}"
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from argmaxable.compute.prepared import PreparedHead
@@ -11,6 +11,7 @@ from argmaxable.core.result import Result
 from argmaxable.questions.argmax import run_plan
 
 if TYPE_CHECKING:  # a database library is loaded only for those who store runs
+    from argmaxable.core.domain_source import DomainSource
     from argmaxable.run.plan import RunPlan
     from argmaxable.store import Plan, Store
     from argmaxable.store.run import Run
@@ -18,11 +19,13 @@ if TYPE_CHECKING:  # a database library is loaded only for those who store runs
 
 @dataclass(frozen=True)
 class Origin:
-    """What a store says about a run besides what was asked: where the model came from, and its groups."""
+    """What is said about a run besides what was asked: where the model and the domain came from, and the
+    model's groups."""
 
     origin: str = ""
     task: str = ""
     family: str = ""
+    domain_source: DomainSource | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +51,8 @@ def run_stored(
     or resumed there, unless `overwrite`. Raises StoreError when the store can't be used.
     """
     if store is None:
-        return StoredRun(run_plan(plan, progress=progress), plan.prepared)
+        result = run_plan(plan, progress=progress)
+        return StoredRun(replace(result, domain_source=origin.domain_source), plan.prepared)
     with store.begin(_identity(plan, origin), centre=plan.prepared.centre, overwrite=overwrite) as run:
         was_known = run.is_finished
         if was_known:
@@ -57,6 +61,7 @@ def run_stored(
             result = run_plan(plan, progress=progress, journal=run)
             if result.is_complete:
                 run.finish(result.cost)
+    result = replace(result, domain_source=origin.domain_source)
     return StoredRun(result, plan.prepared, run.run_id, was_known)
 
 
@@ -67,7 +72,7 @@ def _identity(plan: RunPlan, origin: Origin) -> Plan:
     return Plan(
         facts=plan.prepared.facts, labels=head.labels, domain=plan.domain, algorithm=settings.algorithm,
         patience=settings.patience, seed=settings.seed, only=plan.only,
-        origin=origin.origin, task=origin.task, family=origin.family,
+        origin=origin.origin, task=origin.task, family=origin.family, domain_source=origin.domain_source,
     )  # fmt: skip
 
 

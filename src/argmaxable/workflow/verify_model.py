@@ -74,9 +74,9 @@ def verify_model(
 ) -> ModelVerdicts:
     """Verify the output layer of a model: `verify` for the head that `find_head` finds in it.
 
-    `domain` may be text as on the command line, "auto" for the tightest that the file itself proves. Raises
-    InputError when the model, the domain or the choice of classes is wrong, StoreError when the store can't
-    be used.
+    `domain` may be text as on the command line: "auto" is the tightest that the file itself proves, else the
+    box ±100 as an assumption (`result.domain_source` says which). Raises InputError when the model, the
+    domain or the choice of classes is wrong, StoreError when the store can't be used.
     """
     request = Request(
         ref=model if isinstance(model, ModelRef) else ModelRef(model),
@@ -105,6 +105,6 @@ def answer(
         head, found.domain, only=request.classes.of(head, found.finding.special), method=request.method,
         patience=request.patience, seed=request.seed, engine=engine, time_limit=time_limit,
     )  # fmt: skip
-    origin = Origin(found.origin, request.task, request.family)
+    origin = Origin(found.origin, request.task, request.family, found.domain_source)
     run = run_stored(plan, store, origin=origin, overwrite=overwrite, progress=progress)
     return ModelVerdicts(run.result, run.prepared, found.finding, run.run_id, run.was_known)

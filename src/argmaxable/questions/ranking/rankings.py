@@ -22,6 +22,7 @@ from argmaxable.core.boxes import Everywhere
 from argmaxable.core.errors import ArgmaxableError
 from argmaxable.core.head import Head
 from argmaxable.core.orders import Order, as_order
+from argmaxable.core.progress import Deadline
 from argmaxable.core.verdict import OwnDirection, Status
 from argmaxable.questions.argmax import verify
 from argmaxable.questions.ranking.exact_orders import Evidence, exact_certificate, settle_exactly, table_size
@@ -69,22 +70,32 @@ class RankingVerdict:
         return self.status is Feasibility.FEASIBLE
 
 
-def is_feasible(head: Head, ranking: Order | Iterable[int], domain: Domain = EVERYWHERE) -> RankingVerdict:
+def is_feasible(
+    head: Head,
+    ranking: Order | Iterable[int],
+    domain: Domain = EVERYWHERE,
+    *,
+    time_limit: float | None = None,
+) -> RankingVerdict:
     """Whether some point of the domain ranks the classes so, strictly; a verdict is true or false as such.
 
     `ranking` is a full ranking (all class ids, the highest first) or an order: top([…], of=C) for its
     beginning, chain([…]) for some classes among themselves, Order(pairs) for anything else.
-    Raises InputError when it does not fit the head, or the domain does not.
+    After `time_limit` seconds no further way to find out is tried. Raises InputError when the order or the
+    domain does not fit the head.
     """
+    deadline = Deadline(time_limit)
     domain.require_features(head.features)
     domain.require_directions("a ranking")
     order = as_order(ranking, head.classes)
-    question = _Question(head, domain, order)
+    question = _Question(head, domain, order, time_limit)
     size = table_size(head, domain, order)
     attempts = [question.look_for_a_cycle, question.look_with_floats]
     if size <= _LARGEST_TABLE:
         attempts.insert(1 if size <= _SMALL_TABLE else 2, question.look_exactly)
     for attempt in attempts:
+        if deadline.has_passed:
+            return RankingVerdict(order, domain, Feasibility.UNDECIDED, reason="out of time")
         verdict = question.verdict(attempt())
         if verdict is not None:
             return verdict
@@ -99,6 +110,7 @@ class _Question:
     head: Head
     domain: Domain
     order: Order
+    time_limit: float | None = None
 
     def verdict(self, evidence: Evidence | None) -> RankingVerdict | None:
         """What the evidence proves; None when it does not pass its check."""
@@ -129,7 +141,7 @@ class _Question:
         gaps = self._gap_head()
         if gaps is None:
             return None
-        result = verify(gaps, self.domain, only=[0], engine=ONE_PROCESS)
+        result = verify(gaps, self.domain, only=[0], engine=ONE_PROCESS, time_limit=self.time_limit)
         found = result.verdicts[0]
         if found.status is Status.UNARGMAXABLE and found.certificate is not None:
             return exact_certificate(self.head, self.domain, self.order.pairs, found.certificate)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from argmaxable.core.labels import visible
 from argmaxable.core.verdict import Method, Status, Strength, Verdict
+from argmaxable.report.answer import Tally, answer, domain_line, farthest_first
 from argmaxable.report.page.groups import LabelGroup, LabelKind, groups, kinds_of, scripts
 from argmaxable.report.page.wording import (
     CLAIM,
@@ -15,7 +16,6 @@ from argmaxable.report.page.wording import (
     STATUSES,
     STRENGTHS,
     Noun,
-    answer,
     noun_for,
 )
 
@@ -40,6 +40,7 @@ class Content:
     noun: Noun
     title: str
     answer: str
+    domain_line: str
     domain: str
     claim: str
     counts: dict[Status, int]
@@ -58,13 +59,14 @@ def content_of(subject: Subject) -> Content:
     kinds = kinds_of(verdicts)
     is_named = LabelKind.UNNAMED not in kinds
     noun = noun_for([verdict.label for verdict in verdicts] if is_named else [])
-    unargmaxable = subject.having(Status.UNARGMAXABLE)
+    unargmaxable = tuple(farthest_first(subject.having(Status.UNARGMAXABLE)))
     tied = tuple(verdict for verdict in unargmaxable if verdict.is_tied)
     return Content(
         subject=subject,
         noun=noun,
         title=visible(subject.facts.name),
-        answer=answer(subject, noun),
+        answer=answer(_tally(subject)),
+        domain_line=domain_line(subject.domain, subject.domain_source),
         domain=subject.domain.in_words(),
         claim=CLAIM.format(one=noun.one),
         counts={status: len(subject.having(status)) for status in STATUSES},
@@ -75,6 +77,19 @@ def content_of(subject: Subject) -> Content:
         scripts=groups(verdicts, scripts(verdicts, kinds)) if unargmaxable and is_named else (),
         ways=_ways(verdicts),
         strengths=_strengths(verdicts),
+    )
+
+
+def _tally(subject: Subject) -> Tally:
+    missing = subject.wanted - len(subject.verdicts)
+    return Tally(
+        classes=subject.facts.classes,
+        wanted=subject.wanted,
+        unargmaxable=len(subject.having(Status.UNARGMAXABLE)),
+        unknown=len(subject.having(Status.UNDECIDED)) + missing,
+        is_complete=subject.is_complete and not missing,
+        domain=subject.domain,
+        source=subject.domain_source,
     )
 
 

@@ -28,11 +28,13 @@ def markdown(content: Content) -> str:
 def _lines(content: Content) -> Iterator[str]:
     subject = content.subject
     yield from (f"# {in_markdown(content.title)}: what it can never predict", "")
-    yield from (f"**{in_markdown(content.answer)}**", "")
+    yield from (f"**{in_markdown(content.answer)}**", "", in_markdown(content.domain_line), "")
     if subject.caveat:
         yield from (in_markdown(subject.caveat), "")
-    yield from (f"{in_markdown(subject.size)}. Domain: {in_markdown(str(subject.domain))}.", "")
-    yield from (f"{in_markdown(content.domain)} {in_markdown(content.claim)}", "")
+    yield from (
+        f"{in_markdown(subject.size)}. {in_markdown(content.domain)} {in_markdown(content.claim)}",
+        "",
+    )
     if content.tied:
         yield from (_ties(content), "")
     if content.unargmaxable:

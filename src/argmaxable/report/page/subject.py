@@ -18,6 +18,7 @@ from argmaxable.store import RunSummary, State
 
 if TYPE_CHECKING:
     from argmaxable.core.domain import Domain
+    from argmaxable.core.domain_source import DomainSource
     from argmaxable.core.result import Cost, Result
     from argmaxable.store import Store
 
@@ -42,6 +43,7 @@ class Subject:
     source: str
     recheck: tuple[str, ...]
     caveat: str = ""
+    domain_source: DomainSource | None = None
 
     def having(self, status: Status) -> tuple[Verdict, ...]:
         """The verdicts of that status."""
@@ -64,6 +66,7 @@ def subject_of_result(result: Result, folder: str = "proofs") -> Subject:
         cost=result.cost,
         source="",
         recheck=_recheck("", result.facts.name, folder),
+        domain_source=result.domain_source,
     )
 
 
@@ -94,6 +97,7 @@ def subject_of_run(store: Store, run: RunSummary) -> Subject:
         if has_evidence
         else (),
         caveat="" if has_evidence else "These verdicts were published by others and not checked here.",
+        domain_source=run.domain_source,
     )
 
 

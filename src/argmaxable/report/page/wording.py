@@ -1,19 +1,13 @@
-"""The words of a report: the answer in one sentence, and what domain and methods mean, for people who
-know neither.
-"""
+"""The words of a report besides its answer: what classes are called, what verdicts and methods mean."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from argmaxable.core.select import is_special
 from argmaxable.core.verdict import Method, Status, Strength
-
-if TYPE_CHECKING:
-    from argmaxable.report.page.subject import Subject
 
 # Of the labels: a recogniser's alphabet has a <blank> and perhaps a ligature among its characters.
 _MOSTLY = 0.95
@@ -50,41 +44,6 @@ def noun_for(labels: Sequence[str]) -> Noun:
         return CHARACTERS
     marked = sum(label.startswith((" ", "▁", "##")) or is_special(label) for label in labels)
     return TOKENS if marked >= _MARKED * len(labels) else CLASSES
-
-
-def answer(subject: Subject, noun: Noun) -> str:
-    """The report in one sentence; a second one where something is not decided."""
-    total, unargmaxable = len(subject.verdicts), len(subject.having(Status.UNARGMAXABLE))
-    undecided = len(subject.having(Status.UNDECIDED))
-    return " ".join(
-        sentence
-        for sentence in (
-            _verdict_in_words(subject, noun, total, unargmaxable, undecided),
-            _rest_in_words(subject, undecided),
-        )
-        if sentence
-    )
-
-
-def _verdict_in_words(subject: Subject, noun: Noun, total: int, unargmaxable: int, undecided: int) -> str:
-    among = "" if total == subject.facts.classes else " examined"
-    if unargmaxable:
-        return f"{unargmaxable:,} of {noun.count(total)}{among} {subject.domain.never_predicted()}."
-    if undecided or not subject.is_complete:
-        return f"None of {noun.count(total)}{among} was proven unargmaxable so far."
-    if total == 1:
-        return f"The only {noun.one}{among} can be predicted."
-    return f"All {noun.count(total)}{among} can be predicted."
-
-
-def _rest_in_words(subject: Subject, undecided: int) -> str:
-    missing = subject.wanted - len(subject.verdicts)
-    parts = []
-    if undecided:
-        parts.append(f"{undecided:,} {'is' if undecided == 1 else 'are'} undecided.")
-    if missing > 0:
-        parts.append(f"{missing:,} more {'has' if missing == 1 else 'have'} no verdict yet.")
-    return " ".join(parts)
 
 
 # What a verdict says and what it does not, whatever the domain.

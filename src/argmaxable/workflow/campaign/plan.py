@@ -10,7 +10,7 @@ import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from argmaxable.core.domains import parse_domain
+from argmaxable.core.domains import AUTO, parse_domain_or_auto
 from argmaxable.core.errors import InputError
 from argmaxable.core.select import SCRIPTS, Selection
 from argmaxable.core.verdict import Algorithm
@@ -223,12 +223,10 @@ def _is_of(value: Any, kind: Any) -> bool:
 
 def _require_sense(options: Options, where: str) -> None:
     """Complain now, rather than after hours of other models."""
-    domain = options.get("domain", "auto")
-    if domain != "auto":
-        try:
-            parse_domain(domain)
-        except InputError as error:
-            raise InputError(f"{where}: key 'domain': {error}") from error
+    try:
+        parse_domain_or_auto(options.get("domain", AUTO))
+    except InputError as error:
+        raise InputError(f"{where}: key 'domain': {error}") from error
     if options.get("script", "latin").lower() not in SCRIPTS:
         expected = ", ".join(sorted(SCRIPTS))
         raise InputError(

@@ -1,0 +1,104 @@
+"""The answer in a sentence or two, and the domain it is about: the same words wherever an answer is shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from argmaxable.core.domain_source import Basis
+
+if TYPE_CHECKING:
+    from argmaxable.core.domain import Domain
+    from argmaxable.core.domain_source import DomainSource
+    from argmaxable.core.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What an answer counts. `classes` are the head's, `wanted` those asked about, `unknown` those of them
+    without a proven verdict."""
+
+    classes: int
+    wanted: int
+    unargmaxable: int
+    unknown: int
+    is_complete: bool
+    domain: Domain
+    source: DomainSource | None = None
+
+
+def counted(number: int, one: str = "class", several: str = "classes") -> str:
+    """The number with its noun."""
+    return f"{number:,} {one if number == 1 else several}"
+
+
+def answer(tally: Tally) -> str:
+    """What was found out; a run that was cut short begins with what is not known."""
+    if not tally.is_complete:
+        return _cut_short(tally)
+    among = counted(tally.wanted) + ("" if tally.wanted == tally.classes else " examined")
+    left = f"; {tally.unknown:,} {_are(tally.unknown)} undecided" if tally.unknown else ""
+    if tally.unargmaxable:
+        return f"{tally.unargmaxable:,} of {among} can never be predicted{_never(tally)}{left}."
+    if tally.unknown:
+        return f"{tally.wanted - tally.unknown:,} of {among} can be predicted{_where(tally)}{left}."
+    if tally.classes == 1:
+        return "The only class is always predicted."
+    every = "The class examined" if tally.wanted == 1 else f"All {among}"
+    return f"{every} can be predicted{_where(tally)}."
+
+
+def _cut_short(tally: Tally) -> str:
+    decided = tally.wanted - tally.unknown
+    sentence = f"Not finished: {tally.unknown:,} of {counted(tally.wanted)} {_are(tally.unknown)} undecided."
+    others = "The other class" if decided == 1 else f"The other {decided:,}"
+    if not decided:
+        return sentence
+    if not tally.unargmaxable:
+        return f"{sentence} {others} can be predicted{_where(tally)}."
+    if tally.unargmaxable < decided:
+        others = f"Of the other {decided:,}, {tally.unargmaxable:,}"
+    return f"{sentence} {others} can never be predicted{_never(tally)}."
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _is_about_all_inputs(tally: Tally) -> bool:
+    is_proven = tally.source is not None and tally.source.basis is Basis.PROVEN
+    return is_proven or not tally.domain.scope()
+
+
+def _never(tally: Tally) -> str:
+    return ", whatever the input" if _is_about_all_inputs(tally) else f" {tally.domain.scope()}"
+
+
+def _where(tally: Tally) -> str:
+    return "" if _is_about_all_inputs(tally) else f" {tally.domain.scope()}"
+
+
+def domain_line(domain: Domain, source: DomainSource | None) -> str:
+    """Which domain the answer is about, where it comes from, and whether it is an assumption."""
+    if source is None or source.basis is Basis.GIVEN:
+        return f"Domain: {domain}{'' if source is None else ', as asked'}."
+    if source.basis is Basis.ASSUMED:
+        return f"Domain: {domain}, an assumption: {source.why}. Choose another with --domain."
+    return f"Domain: {domain}, which the file itself proves: {source.why}."
+
+
+def domain_record(domain: Domain, source: DomainSource | None) -> dict[str, Any]:
+    """The same for machines."""
+    return {"domain": str(domain), "domain_source": None if source is None else source.as_record()}
+
+
+def farthest_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Unargmaxable classes by how far off they are proven to be; those at best tied come last."""
+    return sorted(verdicts, key=lambda verdict: (verdict.is_tied, bound_of(verdict), verdict.class_id))
+
+
+def bound_of(verdict: Verdict) -> float:
+    """The proven upper bound on the margin of an unargmaxable class; 0 where nothing more is known."""
+    return verdict.upper if math.isfinite(verdict.upper) else 0.0
