@@ -12,11 +12,12 @@ from argmaxable.cli import options
 from argmaxable.cli.option_groups import Only, takes_groups
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.claim import Recheck
+from argmaxable.core.head import Head
 from argmaxable.core.verdict import Status, Verdict
 from argmaxable.proofs.bundle import read_all
+from argmaxable.proofs.in_words import not_compared
 from argmaxable.proofs.kind import Bundle
 from argmaxable.proofs.recheck import recheck
-from argmaxable.proofs.in_words import not_compared
 from argmaxable.questions.arithmetic.formats import rounded
 
 Bundles = tuple[Bundle[Any, Any], ...]

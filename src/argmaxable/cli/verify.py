@@ -181,7 +181,12 @@ def _answer(
         return [json.dumps(functools.reduce(dict.__or__, (each.record for each in remarks), record))]
     more = [line for each in remarks for line in each.lines]
     hints = _hints(request, done, written.output)
-    return [*summary(done.result, everything=written.everything), *more, *hints, *([] if page is None else [page])]
+    return [
+        *summary(done.result, everything=written.everything),
+        *more,
+        *hints,
+        *([] if page is None else [page]),
+    ]
 
 
 def _hints(request: Request, done: ModelVerdicts, output: Path | None) -> list[str]:

@@ -11,8 +11,8 @@ from argmaxable.core.claim import Failure, Recheck
 from argmaxable.core.errors import BundleError, DomainError
 from argmaxable.core.head import Head
 from argmaxable.core.progress import ProgressCallback, ignore_progress
-from argmaxable.proofs.kind import Bundle, C, S
 from argmaxable.proofs.in_words import contradictions
+from argmaxable.proofs.kind import Bundle, C, S
 
 
 def recheck(

@@ -29,8 +29,8 @@ from argmaxable.proofs.evidence import (
     EvidenceWriter,
     Line,
 )
-from argmaxable.proofs.kind import Bundle, ClaimFiles, ClaimKind
 from argmaxable.proofs.in_words import differs
+from argmaxable.proofs.kind import Bundle, ClaimFiles, ClaimKind
 from argmaxable.proofs.values import (
     LARGEST,
     finite_number,
@@ -132,7 +132,10 @@ class VerdictClaims(ClaimKind[Verdict, None]):
         count = sum(claim.status is Status.UNARGMAXABLE for claim in proven)
         if not count:
             return "All of these classes can be predicted." if proven else ""
-        return f"{count:,} of these classes {bundle.domain.never_predicted()}."
+        return (
+            " ".join([f"{count:,} of these classes can never be predicted", bundle.domain.scope()]).rstrip()
+            + "."
+        )
 
     def contradictions(self, bundle: Bundle[Verdict, None], head: PreparedHead) -> Iterator[str]:
         claims, manifest = bundle.claims, bundle.manifest

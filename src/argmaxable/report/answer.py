@@ -41,7 +41,7 @@ def answer(tally: Tally) -> str:
     among = counted(tally.wanted) + ("" if tally.wanted == tally.classes else " examined")
     left = f"; {tally.unknown:,} {_are(tally.unknown)} undecided" if tally.unknown else ""
     if tally.unargmaxable:
-        return f"{tally.unargmaxable:,} of {among} can never be predicted{_never(tally)}{left}."
+        return f"{tally.unargmaxable:,} of {among} {never_predicted(tally.domain, tally.source)}{left}."
     if tally.unknown:
         return f"{tally.wanted - tally.unknown:,} of {among} can be predicted{_where(tally)}{left}."
     if tally.classes == 1:
@@ -60,24 +60,27 @@ def _cut_short(tally: Tally) -> str:
         return f"{sentence} {others} can be predicted{_where(tally)}."
     if tally.unargmaxable < decided:
         others = f"Of the other {decided:,}, {tally.unargmaxable:,}"
-    return f"{sentence} {others} can never be predicted{_never(tally)}."
+    return f"{sentence} {others} {never_predicted(tally.domain, tally.source)}."
 
 
 def _are(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def _is_about_all_inputs(tally: Tally) -> bool:
-    is_proven = tally.source is not None and tally.source.basis is Basis.PROVEN
-    return is_proven or not tally.domain.scope()
+def never_predicted(domain: Domain, source: DomainSource | None) -> str:
+    """What an unargmaxable class can't do, in words, with the inputs that this is about."""
+    where = _scope(domain, source)
+    return f"can never be predicted {where}" if where else "can never be predicted, whatever the input"
 
 
-def _never(tally: Tally) -> str:
-    return ", whatever the input" if _is_about_all_inputs(tally) else f" {tally.domain.scope()}"
+def _scope(domain: Domain, source: DomainSource | None) -> str:
+    """Where a verdict holds, to end a sentence with; "" where it holds for all inputs."""
+    is_proven = source is not None and source.basis is Basis.PROVEN
+    return "" if is_proven else domain.scope()
 
 
 def _where(tally: Tally) -> str:
-    return "" if _is_about_all_inputs(tally) else f" {tally.domain.scope()}"
+    return f" {_scope(tally.domain, tally.source)}".rstrip()
 
 
 def domain_line(domain: Domain, source: DomainSource | None) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 from argmaxable.core.labels import visible
 from argmaxable.report import changes
 from argmaxable.report.comparison import Comparison, Pair
-from argmaxable.report.grid import Cell, Column, Grid
+from argmaxable.report.csv_table import Cell
+from argmaxable.report.grid import Column, Grid
 from argmaxable.store import RunSummary
 
 # Classes listed in text; --json has all of them.

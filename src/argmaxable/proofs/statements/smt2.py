@@ -13,7 +13,7 @@ weights has to be believed: the first part is true of some y unless they are tho
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 from argmaxable.proofs.statements.statement import Statement

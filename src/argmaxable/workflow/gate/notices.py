@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from argmaxable.core.labels import visible
+from argmaxable.report.answer import never_predicted
 from argmaxable.report.notices.notice import Level, ModelNotices, Notice, shown_file
 from argmaxable.workflow.gate.ruling import FailOn, Ruling
 
@@ -64,7 +65,7 @@ def _of_unargmaxable(ruling: Ruling) -> Iterator[Notice]:
             rule=_UNARGMAXABLE,
             key=verdict.label,
             level=level,
-            title=f"{_class(verdict)} {domain.never_predicted()}",
+            title=f"{_class(verdict)} {never_predicted(domain, ruling.result.domain_source)}",
             text=_why(verdict, str(domain)),
             is_new=None if ruling.baseline is None else verdict.class_id not in accepted,
             why_accepted=why,

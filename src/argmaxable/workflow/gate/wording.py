@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from argmaxable.core.labels import visible
+from argmaxable.report.answer import never_predicted
 from argmaxable.workflow.gate.ruling import FailOn, Ruling
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def _outcome(ruling: Ruling) -> str:
         return f"PASS ({wanted}): {_passed(ruling)}."
     if code == 1:
         since = ", new since the baseline" if _is_new(ruling) else ""
-        never = ruling.result.domain.never_predicted()
+        never = never_predicted(ruling.result.domain, ruling.result.domain_source)
         return f"FAIL ({wanted}): {_count(ruling.failing)} {never}{since}."
     left = f"{len(ruling.undecided):,} undecided" if ruling.result.is_complete else "stopped before the end"
     return f"FAIL ({wanted}): {left}."
