@@ -127,6 +127,15 @@ def test_parquet_gives_the_rows_back(command: Command, db: Path, tmp_path: Path)
     assert table.schema.field("lower").type == pyarrow.float64()
 
 
+def test_the_suffix_of_the_output_decides_the_format(command: Command, db: Path, tmp_path: Path) -> None:
+    for name, form in (("v.parquet", "parquet"), ("v.CSV", "csv"), ("v.jsonl", "jsonl"), ("v.txt", "jsonl")):
+        assert command("export", "1", "-o", tmp_path / name, "--db", db).code == 0
+        assert command("export", "1", "--format", form, "-o", tmp_path / f"{name}.told", "--db", db).code == 0
+        assert (tmp_path / name).read_bytes() == (tmp_path / f"{name}.told").read_bytes()
+    assert command("export", "1", "--format", "csv", "-o", tmp_path / "w.jsonl", "--db", db).code == 0
+    assert (tmp_path / "w.jsonl").read_bytes() == (tmp_path / "v.CSV").read_bytes()
+
+
 def test_parquet_is_written_in_batches_of_any_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from argmaxable.report import parquet
 

@@ -416,10 +416,24 @@ def test_what_inspect_offers_can_be_pasted_into_a_shell(command: Command, tmp_pa
 
 def test_a_bias_that_does_not_fit_is_shown_and_not_verified(command: Command, files: dict[str, Path]) -> None:
     arguments = (files["directory"], "--bias-tensor", "model.norm.weight")
-    assert rows_of(command("inspect", *arguments))["bias"] == [
-        "model.norm.weight (4, float32), which does not fit 6 classes: pass another --bias-tensor"
-    ]
-    assert command("verify", *arguments, "--no-db").code == 2
+    inspected = command("inspect", *arguments)
+    assert "model.norm.weight (4, float32), which does not fit 6 classes: pass another --bias-tensor" in (
+        inspected.out
+    )
+    assert inspected.code == command("verify", *arguments, "--no-db").code == 2
+
+
+def test_a_named_tensor_that_verify_refuses_is_bad_input_for_inspect(
+    command: Command, tmp_path: Path
+) -> None:
+    weight = np.arange(24, dtype=np.int8).reshape(4, 6)
+    model = onnx_writer.build([node("MatMul", "x W", "y")], {"W": WEIGHT.T.copy(), "Q": weight})
+    path = onnx_writer.save(tmp_path, model)
+    verified = command("verify", path, "--tensor", "Q", "--no-db")
+    inspected = command("inspect", path, "--tensor", "Q")
+    assert (inspected.code, inspected.err) == (verified.code, verified.err) == (2, inspected.err)
+    assert "'Q' has type int8" in inspected.err
+    assert command("inspect", path, "--tensor", "W").code == 0
 
 
 # ---------------------------------------------------------------------- no head

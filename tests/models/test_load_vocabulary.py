@@ -315,9 +315,9 @@ def test_a_dictionary_is_completed_to_the_classes(
 
 def test_a_dictionary_that_does_not_fit_is_no_dictionary_of_this_model(tmp_path: Path) -> None:
     path = write(tmp_path, "en_dict.txt", "a\nb\n")
-    assert labels_beside(tmp_path, 5) is None
-    with pytest.raises(LoadError, match=r"lists 2 characters.* the head has 5"):
-        labels_from_file(path, 5)
+    assert labels_beside(tmp_path, 6) is None
+    with pytest.raises(LoadError, match=r"lists 2 characters.* the head has 6"):
+        labels_from_file(path, 6)
 
 
 def test_an_inference_file_without_characters_gives_none(tmp_path: Path) -> None:

@@ -199,6 +199,11 @@ NPZ: dict[str, tuple[Maker, str]] = {
         lambda: patched(len(PLAIN) - 14, struct.pack("<2H", 2, 2)),
         "the archive declares 2 members and lists 1",
     ),
+    "bytes of a folder": (
+        lambda: patched(DIRECTORY + 38, b"\x10"),
+        "the member 'W.npy' of the archive is marked as a folder, but has bytes",
+    ),
+    "another disk": (lambda: patched(DIRECTORY + 34, b"\x01"), "'W.npy' of the archive is on another disk"),
     "a header with a key twice": (header_twice, "the header of 'W' has the key 'shape' twice"),
 }
 

@@ -17,6 +17,9 @@ own size, whatever sizes it declares, and it must not be able to crash this proc
   unpickler of a version without known holes reads it.
 * A library whose format we can't check runs in a child process with limits on memory and time. That is HDF5,
   which believes every length in a file (`keras/hdf5.py`).
+
+A file in which two programs could read different weights is refused (`ambiguity.py`, `zip_archive.py`): what
+is proven must be about what runs.
 """
 
 from __future__ import annotations

@@ -35,6 +35,9 @@ _LARGE_SIZES, _OTHER_NAME = 0x0001, 0x7075  # kinds of extra fields
 _SIZES_FOLLOW = 0x08
 # Flags that both headers must share: encrypted, sizes follow, the name is UTF-8.
 _SHARED_FLAGS = 0x01 | _SIZES_FOLLOW | 0x800
+# Those, and two that tell how hard the compressor tried.
+_KNOWN_FLAGS = _SHARED_FLAGS | 0x06
+_FOLDER = 0x10  # of the attributes that DOS gave files
 # The lengths of a checksum and two sizes that follow: with or without a signature, of 4 or of 8 bytes.
 _TRAILERS = (12, 16, 20, 24)
 
@@ -157,14 +160,38 @@ def _large_directory(file: IO[bytes], end: int) -> tuple[int, tuple[int, int, in
     return place, (here, entries, length, start)
 
 
+def _require_ordinary(member: _Member, disk: int, attributes: int) -> None:
+    """Refuse what only some programs heed: PyTorch, for one, leaves the bytes of a "folder" as they were."""
+    if attributes & _FOLDER and member.size:
+        raise ambiguous(f"the member {member} of the archive is marked as a folder, but has bytes")
+    if disk or member.flags & ~_KNOWN_FLAGS:
+        raise ambiguous(
+            f"the member {member} of the archive is on another disk, or encoded in an unusual way"
+        )
+
+
 def _members(file: IO[bytes], directory: _Directory) -> Iterator[_Member]:
     file.seek(directory.start)
     data = file.read(directory.end - directory.start)
     place = found = 0
     while place < len(data):
-        (signature, _, _, flags, method, _, _, checksum, packed, size, *lengths, _, _, _, start) = (
-            _CENTRAL_LAYOUT.unpack_from(data, place)
-        )
+        (
+            signature,
+            _,
+            _,
+            flags,
+            method,
+            _,
+            _,
+            checksum,
+            packed,
+            size,
+            *lengths,
+            disk,
+            _,
+            attributes,
+            start,
+        ) = _CENTRAL_LAYOUT.unpack_from(data, place)
         if signature != _CENTRAL:
             raise zipfile.BadZipFile("its directory is damaged")
         place += _CENTRAL_LAYOUT.size
@@ -172,7 +199,9 @@ def _members(file: IO[bytes], directory: _Directory) -> Iterator[_Member]:
         extra = data[place + lengths[0] : place + lengths[0] + lengths[1]]
         place += sum(lengths)
         packed, size, start = _numbers(extra, size, packed, start)
-        yield _Member(name, flags, method, checksum, packed, size, start)
+        member = _Member(name, flags, method, checksum, packed, size, start)
+        _require_ordinary(member, disk, attributes)
+        yield member
         found += 1
     if found != directory.entries:
         raise ambiguous(f"the archive declares {directory.entries} members and lists {found}")

@@ -22,8 +22,8 @@ _PREFIX = "base_model.model."
 # What PEFT has in front of a saved module's own names: the adapter's, mostly "default", or nothing since 0.5.
 _SAVED = re.compile(r"\.modules_to_save(\.\w+(?=\.\w+$))?")
 _NONE = (
-    f"is an adapter ({CONFIG}), not a whole model, and stores none of its modules (modules_to_save). Merge it into "
-    "its base model (in peft: merge_and_unload) and save that."
+    f"is an adapter ({CONFIG}), not a whole model, and stores none of its modules (modules_to_save). Merge "
+    "it into its base model (in peft: merge_and_unload) and save that."
 )
 NOTE = "a PEFT adapter, whose own output layer this is; what feeds it is in the model that it was trained on"
 

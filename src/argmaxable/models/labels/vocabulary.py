@@ -126,8 +126,8 @@ def ctc_labels(characters: list[str], classes: int) -> tuple[str, ...]:
     if len(characters) + 3 == classes and " " not in characters:
         raise _Doubtful(
             f"it lists {len(characters):,} characters, one too few for {classes:,} classes with a blank and "
-            "a space. PaddleOCR's own lists end in a line with one space, which this file seems to have lost: "
-            "add it."
+            "a space. PaddleOCR's own lists end in a line with one space, which this file seems to have "
+            "lost: add it."
         )
     raise LoadError(
         f"lists {len(characters):,} characters, which with a blank and a space make "
