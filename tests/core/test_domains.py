@@ -166,6 +166,31 @@ def exact_place(domain: am.Domain, point: NDArray[np.float64]) -> list[Fraction]
 @every_domain
 @deterministic
 @given(vectors)
+def test_membership_in_integers_agrees_with_membership_of_floats(
+    domain: am.Domain, point: NDArray[np.float64]
+) -> None:
+    point = point_of(domain, point)
+    assert domain.contains_exactly(Dyadic.of(point)) == bool(domain.contains(point[None])[0])
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_membership_in_integers_sees_what_float64_can_not(sign: int) -> None:
+    """A corner of the box and a point of the sphere, and their neighbours at a distance of 2^-100."""
+    one = 2**100
+    assert am.Box(-1.0, 1.0).contains_exactly(Dyadic(np.array([one, -one, 0], object), -100))
+    for z in ([one + 1, 0, 0], [0, -one - 1, 0]):
+        assert not am.Box(-1.0, 1.0).contains_exactly(Dyadic(np.array(z, object), -100))
+        assert not am.Ball(1.0).contains_exactly(Dyadic(np.array(z, object), -100))
+    inside = Dyadic(np.array([one - 1, sign, 0], object), -100)
+    assert am.Box(-1.0, 1.0).contains_exactly(inside)
+    assert am.Ball(1.0).contains_exactly(inside)
+    assert am.Box(0.0, np.inf).contains_exactly(inside) == (sign > 0)
+    assert am.Hull(np.eye(3)).contains_exactly(inside) == (sign > 0)
+
+
+@every_domain
+@deterministic
+@given(vectors)
 def test_a_placed_point_is_within_its_error_bound(domain: am.Domain, point: NDArray[np.float64]) -> None:
     point = point_of(domain, point)
     x, error = domain.place(point[None])

@@ -87,9 +87,9 @@ class Domain(ABC):
     def contains(self, points: Matrix) -> Mask:
         """Which points z (n × point_size) belong to the domain; exact."""
 
+    @abstractmethod
     def contains_exactly(self, z: Dyadic) -> bool:
-        """Whether one point z belongs to the domain, for points that float64 is too coarse for."""
-        return False
+        """Whether one point z belongs to the domain, which may be finer than float64."""
 
     def bounds(self, features: int) -> tuple[Vector, Vector]:
         """The box that holds z, lo and hi; infinite where z is not limited."""
