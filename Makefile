@@ -20,7 +20,7 @@ DEV  := $(VENV)/.installed-dev
 .DELETE_ON_ERROR:
 # Two pips must not write into one environment at the same time.
 .NOTPARALLEL:
-.PHONY: help setup verify test lint types bench experiments experiments-smoke clean
+.PHONY: help setup verify test lint types bench mutants experiments experiments-smoke clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -50,6 +50,11 @@ types: $(DEV) $(TEST) ## check the types (against every optional library, so all
 
 bench: $(TEST) ## run every program in benchmarks/
 	@set -e; for program in benchmarks/[!_]*.py; do echo "== $$program"; $(BIN)/python "$$program"; done
+
+mutants: $(TEST) ## change the trusted code in many ways and see whether a test notices (docs/mutants.md); resumes
+	@$(PIP) -e '.[mutants]'
+	PATH="$(BIN):$$PATH" $(BIN)/python -m mutmut run
+	$(BIN)/python -m mutmut results
 
 experiments: $(TEST) ## run the papers' experiments, on the text in TEXT=directory (valid.txt, test.txt); goes on where it stopped
 	@$(BIN)/python -m experiments

@@ -36,6 +36,15 @@ def test_halves_of_log_2_where_the_reduction_switches_are_enclosed() -> None:
             assert flint.arb(float(below)) <= flint.arb(float(value)).exp() <= flint.arb(float(above))
 
 
+def test_the_floats_next_to_the_ends_of_the_range_are_enclosed() -> None:
+    v = np.array([np.nextafter(end, towards) for end in (-60.0, 680.0) for towards in (-1e9, end, 1e9)])
+    low, high = exp_bounds(v)
+    with flint.ctx.workprec(200):
+        for value, below, above in zip(v, low, high, strict=True):
+            assert flint.arb(float(below)) <= flint.arb(float(value)).exp()
+            assert math.isinf(above) or flint.arb(float(value)).exp() <= flint.arb(float(above))
+
+
 def test_what_is_below_minus_60_is_between_0_and_its_exponential() -> None:
     low, high = exp_bounds(np.array([-1e300, -np.inf, -61.0]))
     assert (low == 0).all()

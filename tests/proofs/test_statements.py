@@ -16,8 +16,11 @@ import z3
 from vipr_checker import proven_range
 
 import argmaxable as am
+from argmaxable.check.checker import Checker
 from argmaxable.core.errors import BundleError, DomainError, InputError
 from argmaxable.core.verdict import Certificate, Method
+from argmaxable.proofs.statements.smt2 import smt2_lines
+from argmaxable.proofs.statements.statement import statements_of
 from argmaxable.proofs.statements.write import StatementFormat, Written, write_statements
 
 SMT2, VIPR = StatementFormat.SMT2, StatementFormat.VIPR
@@ -145,16 +148,28 @@ def test_the_stored_weights_are_in_the_certificate_too(tmp_path: Path) -> None:
             ]
 
 
-def test_without_one_of_its_rivals_a_class_is_not_proven(tmp_path: Path) -> None:
-    """The statement is not unsatisfiable for another reason than the rivals."""
+def test_the_plain_statement_is_proven_as_well() -> None:
+    """What stands in a file when no exact weights are known. Without its last rival it can be satisfied."""
     result = verified(True, "everywhere")
-    tried = 0
-    for text in written(result, tmp_path, SMT2).values():
-        *_, last = re.findall(r"\(assert \(> .*\n", text)
-        if by_z3(text.replace(last, "")) == "sat":
-            tried += 1
-            assert by_cvc5(text.replace(last, "")) == "sat"
-    assert tried >= len(result.unargmaxable) / 2
+    needed = 0
+    for statement in statements_of(Checker(result.head, result.domain), result.verdicts):
+        text = "\n".join(smt2_lines(statement, None))
+        assert (by_z3(text), by_cvc5(text)) == ("unsat", "unsat")
+        last = f"(> s{statement.class_id} s{statement.rivals[-1]})"
+        needed += by_z3(text.replace(last, "true")) == "sat"
+    assert needed >= len(result.unargmaxable) / 2
+
+
+def test_weights_need_not_be_trusted() -> None:
+    """Wrong weights, or too few rivals for them, make a statement that can be satisfied."""
+    result = verified(True, "everywhere")
+    for statement in statements_of(Checker(result.head, result.domain), result.verdicts):
+        if len(statement.rivals) == 1:
+            continue
+        weights = (*range(1, len(statement.rivals)), 10**6)
+        text = "\n".join(smt2_lines(statement, weights))
+        last = f"(> y{statement.class_id} y{statement.rivals[-1]})"
+        assert by_z3(text) == by_cvc5(text) == by_z3(text.replace(last, "true")) == "sat"
 
 
 def test_a_wider_box_is_satisfiable_where_the_class_wins_in_it(tmp_path: Path) -> None:

@@ -1,13 +1,14 @@
 """A statement in SMT-LIB 2.6, for any solver of linear real arithmetic: z3, cvc5, OpenSMT, Yices, …
 
-Plainly said: at a point x of the box, s_c > s_i for every rival i of the proof. A solver that answers `unsat` has
-proven the class unargmaxable. With a hundred features that takes solvers hours, so the file asserts something weaker:
+The plain statement: at some point x of the box, s_c > s_i for every rival i of the proof. A solver that says
+`unsat` has proven the class unargmaxable. With a hundred features that can take hours, so the file asserts
+something weaker:
 
     (y_c > y_i for every rival i, and Λ y_c ≤ Σ λ_i y_i)   or   Λ s_c > Σ λ_i s_i
 
-for some numbers y and a point x of the box, with the proof's weights λ and their sum Λ. Whatever makes the plain
-statement true makes this one true (y = s), so `unsat` says as much, and solvers find it in seconds. Nothing about the
-weights has to be believed: the first part is true of some y unless they are those of a mean.
+for some numbers y and some point x of the box, with the proof's weights λ and their sum Λ. Where the plain
+statement is true, so is this one (take y = s). If this one is unsatisfiable, so is the plain one. It takes
+solvers seconds. The weights need not be trusted, because wrong ones only make it satisfiable.
 """
 
 from __future__ import annotations
