@@ -282,7 +282,7 @@ def _refusal(ray: Any, address: str, error: Exception) -> str:
             "and RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH for a file with the token."
         )
     return (
-        f"no Ray cluster at '{address}' ({_first_line(error)}). Start one with `ray start --head`, or "
+        f"no Ray cluster at '{address[:60]}' ({_first_line(error)}). Start one with `ray start --head`, or "
         "pass --ray local."
     )
 
