@@ -58,6 +58,7 @@ class Findings:
 
     def require(self, is_fine: bool, fault: str) -> None:
         if not is_fine:
+            print(fault, file=sys.stderr, flush=True)
             self.faults.append(fault)
 
 
@@ -125,7 +126,9 @@ def finish(process: subprocess.Popen[str], findings: Findings, said: str) -> dic
     try:
         record: dict[str, Any] = json.loads(out)
     except ValueError:
-        findings.faults.append(f"stdout is not JSON: {out[:400]!r}")
+        findings.require(
+            False, f"stdout is not JSON: {out[:400]!r}, code {process.returncode}: {said[-400:]}"
+        )
         return {}
     findings.counts["JSON read"] += 1
     return record

@@ -292,8 +292,11 @@ def _require_admission(ray: Any, address: str) -> None:
     minute, and then say that there is no cluster."""
     refused = getattr(ray.exceptions, "AuthenticationError", None)
     if refused is None:
-        return
+        return  # a version that knows no tokens
     try:
+        from ray._private.authentication.authentication_token_setup import ensure_token_if_auth_enabled
+
+        ensure_token_if_auth_enabled(create_token_if_missing=False)  # without one the client ends the process
         ray._raylet.GcsClient(address=address)
     except refused:
         raise
