@@ -58,7 +58,7 @@ def listening() -> list[str]:
 
 
 def wait_for_the_others() -> None:
-    """Let this process go on only after a worker's first report: it would be done before they have started."""
+    """Let this process go on only after a worker's first report: else it would be done before they start."""
     collect = RayWorkers.collect
     waited: list[bool] = []
 
@@ -89,17 +89,8 @@ def main(what: str) -> None:
     result = am.verify(hard_head(), engine=am.Engine(workers=2, ray="local"), progress=watch)
     statuses = [verdict.status.value for verdict in result.verdicts]
     left = [path.name for path in Path(tempfile.gettempdir()).iterdir()]
-    print(
-        json.dumps(
-            {
-                "statuses": statuses,
-                "killed": len(killed),
-                "left": settlers(),
-                "listening": heard,
-                "files": left,
-            }
-        )
-    )
+    found = {"statuses": statuses, "killed": len(killed), "left": settlers(), "listening": heard}
+    print(json.dumps({**found, "files": left}))
 
 
 if __name__ == "__main__":

@@ -498,7 +498,7 @@ class Started:
         return children
 
     def finish(self) -> Ran:
-        out, _ = self.process.communicate(timeout=60)
+        out, _ = self.process.communicate()
         while rest := self._read():
             self.shown += rest
         return Ran(self.process.returncode, out.decode(), self.shown)

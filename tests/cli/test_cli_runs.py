@@ -153,7 +153,7 @@ def in_a_terminal(*arguments: str | Path, typed: str = "", columns: int = 80) ->
             break
         shown += part
     os.close(driver)
-    return process.wait(timeout=60), shown.decode()
+    return process.wait(), shown.decode()
 
 
 @pytest.mark.parametrize(("typed", "code", "left"), [("y\n", 0, 2), ("\n", 0, 3), ("\x04", 3, 3)])
