@@ -198,6 +198,8 @@ def _import_ray() -> Any:
     # Read when Ray is imported: without the first a cluster started here would listen on every address.
     os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Else SIGTERM would end this process with a stack trace while it connects.
+    os.environ.setdefault("RAY_DISABLE_FAILURE_SIGNAL_HANDLER", "1")
     try:
         import ray
     except ModuleNotFoundError as error:
