@@ -46,7 +46,7 @@ main()
 """
 # Of progress messages that one process sends before it is interrupted.
 _MOST_MESSAGES = 120
-_WORKERS = (b"argmaxable.run.engines.worker", b"ray::Settler")
+_WORKER, _RAY_WORKER = b"argmaxable.run.engines.worker", b"ray::Settler"
 
 
 @dataclass
@@ -58,6 +58,7 @@ class Findings:
 
     def require(self, is_fine: bool, fault: str) -> None:
         if not is_fine:
+            print(fault, file=sys.stderr, flush=True)
             self.faults.append(fault)
 
 
@@ -84,18 +85,24 @@ class Command:
         return sorted(str(path.relative_to(self.temporary)) for path in self.temporary.iterdir())
 
 
-def workers_of(process: subprocess.Popen[str], temporary: Path) -> list[int]:
-    """Processes that settle classes for this command, found by their temporary folder in the environment."""
-    mark = os.fsencode(f"TMPDIR={temporary}")
-    found = []
+def workers_of(temporary: Path) -> list[int]:
+    """Processes that settle classes for a command with this temporary folder.
+
+    Our own have it in their environment. Ray's overwrite theirs with a title, but their parent has it in its
+    command line.
+    """
+    mark, found = os.fsencode(temporary), []
     for path in Path("/proc").glob("[0-9]*"):
         try:
-            is_worker = any(word in (path / "cmdline").read_bytes() for word in _WORKERS)
-            if is_worker and mark in (path / "environ").read_bytes().split(b"\0"):
-                found.append(int(path.name))
+            title = (path / "cmdline").read_bytes()
+            parent = (path / "stat").read_text().rpartition(")")[2].split()[1]
+            is_ours = _WORKER in title and b"TMPDIR=" + mark in (path / "environ").read_bytes().split(b"\0")
+            is_rays = title.startswith(_RAY_WORKER) and mark in Path(f"/proc/{parent}/cmdline").read_bytes()
         except OSError:
             continue  # it has just ended
-    return [pid for pid in found if pid != process.pid]
+        if is_ours or is_rays:
+            found.append(int(path.name))
+    return found
 
 
 def wait_for(process: subprocess.Popen[str], messages: int) -> str:
@@ -119,7 +126,9 @@ def finish(process: subprocess.Popen[str], findings: Findings, said: str) -> dic
     try:
         record: dict[str, Any] = json.loads(out)
     except ValueError:
-        findings.faults.append(f"stdout is not JSON: {out[:400]!r}")
+        findings.require(
+            False, f"stdout is not JSON: {out[:400]!r}, code {process.returncode}: {said[-400:]}"
+        )
         return {}
     findings.counts["JSON read"] += 1
     return record
@@ -137,7 +146,9 @@ def interrupt(command: Command, what: str, moments: random.Random, findings: Fin
         findings.require(not out, f"a killed command printed {out[:200]!r}")
         return
     if what == "worker":
-        for pid in workers_of(process, command.temporary)[:1]:
+        while not (found := workers_of(command.temporary)) and process.poll() is None:
+            said += wait_for(process, 1)  # Ray's take their time
+        for pid in found[:1]:
             os.kill(pid, signal.SIGKILL)
             findings.counts["SIGKILL of a worker"] += 1
         said += wait_for(process, moments.randrange(1, _MOST_MESSAGES))

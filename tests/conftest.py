@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from loopback_hub import Hub, served_hub
 from postgres_server import Server, running_server
 from running import Command, Ran, without_progress
@@ -15,6 +16,14 @@ from running import Command, Ran, without_progress
 from argmaxable.cli import main
 
 _NUMBERS = itertools.count()
+
+# No test depends on how fast the machine is, or on what else it does.
+settings.register_profile(
+    "anywhere",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("anywhere")
 
 
 @pytest.fixture(autouse=True)

@@ -9,13 +9,14 @@ import json
 import os
 import signal
 import sys
-import time
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import argmaxable as am
+from argmaxable.run.engines.ray import RayWorkers
 
 
 def hard_head(dtype: Any = np.float32) -> am.Head:
@@ -56,6 +57,21 @@ def listening() -> list[str]:
     return addresses
 
 
+def wait_for_the_others() -> None:
+    """Let this process go on only after a worker's first report: else it would be done before they start."""
+    collect = RayWorkers.collect
+    waited: list[bool] = []
+
+    def patient(self: Any, *, wait: float) -> Any:
+        batches = [batch for worker in self._workers.values() for batch, _ in worker.batches]
+        if batches and not waited:
+            self._ray.wait(batches, num_returns=1)
+            waited.append(True)
+        return collect(self, wait=wait)
+
+    RayWorkers.collect = patient  # type: ignore[method-assign]
+
+
 def main(what: str) -> None:
     killed: list[int] = []
     heard: list[str] = []
@@ -63,16 +79,18 @@ def main(what: str) -> None:
     def watch(progress: am.Progress) -> None:
         if progress.phase != "solving":
             return
-        time.sleep(0.05)  # this process works too: without a pause it would be done before the others start
         if not heard:
             heard.extend(listening())
         if what == "kill" and not killed and (running := settlers()):
             os.kill(running[0], signal.SIGKILL)
             killed.append(running[0])
 
+    wait_for_the_others()
     result = am.verify(hard_head(), engine=am.Engine(workers=2, ray="local"), progress=watch)
     statuses = [verdict.status.value for verdict in result.verdicts]
-    print(json.dumps({"statuses": statuses, "killed": len(killed), "left": settlers(), "listening": heard}))
+    left = [path.name for path in Path(tempfile.gettempdir()).iterdir()]
+    found = {"statuses": statuses, "killed": len(killed), "left": settlers(), "listening": heard}
+    print(json.dumps({**found, "files": left}))
 
 
 if __name__ == "__main__":

@@ -37,7 +37,6 @@ def in_a_process(*arguments: str | Path, **environment: str) -> Ran:
         [*PROGRAM, *map(str, arguments)],
         capture_output=True,
         env={**os.environ, **environment},
-        timeout=120,
         check=False,
     )
     encoding = environment.get("PYTHONIOENCODING", "utf-8")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from oracles import certificate_proves, exact_gap
@@ -23,10 +23,8 @@ SMALLEST = Fraction(5e-324)
 ULP = 2.0**-52
 deterministic = settings(
     derandomize=True,
-    deadline=None,
     database=None,
     max_examples=40,
-    suppress_health_check=[HealthCheck.too_slow],
 )
 
 DOMAINS = {

@@ -31,7 +31,7 @@ def is_in_hull(head: am.Head, class_id: int) -> bool:
     return bool(linprog(np.zeros(len(others)), A_eq=rows, b_eq=target, method="highs").status == 0)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(seed=st.integers(0, 10**6), features=st.integers(1, 5), reach=st.floats(0.0, 1.6))
 def test_what_a_large_basis_proves_is_true(seed: int, features: int, reach: float) -> None:
     generator = np.random.default_rng(seed)

@@ -19,6 +19,7 @@ import pytest
 from running import PROGRAM, Command, Ran, in_a_process, is_one_clear_line
 
 from argmaxable.core.version import VERSION
+from argmaxable.store import State, open_store
 
 # A shell's background jobs, perhaps these tests too, start with SIGINT ignored; Python then leaves it so.
 LISTENING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
@@ -335,7 +336,7 @@ def test_a_head_of_nan_is_bad_input(command: Command, tmp_path: Path) -> None:
 def install_format(folder: Path, body: str) -> str:
     """A third party's file format that does that when it looks at a file; returns PYTHONPATH."""
     (folder / "third_party.py").write_text(
-        "import sys, time\n"
+        "import signal, sys\n"
         "class Slow:\n"
         "    name, suffixes = 'slow', ('.slow',)\n"
         f"    def recognises(self, path): {body}\n"
@@ -496,7 +497,7 @@ class Started:
         return children
 
     def finish(self) -> Ran:
-        out, _ = self.process.communicate(timeout=60)
+        out, _ = self.process.communicate()
         while rest := self._read():
             self.shown += rest
         return Ran(self.process.returncode, out.decode(), self.shown)
@@ -542,14 +543,20 @@ def test_progress_goes_to_the_terminal_and_never_to_stdout(start: Start, hard: P
     assert ran.record["complete"] is False
 
 
-def test_ctrl_c_keeps_what_is_proven_and_leaves_no_process_behind(
-    start: Start, hard: Path, tmp_path: Path
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_to_end_keeps_what_is_proven_and_leaves_nothing_behind(
+    start: Start, hard: Path, tmp_path: Path, name: str
 ) -> None:
-    started = start("verify", hard, "--workers", "2", "--json", "--output", tmp_path)
+    (tmp_path / "temporary").mkdir()
+    started = start(
+        "verify", hard, "--workers", "2", "--json", "--output", tmp_path, TMPDIR=str(tmp_path / "temporary")
+    )
     started.wait_for("solving")
     children = started.wait_for_child()
-    started.process.send_signal(signal.SIGINT)
+    assert len(list((tmp_path / "temporary").iterdir())) == 2  # the copy of the head, and its lock
+    started.process.send_signal(getattr(signal, name))
     ran = started.finish()
+    assert list((tmp_path / "temporary").iterdir()) == []
     assert ran.code == 3
     assert ran.record["complete"] is False
     assert ran.record["argmaxable"] > 0
@@ -577,15 +584,56 @@ def test_ctrl_c_at_a_terminal_reaches_no_worker_and_shows_no_traceback(start: St
     assert not is_running(child)
 
 
-def test_ctrl_c_while_the_model_is_read_exits_with_3(start: Start, tmp_path: Path) -> None:
-    path = install_format(tmp_path, "print('reading', file=sys.stderr, flush=True); time.sleep(60)")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_while_the_model_is_read_exits_with_3(start: Start, tmp_path: Path, name: str) -> None:
+    path = install_format(tmp_path, "print('reading', file=sys.stderr, flush=True); signal.pause()")
     started = start("verify", tmp_path / "model.slow", PYTHONPATH=path)
     started.wait_for("reading")
-    started.process.send_signal(signal.SIGINT)
+    started.process.send_signal(getattr(signal, name))
     ran = started.finish()
     assert ran.code == 3
     assert not ran.out
     assert "Traceback" not in ran.err
+
+
+def test_a_terminal_that_is_closed_ends_the_run_in_good_order(
+    hard: Path, tmp_path: Path, database: Path
+) -> None:
+    terminal, other_side = pty.openpty()
+    control = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    process = subprocess.Popen(
+        [sys.executable, "-c", control + INTERRUPTIBLE[2], "verify", str(hard), "--workers", "2"],
+        stdin=other_side,
+        stdout=other_side,
+        stderr=other_side,
+        env={**os.environ, "TERM": "xterm", "TMPDIR": str(tmp_path)},
+        start_new_session=True,
+    )
+    os.close(other_side)
+    shown = ""
+    while "solving" not in shown:
+        shown += os.read(terminal, 4096).decode(errors="replace")
+    os.close(terminal)
+    assert process.wait() == 3
+    assert list(tmp_path.glob("argmaxable-*")) == []
+    with open_store(str(database)) as store:
+        assert [run.state for run in store.runs()] == [State.INTERRUPTED]
+
+
+@pytest.mark.parametrize(
+    ("prelude", "code"), [("", 3), ("signal.signal(signal.SIGHUP, signal.SIG_IGN); ", 4)]
+)
+def test_a_command_under_nohup_hears_no_hangup(tmp_path: Path, prelude: str, code: int) -> None:
+    path = install_format(tmp_path, "signal.raise_signal(signal.SIGHUP); raise RuntimeError('went on')")
+    done = subprocess.run(
+        [sys.executable, "-c", f"import signal; {prelude}{PROGRAM[2]}", "verify", tmp_path / "model.slow"],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code
+    assert ("went on" in done.stderr) == (code == 4)
 
 
 def test_a_reader_that_leaves_early_hears_no_complaint_and_no_false_verdict(tmp_path: Path) -> None:

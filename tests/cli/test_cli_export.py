@@ -230,7 +230,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
     assert shell.stderr is not None
     assert shell.stderr.read() == b""
     shell.stderr.close()
-    assert shell.wait(timeout=60) == 0
+    assert shell.wait() == 0
 
 
 def test_exports_have_no_path_in_them(command: Command, tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ def in_a_process(hub: Hub, home: Path, *arguments: str | Path, **environment: st
         env={**environment_for(hub, home), **environment},
         capture_output=True,
         text=True,
-        timeout=120,
         check=False,
     )
     return Ran(done.returncode, done.stdout, done.stderr)

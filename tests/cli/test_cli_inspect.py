@@ -517,7 +517,7 @@ for path in sys.argv[1:]:
 
 def run_without(blocked: tuple[str, ...], *arguments: str | Path, program: str = WITHOUT) -> Ran:
     line = [sys.executable, "-c", program.format(blocked=blocked), *map(str, arguments)]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
@@ -658,7 +658,6 @@ def test_a_reader_that_is_gone_hears_no_complaint(files: dict[str, Path], option
         [*PROGRAM, "inspect", str(files["onnx"]), *options],
         stdout=writing,
         stderr=subprocess.PIPE,
-        timeout=120,
         check=False,
     )
     os.close(writing)
@@ -667,7 +666,7 @@ def test_a_reader_that_is_gone_hears_no_complaint(files: dict[str, Path], option
 
 def test_the_first_line_can_be_taken_with_head(files: dict[str, Path]) -> None:
     line = f"{shlex.join([*PROGRAM, 'inspect', str(files['onnx'])])} | head -1"
-    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("format       onnx\n", "")
 
 

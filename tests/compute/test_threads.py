@@ -39,7 +39,7 @@ def test_threads_that_share_a_checker_get_the_same_answers() -> None:
     together = threading.Barrier(THREADS)
 
     def gaps_again(number: int) -> list[NDArray[np.float64]]:
-        together.wait(timeout=60)
+        together.wait()
         return [checker.gaps(ids, all_points[number]).lower for _ in range(ROUNDS)]
 
     with ThreadPoolExecutor(THREADS) as pool:

@@ -20,7 +20,6 @@ from argmaxable.exact.rounding import gamma
 INF, NAN = math.inf, math.nan
 deterministic = settings(
     derandomize=True,
-    deadline=None,
     database=None,
     max_examples=25,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -309,21 +310,42 @@ def test_the_github_action_runs_the_doctor_on_its_input(tmp_path: Path) -> None:
     assert run["shell"] == "bash"
     weight = healthy()
     weight[30] = 0
-    environment = {
-        "COMMAND": "doctor",
-        "MODELS": f"{npz(tmp_path, weight)}\n",
-        "ARGUMENTS": "--domain box:10",
-        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
-        "PATH": f"{_program(tmp_path)}:/usr/bin:/bin",
-        "PYTHONPATH": os.pathsep.join(sys.path),
-        "HOME": str(tmp_path),
-    }
-    done = subprocess.run(
-        ["bash", "-eo", "pipefail", "-c", run["run"]], env=environment, capture_output=True, text=True
-    )
+    done = _run_action(tmp_path, npz(tmp_path, weight), "--domain box:10")
     assert (done.returncode, done.stderr) == (1, "")
     assert "nothing but zeros" in done.stdout
     assert "nothing but zeros" in (tmp_path / "summary.md").read_text(encoding="utf-8")
+
+
+def test_the_actions_arguments_follow_the_quoting_rules_of_a_shell_that_never_sees_them(
+    tmp_path: Path,
+) -> None:
+    arguments = "--domain 'box:\t10'\n--dtype \"$(touch owned)\"\n  `touch owned`; touch owned > owned\n"
+    done = _run_action(tmp_path, npz(tmp_path, healthy()), arguments, program=_ECHO)
+    words = json.loads(done.stdout.splitlines()[1])
+    assert words[:5] == ["doctor", "--domain", "box:\t10", "--dtype", "$(touch owned)"]
+    assert words[5:-4] == ["`touch", "owned`;", "touch", "owned", ">", "owned"]
+    assert words[-4:-1] == ["--format", "github", "--"]
+    assert not list(tmp_path.rglob("owned"))
+
+
+def test_a_models_name_gives_the_runner_no_command(tmp_path: Path) -> None:
+    name = Path("::error::hacked.npz")
+    npz(tmp_path, healthy()).rename(tmp_path / name)
+    done = _run_action(tmp_path, name, "")
+    first, *between, last = done.stdout.splitlines()
+    token = first.removeprefix("::stop-commands::")
+    assert len(token) == 32
+    assert last == f"::{token}::"
+    assert between[0].startswith("::error::hacked.npz: ")
+    assert token not in "".join(between)
+    summary = (tmp_path / "summary.md").read_text(encoding="utf-8")
+    assert summary.count("<") == 2  # <pre> and </pre>
+
+
+def test_other_peoples_actions_are_pinned_by_commit() -> None:
+    used = re.findall(r"uses: (\S+)", (ROOT / "action.yml").read_text(encoding="utf-8"))
+    assert used
+    assert all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", each) for each in used)
 
 
 def test_every_input_of_the_action_is_used() -> None:
@@ -342,14 +364,43 @@ def test_the_pre_commit_hook_runs_the_doctor_on_files(tmp_path: Path) -> None:
         "PYTHONPATH": os.pathsep.join(sys.path),
         "HOME": str(tmp_path),
     }
-    command = [*hook["entry"].split(), str(npz(tmp_path, weight))]
-    assert subprocess.run(command, env=environment, capture_output=True).returncode == 1
+    npz(tmp_path, weight).rename(tmp_path / "--help.npz")
+    command = [*hook["entry"].split(), *hook["args"], "--help.npz"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "nothing but zeros" in done.stdout
 
 
-def _program(folder: Path) -> Path:
-    """A folder with the command as an installation would have it."""
+_MAIN = "from argmaxable.cli import main\nmain()\n"
+_ECHO = "import json, sys\nprint(json.dumps(sys.argv[1:]))\n"
+
+
+def _run_action(
+    folder: Path, model: Path, arguments: str, *, program: str = _MAIN
+) -> subprocess.CompletedProcess[str]:
+    """The action's step, as the runner runs it."""
+    action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    (run,) = [step for step in action["runs"]["steps"] if "doctor" in step.get("run", "")]
+    environment = {
+        "COMMAND": "doctor",
+        "MODELS": f"{model}\n",
+        "ARGUMENTS": arguments,
+        "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
+        "PATH": f"{_program(folder, program)}:/usr/bin:/bin",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "HOME": str(folder),
+    }
+    return subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", run["run"]],
+        env=environment, capture_output=True, text=True, cwd=folder,
+    )  # fmt: skip
+
+
+def _program(folder: Path, program: str = _MAIN) -> Path:
+    """A folder with the command as an installation would have it, and its Python."""
     script = folder / "bin" / "argmaxable"
     script.parent.mkdir()
-    script.write_text(f"#!{sys.executable}\nfrom argmaxable.cli import main\nmain()\n", encoding="utf-8")
+    script.write_text(f"#!{sys.executable}\n{program}", encoding="utf-8")
     script.chmod(0o755)
+    (script.parent / "python").symlink_to(sys.executable)
     return script.parent

@@ -13,7 +13,7 @@ from oracles import dot, rationals
 
 from argmaxable.exact.dyadic import Dyadic, round_down, round_up
 
-deterministic = settings(derandomize=True, deadline=None, database=None, max_examples=80)
+deterministic = settings(derandomize=True, database=None, max_examples=80)
 LARGEST, TINIEST = float(np.finfo(np.float64).max), 5e-324
 floats = st.floats(allow_nan=False, allow_infinity=False)  # from subnormal to the largest
 vectors = st.lists(floats, min_size=1, max_size=6)

@@ -19,7 +19,7 @@ import pytest
 from gguf import GGMLQuantizationType as Type
 from gguf import TokenType
 from gguf_writer import Stored, write
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from norms import rounded
 from numpy.typing import NDArray
@@ -652,7 +652,7 @@ def test_bytes_that_are_no_gguf_are_refused(tmp_path: Path) -> None:
         load_head(tmp_path / "model.gguf")
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=200)
 @given(changes=st.lists(st.tuples(st.integers(0, 2**16), st.binary(min_size=1, max_size=8)), max_size=6))
 def test_damage_of_any_kind_ends_in_a_head_or_a_load_error(
     tmp_path: Path, small_file: bytes, changes: list[tuple[int, bytes]]

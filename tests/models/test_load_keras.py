@@ -13,7 +13,7 @@ import h5py
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras_writer import Arrays, archive, dense, functional, layer, listed, numbered, sequential, write
 from norms import rounded
@@ -604,7 +604,7 @@ def test_a_wrapper_around_a_damaged_layer_is_refused(dense_file: tuple[Path, Out
         find_in(KerasFile(outline, json.dumps(damaged).encode()), path, ReadOptions())
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 @given(
     model=st.sampled_from([
         MODEL,

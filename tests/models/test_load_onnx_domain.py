@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from norms import rounded
 from numpy.typing import NDArray
@@ -942,7 +942,7 @@ def renamed(step: NodeProto, tag: int, source: str) -> NodeProto:
     return copy
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150)
 @given(st.data())
 def test_whatever_the_graph_its_features_lie_in_the_domain(tmp_path: Path, data: st.DataObject) -> None:
     nodes = [node("Identity", "x", "h0")]

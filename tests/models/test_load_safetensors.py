@@ -313,7 +313,7 @@ def load_or_refuse(path: Path, content: bytes) -> None:
         return
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@settings(max_examples=150, derandomize=True, database=None)
 @given(header=HEADERS)
 def test_no_header_ends_in_anything_but_a_head_or_a_load_error(
     fuzzed: Path, header: dict[str, object]
@@ -321,7 +321,7 @@ def test_no_header_ends_in_anything_but_a_head_or_a_load_error(
     load_or_refuse(fuzzed, file_with(header))
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@settings(max_examples=150, derandomize=True, database=None)
 @given(
     changes=st.lists(st.tuples(st.integers(0, 250), st.integers(0, 255)), max_size=6), cut=st.integers(0, 260)
 )

@@ -13,7 +13,7 @@ from typing import Any
 import flatbuffers
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tflite_writer import (
@@ -530,7 +530,7 @@ def test_a_file_cut_short_anywhere_is_refused(tmp_path: Path) -> None:
             load_head(tmp_path / "model.tflite")
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=200)
 @given(
     changes=st.lists(st.tuples(st.integers(0, 2**16), st.binary(min_size=1, max_size=4)), max_size=6),
     whole=st.sampled_from([rich_file(), model_bytes(DEEP, [HIDDEN, LAST], ["z"])]),

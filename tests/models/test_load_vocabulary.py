@@ -428,7 +428,7 @@ def test_an_absurdly_large_file_is_not_read(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- fuzzing our own parsers
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.binary(max_size=60)
     | st.lists(st.sampled_from([b"\x0a", b"\x03", b"a", b"\xff", b"\x12"])).map(b"".join)
@@ -438,7 +438,7 @@ def test_the_protobuf_reader_raises_nothing_but_load_errors(data: bytes) -> None
         assert all(isinstance(piece.text, str) for piece in pieces(data))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(st.sampled_from("ab:'\"\\ux0 -?\n#1{"), max_size=40))
 def test_the_yaml_reader_raises_nothing_but_load_errors(text: str) -> None:
     with contextlib.suppress(LoadError):
@@ -451,7 +451,7 @@ def test_the_yaml_reader_raises_nothing_but_load_errors(text: str) -> None:
 NO_BREAKS = st.characters(codec="utf-8", exclude_characters="\n\r\x85\u2028\u2029")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.dictionaries(st.text(NO_BREAKS, max_size=8), st.just(0), min_size=1, max_size=8), st.booleans())
 def test_every_token_survives_pyyaml_and_this_reader(entries: dict[str, int], unicode: bool) -> None:
     text = yaml.safe_dump(entries, allow_unicode=unicode, width=10**9)

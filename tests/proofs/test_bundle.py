@@ -662,14 +662,14 @@ def reads_or_refuses(folder: Path) -> None:
 
 
 @given(changes=st.dictionaries(st.sampled_from(FIELDS), JSON_VALUES, max_size=4))
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 def test_lines_with_random_fields_are_read_or_refused(changes: dict[str, Any], scratch: Path) -> None:
     (scratch / "verdicts.jsonl").write_text(json.dumps(LINE | changes) + "\n")
     reads_or_refuses(scratch)
 
 
 @given(lines=st.lists(st.text(max_size=40) | JSON_VALUES.map(json.dumps), max_size=4))
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 def test_random_lines_are_read_or_refused(lines: list[str], scratch: Path) -> None:
     (scratch / "verdicts.jsonl").write_bytes("\n".join(lines).encode(errors="surrogatepass"))
     reads_or_refuses(scratch)

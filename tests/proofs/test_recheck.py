@@ -714,7 +714,7 @@ PLAUSIBLE = st.one_of(
         st.tuples(st.integers(0, 39), st.sampled_from(FIELDS), PLAUSIBLE), min_size=1, max_size=6
     ),
 )
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=80, derandomize=True)
 def test_plausible_lies_prove_nothing_false(
     name: str, changes: list[tuple[int, str, Any]], forgeries: dict[str, Forgery]
 ) -> None:
@@ -731,7 +731,7 @@ def test_plausible_lies_prove_nothing_false(
     file=st.sampled_from(["manifest.json", "verdicts.jsonl", "evidence.npz"]),
     flips=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=3),
 )
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=80, derandomize=True)
 def test_flipped_bytes_prove_nothing_false(
     name: str, file: str, flips: list[tuple[float, int]], forgeries: dict[str, Forgery]
 ) -> None:
@@ -748,7 +748,7 @@ def test_flipped_bytes_prove_nothing_false(
     array=st.sampled_from(["centre", "points32", "points64", "certificate_weights", "certificate_classes"]),
     flips=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=3),
 )
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=80, derandomize=True)
 def test_flipped_bytes_inside_arrays_prove_nothing_false(
     name: str, array: str, flips: list[tuple[float, int]], forgeries: dict[str, Forgery]
 ) -> None:
@@ -777,7 +777,7 @@ INTEGERS = (
         st.tuples(st.floats(0, 1, exclude_max=True), st.integers(-2, 50)), min_size=1, max_size=4
     ),
 )
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=80, derandomize=True)
 def test_other_integers_prove_nothing_false(
     name: str, array: str, changes: list[tuple[float, int]], forgeries: dict[str, Forgery]
 ) -> None:

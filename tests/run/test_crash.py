@@ -8,7 +8,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +16,23 @@ import pytest
 import argmaxable as am
 from argmaxable.store import State, open_store
 
-PROGRAM = "from argmaxable.cli import main; main()"
+# The command with a line on stderr for every progress message: moments are counted in these, not in seconds.
+PROGRAM = """
+import sys
+from contextlib import contextmanager
+import argmaxable.cli.verify as verify
+from argmaxable.cli import main
+
+@contextmanager
+def told():
+    yield lambda progress: print(progress.phase, file=sys.stderr, flush=True)
+
+verify.progress_bar = told
+main()
+"""
 KILLS = 20
+# Of the progress messages of one process: less than a run of the head has, more than it stores nothing in.
+MESSAGES = 300
 VICTIMS = ("driver", "worker", "both")
 
 
@@ -50,26 +64,30 @@ def started(model: Path, place: str) -> subprocess.Popen[str]:
         [sys.executable, "-c", PROGRAM, "verify", model, "--json", "--workers", "2"],
         env={**os.environ, "ARGMAXABLE_DB": place},
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def wait_for(process: subprocess.Popen[str], messages: int) -> None:
+    assert process.stderr is not None
+    for _ in range(messages):
+        assert process.stderr.readline(), "the head is too easy for this test"
 
 
 def kill(process: subprocess.Popen[str], victim: str, moments: random.Random) -> None:
     """Kill the victim at some moment; a driver that lost its worker goes on for a while, then dies too.
 
-    One moment in four is anywhere, the others come after the solves have begun, however long that takes.
+    One moment in four is near the beginning, the others may come after the solves have begun.
     """
-    if moments.random() > 0.25:
-        while process.poll() is None and not children_of(process.pid):
-            time.sleep(0.01)
-    time.sleep(moments.uniform(0, 3))
+    wait_for(process, moments.randrange(3 if moments.random() < 0.25 else MESSAGES))
     if victim != "driver":
         for worker in children_of(process.pid):
             os.kill(worker, signal.SIGKILL)
     if victim == "worker":
-        time.sleep(moments.uniform(0, 1))
+        wait_for(process, moments.randrange(MESSAGES // 3))
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate()
 
 
 @pytest.mark.parametrize("seed", [2022])
@@ -88,7 +106,7 @@ def test_a_run_killed_twenty_times_ends_with_the_same_statuses(
             decided.append(runs[0].counts.wanted - runs[0].counts.open)
     assert decided == sorted(decided)
     assert decided[-1] > decided[0]
-    out, _ = started(tmp_path / "slow.npz", place).communicate(timeout=400)
+    out, _ = started(tmp_path / "slow.npz", place).communicate()
     report = json.loads(out)
     assert report["complete"]
     with open_store(place) as store:

@@ -113,7 +113,7 @@ def test_a_worker_whose_parent_is_gone_ends_by_itself(started: list[subprocess.P
         (worker,) = started
         assert worker.stdin is not None
         worker.stdin.close()
-        assert worker.wait(timeout=60) == 0
+        assert worker.wait() == 0
 
 
 def test_a_small_head_starts_no_process(started: list[subprocess.Popen[bytes]]) -> None:

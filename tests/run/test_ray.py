@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ from ray_driver import hard_head
 
 import argmaxable as am
 from argmaxable.run.engines.engine import Job
-from argmaxable.run.engines.ray import pack, unpack
+from argmaxable.run.engines.ray import _import_ray, _own_stdout, _refusal, pack, unpack
 
 DRIVER = Path(__file__).parents[1] / "ray_driver.py"
 # The kernel's notation of 127.0.0.1, as such and inside an IPv6 address.
@@ -31,10 +34,14 @@ except am.InputError as error:
 """
 
 
-def printed_by(*arguments: str | Path) -> str:
-    ran = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=300)
+def printed_by(*arguments: str | Path, **environment: str) -> str:
+    """The one line on stdout: whatever Ray has to say goes to stderr."""
+    ran = subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, env={**os.environ, **environment}
+    )
     assert ran.returncode == 0, ran.stderr
-    return ran.stdout.splitlines()[-1]
+    (line,) = ran.stdout.splitlines()
+    return line
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +51,12 @@ def in_process() -> list[str]:
 
 @pytest.mark.parametrize("what", ["undisturbed", "kill"])
 def test_ray_workers_on_loopback_reach_the_same_verdicts(what: str, in_process: list[str]) -> None:
-    report: dict[str, Any] = json.loads(printed_by(DRIVER, what))
+    with tempfile.TemporaryDirectory(dir="/tmp") as temporary:  # a short name: Ray's sockets lie below
+        report: dict[str, Any] = json.loads(printed_by(DRIVER, what, TMPDIR=temporary))
     assert report["statuses"] == in_process
     assert report["killed"] == (what == "kill")
     assert report["left"] == []
+    assert report["files"] == []
     assert report["listening"]
     assert set(report["listening"]) <= LOOPBACK
 
@@ -67,6 +76,37 @@ def test_an_address_without_a_cluster_is_bad_input() -> None:
     code += "try:\n  am.verify(am.Head([[1.0, 2.0]] * 3), engine=engine)\n"
     code += "except am.InputError as error:\n  print(error)"
     assert "no Ray cluster at '127.0.0.1:1'" in printed_by("-c", code)
+
+
+def test_a_refused_token_is_told_apart_from_no_cluster() -> None:
+    ray = _import_ray()
+    refused = _refusal(ray, "10.0.0.1:6379", ray.exceptions.AuthenticationError("InvalidAuthToken"))
+    absent = _refusal(ray, "10.0.0.1:6379", ConnectionRefusedError(111, "Connection refused"))
+    assert "refuses the token, or none was given" in refused
+    assert "RAY_AUTH_TOKEN" in refused
+    assert "no Ray cluster at '10.0.0.1:6379'" in absent
+
+
+def test_a_cluster_that_wants_a_token_is_not_called_absent(tmp_path: Path) -> None:
+    # Without a token in its environment or its home, Ray refuses before it connects.
+    code = "import argmaxable as am\nimport socket\n"
+    code += "listener = socket.create_server(('127.0.0.1', 0))\n"
+    code += "engine = am.Engine(ray=f'127.0.0.1:{listener.getsockname()[1]}')\n"
+    code += "try:\n  am.verify(am.Head([[1.0, 2.0]] * 3), engine=engine)\n"
+    code += "except am.InputError as error:\n  print(error)"
+    said = printed_by("-c", code, RAY_AUTH_MODE="token", HOME=str(tmp_path))
+    assert "refuses the token, or none was given" in said
+
+
+def test_what_other_threads_print_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    with _own_stdout():
+        other = threading.Thread(target=print, args=("a worker died",))
+        other.start()
+        other.join()
+        print("{}")
+    print("after")
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("{}\nafter\n", "a worker died\n")
 
 
 def test_without_ray_the_error_names_the_extra() -> None:

@@ -21,7 +21,7 @@ class Served:
     def stop(self) -> tuple[int, str]:
         """Press Ctrl-C; returns the exit code and what was said on stderr."""
         self.process.send_signal(signal.SIGINT)
-        _, said = self.process.communicate(timeout=20)
+        _, said = self.process.communicate()
         return self.process.returncode, said
 
 

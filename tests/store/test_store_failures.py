@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 import traceback
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
+import numpy as np
 import pytest
 from postgres_server import Server
 from sqlalchemy import delete, update
@@ -18,7 +21,8 @@ from working import started
 
 import argmaxable as am
 from argmaxable.core.head import Facts
-from argmaxable.store import State, open_store
+from argmaxable.report.stored_runs import as_record
+from argmaxable.store import State, VerdictQuery, open_store
 from argmaxable.store.schema import EVIDENCE, RUNS, VERDICTS
 
 
@@ -108,6 +112,61 @@ def test_a_file_that_vanishes_is_an_error(tmp_path: Path, way: str) -> None:
             run.record(verdicts()[10:], COST)
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM argmaxable_schema",
+        "INSERT INTO argmaxable_schema VALUES (2)",
+        "UPDATE argmaxable_schema SET version = -1",
+        "DROP TABLE argmaxable_schema; CREATE TABLE argmaxable_schema (version TEXT)",
+        "DROP TABLE argmaxable_schema; CREATE TABLE argmaxable_schema (version); "
+        "INSERT INTO argmaxable_schema VALUES ('one')",
+        "DROP TABLE argmaxable_schema; CREATE TABLE argmaxable_schema (version); "
+        "INSERT INTO argmaxable_schema VALUES (x'00')",
+    ],
+)
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_table_of_versions_that_says_something_else_is_an_error(
+    tmp_path: Path, damage: str, read_only: bool
+) -> None:
+    path = tmp_path / "runs.db"
+    open_store(str(path)).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(damage)
+    with pytest.raises(am.StoreError, match="should hold one version number"):
+        open_store(str(path), read_only=read_only)
+
+
+def read_everything(path: Path) -> None:
+    with open_store(str(path), read_only=True) as store:
+        for run in store.runs():
+            store.page(run.run_id, VerdictQuery())
+            store.entry(run.run_id, 3, most_fellows=3)
+            store.read(run.run_id)
+            as_record(run)
+        store.check()
+
+
+def test_corrupted_pages_are_our_errors_or_harmless(tmp_path: Path) -> None:
+    sound, path = tmp_path / "sound.db", tmp_path / "runs.db"
+    with open_store(str(sound)) as store, store.begin(plan(), centre=CENTRE) as run:
+        run.record(verdicts(), COST)
+        run.finish(COST)
+    content, rng = sound.read_bytes(), np.random.default_rng(0)
+    refused = 0
+    for _ in range(150):
+        damaged = np.frombuffer(content, np.uint8).copy()
+        start = int(rng.integers(len(content)))
+        size = int(rng.choice([1, 8, 100, 4096]))
+        damaged[start : start + size] = rng.integers(0, 256, len(damaged[start : start + size]))
+        path.write_bytes(damaged.tobytes())
+        try:
+            read_everything(path)
+        except am.StoreError:
+            refused += 1
+    assert refused > 20
+
+
 # ---------------------------------------------------------------------- rows that nobody wrote
 
 
@@ -126,6 +185,10 @@ def test_a_file_that_vanishes_is_an_error(tmp_path: Path, way: str) -> None:
         update(RUNS).values(domain='{"kind": "cube"}'),
         update(RUNS).values(settings="{}"),
         update(RUNS).values(cost='{"dollars": 5}'),
+        update(RUNS).values(cost='{"seconds": "five"}'),
+        update(RUNS).values(cost="[" * 100_000),
+        update(RUNS).values(settings='{"patience": "much", "seed": 0}'),
+        update(RUNS).values(started="yesterday"),
     ],
     ids=lambda statement: str(statement).replace("\n", " ")[:60],
 )
@@ -137,6 +200,32 @@ def test_rows_that_nobody_wrote_are_an_error(place: str, damage: object) -> None
             connection.execute(damage)  # type: ignore[call-overload]
         with pytest.raises(am.StoreError, match=r"damaged|missing"):
             store.read(run.run_id)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE verdicts SET lower = 'low' WHERE class_id = 3",
+        "UPDATE verdicts SET label = x'ff' WHERE class_id = 3",
+        "UPDATE verdicts SET steps = 'many' WHERE class_id = 3",
+        "UPDATE evidence SET data = 'text'",
+        "UPDATE models SET classes = 'all'",
+        "UPDATE models SET name = x'ff00'",
+        "UPDATE runs SET wanted = 'all'",
+        "UPDATE runs SET argmaxable = 1e99",
+    ],
+)
+def test_values_of_another_type_are_an_error(tmp_path: Path, damage: str) -> None:
+    path = str(tmp_path / "runs.db")
+    with open_store(path) as store, store.begin(plan(), centre=CENTRE) as run:
+        run.record(verdicts(), COST)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(damage)
+        connection.commit()
+    with open_store(path, read_only=True) as store:
+        with pytest.raises(am.StoreError, match="damaged"):
+            store.read(run.run_id)
+        assert not store.check().is_sound
 
 
 def test_a_run_that_somebody_deletes_by_hand_takes_nothing_more(place: str) -> None:
@@ -197,7 +286,7 @@ def test_a_wrong_password_is_an_error_that_does_not_show_it(postgres: Server) ->
     wrong = "wr:ng/p@ssword %41"
     with pytest.raises(am.StoreError) as error:
         open_store(postgres.url(password=wrong))
-    assert "authentication failed" in str(error.value)
+    assert "the server refuses this user or password" in str(error.value)
     assert wrong not in shown(error)
     assert quote(wrong, safe="") not in shown(error)
 
@@ -224,8 +313,34 @@ def test_a_password_is_not_shown_by_a_program_that_fails(postgres: Server, serve
 
 
 def test_a_database_that_is_not_there_is_an_error(postgres: Server) -> None:
-    with pytest.raises(am.StoreError, match='database "nowhere" does not exist'):
+    with pytest.raises(am.StoreError, match="no database of this name"):
         open_store(postgres.url("nowhere"))
+
+
+def test_a_wrong_password_for_a_database_that_is_not_there_is_a_wrong_password(postgres: Server) -> None:
+    with pytest.raises(am.StoreError, match="refuses this user or password"):
+        open_store(postgres.url("nowhere", password="wrong"))
+
+
+def test_a_missing_password_is_named_as_that(postgres: Server) -> None:
+    with pytest.raises(am.StoreError, match="refuses this user or password"):
+        open_store(f"postgresql://tester@127.0.0.1:{postgres.port}/postgres")
+
+
+def test_a_user_who_may_only_read_is_told_so(postgres: Server, server_place: str) -> None:
+    with open_store(server_place) as store, store.begin(plan(), centre=CENTRE) as run:
+        run.record(verdicts(), COST)
+        run.finish(COST)
+    schema = server_place.rpartition("%3D")[2]
+    with postgres.connected() as connection:
+        connection.execute("CREATE ROLE reader LOGIN PASSWORD 'reader'")
+        connection.execute(f"GRANT USAGE ON SCHEMA {schema} TO reader")
+        connection.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO reader")
+    place = f"postgresql://reader:reader@127.0.0.1:{postgres.port}/postgres?options=-csearch_path%3D{schema}"
+    with open_store(place, read_only=True) as store:
+        assert len(list(store.verdicts(1))) == len(verdicts())
+    with open_store(place) as store, pytest.raises(am.StoreError, match="this user may not do that"):
+        store.begin(plan(seed=1), centre=CENTRE)
 
 
 def test_a_user_who_may_not_make_tables_is_told_so(postgres: Server, server_place: str) -> None:

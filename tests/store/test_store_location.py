@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from running import Command, is_one_clear_line
 from stored_runs import CENTRE, plan
 
 import argmaxable as am
@@ -137,3 +138,47 @@ def test_the_package_exports_what_it_says() -> None:
         assert getattr(am.store, name).__doc__
     with pytest.raises(AttributeError, match="no attribute 'Shop'"):
         am.store.Shop  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("conninfo", "url"),
+    [
+        ("host=db.example dbname=runs", "postgresql://USER:PASSWORD@db.example/runs."),
+        (
+            f"host=db.example port=5433 user=ann password={SECRET} dbname=runs",
+            "postgresql://ann:PASSWORD@db.example:5433/runs.",
+        ),
+        (f" user = 'ann' password = '{SECRET} x' host = h", "postgresql://ann:PASSWORD@h/DATABASE."),
+        # With a stray word nobody knows what belongs to the password.
+        (f"password=a {SECRET} host=h", "postgresql://USER:PASSWORD@HOST/DATABASE."),
+        (f"dbname=runs port={SECRET}", "postgresql://USER:PASSWORD@HOST/DATABASE."),
+        ("service=mine", "postgresql://USER:PASSWORD@HOST/DATABASE."),
+    ],
+)
+def test_a_list_of_parameters_is_refused_with_the_url_to_write(conninfo: str, url: str) -> None:
+    with pytest.raises(am.StoreError) as error:
+        find_location(conninfo)
+    assert str(error.value).endswith(f"Write {url}")
+    assert SECRET not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "where", [f"ann:{SECRET}@db.example/runs", f"ann:{SECRET}@db.example", f"postgresql//ann:{SECRET}@h/d"]
+)
+def test_credentials_without_a_scheme_are_no_file_and_are_not_shown(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words in (["runs"], ["store", "check"], ["show", "1"]):
+        ran = command(*words, "--db", where)
+        assert ran.code == 2
+        assert is_one_clear_line(ran)
+        assert SECRET not in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_with_an_equals_sign_or_an_at_is_a_file(tmp_path: Path) -> None:
+    for name in ("a=b.db", "me@home.db", "C:runs.db"):
+        assert isinstance(find_location(name), FileLocation)
+        assert isinstance(find_location(str(tmp_path / name)), FileLocation)
+    assert isinstance(find_location("./host=x"), FileLocation)

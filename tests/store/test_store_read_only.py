@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
-from contextlib import closing
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 from keeping import LABELS, keep, lossy, plan_of
+from running import Command, is_one_clear_line
 
 import argmaxable as am
 from argmaxable.compute.prepared import centre_of
@@ -153,6 +156,68 @@ def test_a_file_put_in_the_place_of_another_is_read(database: Path, tmp_path: Pa
         assert [run.facts.name for run in reader.runs()] == ["first"]
         os.replace(tmp_path / "other.db", database)
         assert [run.facts.name for run in reader.runs()] == ["second"]
+
+
+@contextmanager
+def as_a_stranger(folder: Path) -> Iterator[None]:
+    """As long as this lasts, nothing in the folder can be written: as on a read-only medium."""
+    before = os.geteuid()
+    for path in (folder, *folder.iterdir()):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    if before == 0:  # whom permissions do not bind
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+        folder.chmod(0o755)
+
+
+@pytest.fixture
+def medium() -> Iterator[Path]:
+    """A folder that every user can get to."""
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
+def test_a_database_on_a_medium_that_can_not_be_written_to_is_read(medium: Path) -> None:
+    run = keep(medium / "runs.db", lossy())
+    with as_a_stranger(medium), read(str(medium / "runs.db")) as reader:
+        assert [each.run_id for each in reader.runs()] == [run]
+        assert reader.check().is_sound
+    assert [path.name for path in medium.iterdir()] == ["runs.db"]
+
+
+def test_runs_and_show_read_such_a_medium_too(medium: Path, command: Command) -> None:
+    run = keep(medium / "runs.db", lossy())
+    asked = [["runs", "--db", medium / "runs.db"], ["show", str(run), "--db", medium / "runs.db"]]
+    before = [command(*words) for words in asked]  # loads what a stranger may not
+    with as_a_stranger(medium):
+        assert [command(*words) for words in asked] == before
+    assert [ran.code for ran in before] == [0, 0]
+
+
+def test_a_log_that_nobody_can_take_in_is_an_error(medium: Path) -> None:
+    path = medium / "runs.db"
+    keep(path, lossy())
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute("UPDATE runs SET wanted = 7")
+        for name in ("runs.db", "runs.db-wal"):
+            (medium / f"copy-{name}").write_bytes((medium / name).read_bytes())
+    for name in ("runs.db", "runs.db-wal"):
+        (medium / f"copy-{name}").rename(medium / f"cut-{name}")
+    with as_a_stranger(medium), pytest.raises(am.StoreError, match="Copy both into a folder"):
+        read(str(medium / "cut-runs.db"))
+
+
+@pytest.mark.parametrize(
+    "words", [["runs"], ["show", "1"], ["export", "1"], ["table"], ["compare", "1", "2"]]
+)
+def test_commands_that_read_make_no_database(command: Command, tmp_path: Path, words: list[str]) -> None:
+    ran = command(*words, "--db", tmp_path / "folder" / "none.db")
+    assert ran.code == 2
+    assert is_one_clear_line(ran)
+    assert list(tmp_path.iterdir()) == []
 
 
 # ---------------------------------------------------------------------- asking

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from stored_runs import CENTRE, CLASSES, COST, as_plain, plan, verdict, verdicts
 
@@ -217,7 +217,7 @@ def any_verdicts(draw: st.DrawFn, class_id: int) -> am.Verdict:
     )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(data=st.data(), count=st.integers(1, 8))
 def test_any_verdicts_come_back(store: Store, data: st.DataObject, count: int) -> None:
     drawn = [data.draw(any_verdicts(class_id)) for class_id in range(count)]

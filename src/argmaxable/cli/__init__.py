@@ -7,8 +7,10 @@ run was interrupted, 4 an error of ours.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+from functools import partial
 from types import FrameType
 
 from argmaxable.core.errors import ArgmaxableError, EvidenceError
@@ -50,16 +52,22 @@ def main() -> None:
 
 def _end_like_ctrl_c() -> None:
     """SIGTERM and SIGHUP end a command as Ctrl-C does, unless whoever started it has them ignored (nohup)."""
-    for name in ("SIGTERM", "SIGHUP"):
+    terminals = [number for number in (1, 2) if os.isatty(number)]
+    for name, handler in (("SIGTERM", _terminate), ("SIGHUP", partial(_hang_up, terminals))):
         number = getattr(signal, name, None)  # Windows has no SIGHUP
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, _interrupt)
+            signal.signal(number, handler)
 
 
-def _interrupt(number: int, _: FrameType | None) -> None:
-    if number != signal.SIGTERM:
-        # A terminal that is closed says so twice, by itself and by its shell: once is enough.
-        signal.signal(number, signal.SIG_IGN)
+def _terminate(_: int, __: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _hang_up(terminals: list[int], number: int, _: FrameType | None) -> None:
+    # A terminal that is closed says so twice, by itself and by its shell; and nothing can be written to it.
+    signal.signal(number, signal.SIG_IGN)
+    for terminal in terminals:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), terminal)
     raise KeyboardInterrupt
 
 

@@ -15,7 +15,7 @@ from argmaxable.core.labels import visible_text
 if TYPE_CHECKING:
     from argmaxable.store.soundness import Soundness
 
-_NO_OWN_CHECK = "The server's own check was left out: it has no extension amcheck (CREATE EXTENSION amcheck)."
+_NO_OWN_CHECK = "The server's files were not checked: whoever runs the server can do that with pg_amcheck."
 
 
 class _Action(StrEnum):
@@ -31,9 +31,9 @@ def store(
 
     All of it can be read and agrees with itself.
 
-    The database checks its own files (SQLite: integrity_check and foreign_key_check; PostgreSQL: amcheck,
-    where that extension is installed). Then every run is read with all its evidence, and its verdicts are
-    counted. Nothing is written. To re-check the proofs, export a bundle and run `argmaxable check`.
+    SQLite checks its own file (integrity_check and foreign_key_check); the files of a PostgreSQL server can
+    be checked by whoever runs it. Then every run is read with all its evidence, and its verdicts are counted.
+    Nothing is written. To re-check the proofs, export a bundle and run `argmaxable check`.
 
     \b
     Examples:

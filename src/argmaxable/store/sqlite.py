@@ -45,6 +45,10 @@ _ADVICE = {
     "SQLITE_CONSTRAINT": DELETED,
     "SQLITE_TOOBIG": "a piece of evidence is larger than SQLite can hold: use PostgreSQL with --db.",
 }
+_CUT_OFF = (
+    "a run was cut off and left a log (-wal) beside the file, which can't be read where nobody can write. "
+    "Copy both into a folder that can be written to."
+)
 _GONE = "the file was deleted or replaced while it was in use. Run the same command again to begin a new one."
 
 
@@ -183,7 +187,11 @@ class SQLite(Database):
         if isinstance(cause, sqlite3.Error):
             # Extended codes have a third part, e.g. SQLITE_IOERR_WRITE.
             code = "_".join(getattr(cause, "sqlite_errorname", "").split("_")[:2])
+            if self.read_only and code in ("SQLITE_CANTOPEN", "SQLITE_READONLY") and _has_log(self._path):
+                return _CUT_OFF
             return _ADVICE.get(code, f"the database failed ({cause}).")
+        if isinstance(cause, UnicodeDecodeError):  # in a message that quotes what is damaged
+            return _ADVICE["SQLITE_CORRUPT"]
         if isinstance(cause, OSError):
             return f"no file can be locked beside it ({cause.strerror or 'in use'}): {_ELSEWHERE}"
         return None
@@ -220,8 +228,13 @@ def _is_immutable(path: Path) -> bool:
 
     A log with something in it must be read, and for that SQLite needs these files.
     """
+    may_write = os.access(path.parent, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+    return not may_write and not _has_log(path)
+
+
+def _has_log(path: Path) -> bool:
     log = path.with_name(f"{path.name}-wal")
-    return not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
+    return log.exists() and log.stat().st_size > 0
 
 
 def _identity_of(path: Path) -> tuple[int, int] | None:

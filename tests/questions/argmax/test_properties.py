@@ -23,7 +23,6 @@ SMALLEST = Fraction(5e-324)  # a gap below every float can't be reported as posi
 ARGMAXABLE, UNARGMAXABLE = am.Status.ARGMAXABLE, am.Status.UNARGMAXABLE
 deterministic = settings(
     derandomize=True,
-    deadline=None,
     database=None,
     max_examples=30,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -198,6 +198,8 @@ def _import_ray() -> Any:
     # Read when Ray is imported: without the first a cluster started here would listen on every address.
     os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Else SIGTERM would end this process with a stack trace while it connects.
+    os.environ.setdefault("RAY_DISABLE_FAILURE_SIGNAL_HANDLER", "1")
     try:
         import ray
     except ModuleNotFoundError as error:
@@ -282,7 +284,7 @@ def _refusal(ray: Any, address: str, error: Exception) -> str:
             "and RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH for a file with the token."
         )
     return (
-        f"no Ray cluster at '{address}' ({_first_line(error)}). Start one with `ray start --head`, or "
+        f"no Ray cluster at '{address[:60]}' ({_first_line(error)}). Start one with `ray start --head`, or "
         "pass --ray local."
     )
 
@@ -292,8 +294,11 @@ def _require_admission(ray: Any, address: str) -> None:
     minute, and then say that there is no cluster."""
     refused = getattr(ray.exceptions, "AuthenticationError", None)
     if refused is None:
-        return
+        return  # a version that knows no tokens
     try:
+        from ray._private.authentication.authentication_token_setup import ensure_token_if_auth_enabled
+
+        ensure_token_if_auth_enabled(create_token_if_missing=False)  # without one the client ends the process
         ray._raylet.GcsClient(address=address)
     except refused:
         raise
