@@ -25,8 +25,6 @@ from argmaxable.core.errors import InputError
 from argmaxable.core.result import Result
 from argmaxable.core.select import Selection
 from argmaxable.core.verdict import Algorithm
-from argmaxable.proofs.bundle import write_bundle
-from argmaxable.proofs.rationals import with_rational_weights
 from argmaxable.questions.arithmetic.formats import Float
 from argmaxable.report.text import as_record, summary
 from argmaxable.workflow.find_model import DEFAULT_DOMAIN_TEXT
@@ -158,6 +156,9 @@ def verify(
         )  # fmt: skip
     result, output = done.result, written.output
     if output is not None:
+        from argmaxable.proofs.bundle import write_bundle  # every kind of claim, with its check
+        from argmaxable.proofs.rationals import with_rational_weights
+
         write_bundle(with_rational_weights(result) if written.rational else result, output)
     ceilings, is_complete = ceiling_remarks(asked, done, output=output, time_limit=time_limit)
     places = top_k_remarks(top_k, done, output=output, time_limit=time_limit, engine=work.engine())

@@ -102,7 +102,8 @@ class Coordinates:
 
     def rows(self, ids: Ids) -> Matrix:
         """The chosen rows in float64 (n × used features), centred."""
-        return self.rows_seen(self.head.rows(ids) - self.centre) * self.scale
+        rows = self.rows_seen(self.head.rows(ids) - self.centre)
+        return rows if self.scale == 1.0 else rows * self.scale
 
     def lengths(self) -> Vector:
         """Norms of all rows, roughly."""
@@ -111,7 +112,8 @@ class Coordinates:
     def rows_seen(self, rows: Matrix) -> Matrix:
         """Rows of the head (n × features) in coordinates of z (n × used features)."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(self.domain.rows_seen(rows)[:, self.used])
+            seen = self.domain.rows_seen(rows)
+        return seen if self.size == self.head.features else np.asarray(seen[:, self.used])
 
     @np.errstate(all="ignore")
     def to_point(self, x: Matrix) -> Matrix:

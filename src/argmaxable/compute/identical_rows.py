@@ -41,15 +41,16 @@ def find_identical_rows(head: Head) -> IdenticalRows:
     hashes = _row_hashes(head)
     order = np.argsort(hashes, kind="stable")
     starts = np.flatnonzero(np.diff(hashes[order], prepend=hashes[order[0]] + np.uint64(1)))
-    for members in np.split(order, starts[1:]):
-        if len(members) > 1:
-            for group in _equal_rows(head, members):
-                by_bias = _by_bias(head, group)
-                beaten_by[group] = by_bias[0][0]
-                beaten_by[by_bias[0][0]] = -1
-                for tied in (some for some in by_bias if len(some) > 1):
-                    tied_to[tied] = tied[0]
-                    ties[int(tied[0])] = tuple(tied.tolist())
+    ends = np.append(starts[1:], head.classes)
+    shared = ends - starts > 1
+    for start, end in zip(starts[shared].tolist(), ends[shared].tolist(), strict=True):
+        for group in _equal_rows(head, order[start:end]):
+            by_bias = _by_bias(head, group)
+            beaten_by[group] = by_bias[0][0]
+            beaten_by[by_bias[0][0]] = -1
+            for tied in (some for some in by_bias if len(some) > 1):
+                tied_to[tied] = tied[0]
+                ties[int(tied[0])] = tuple(tied.tolist())
     return IdenticalRows(beaten_by, tied_to, ties)
 
 

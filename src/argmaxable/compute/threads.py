@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
@@ -22,8 +23,15 @@ _MANY_FEATURES = 512
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Limit BLAS and LAPACK to one thread, in this process and until the end of the block or function."""
-    with _libraries().limit(limits=1, user_api="blas"):
+    before = [(library, library.num_threads) for library in _libraries()]
+    changed = [(library, count) for library, count in before if count != 1]
+    try:
+        for library, _ in changed:
+            library.set_num_threads(1)
         yield
+    finally:
+        for library, count in changed:
+            library.set_num_threads(count)
 
 
 def threads_for(features: int) -> AbstractContextManager[None]:
@@ -32,7 +40,7 @@ def threads_for(features: int) -> AbstractContextManager[None]:
 
 
 @cache
-def _libraries() -> ThreadpoolController:
+def _libraries() -> tuple[Any, ...]:
     """The BLAS libraries of this process; found once, which takes longer than a small solve."""
     assert lapack.dpotrf  # SciPy brings its own, which has to be loaded to be found
-    return ThreadpoolController()
+    return tuple(each for each in ThreadpoolController().lib_controllers if each.user_api == "blas")

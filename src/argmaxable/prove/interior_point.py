@@ -124,6 +124,8 @@ class InteriorPoint:
         scaled32 = self._table32 * np.sqrt(scale / top).astype(np.float32)[:, None]
         normal = (scaled32.T @ scaled32).astype(np.float64)
         normal *= top
+        # The column of t in float64: with that in float32 too, a seventh more steps are needed.
+        normal[-1] = normal[:, -1] = scale @ self._table
         return normal.T
 
     def _normal(self) -> Matrix:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker, rival_certificate
 from argmaxable.compute.coordinates import Coordinates, coordinates_of
-from argmaxable.compute.threads import threads_for
 from argmaxable.core.verdict import Method
 from argmaxable.prove.lazy import Answer, Blockers, LazySolver, without
 
@@ -57,10 +56,6 @@ class Prover:
 
     def settle(self, class_id: int) -> Settled:
         """The class's witness or certificate, checked, or an answer with the reason for neither."""
-        with threads_for(self.coordinates.size):
-            return self._settle(class_id)
-
-    def _settle(self, class_id: int) -> Settled:
         if not self.coordinates.size:
             return self._settle_at_the_only_point(class_id)
         answer = self.solver.solve(class_id)

@@ -28,6 +28,8 @@ def transfer(
     weights = certificate.weights / certificate.weights.sum()
     with np.errstate(over="ignore", invalid="ignore"):
         near = open_ids[_rough_bounds(coordinates, certificate.classes, weights, open_ids) < 0]
+    if not len(near):
+        return near, np.empty(0)
     uppers = checker.bounds(near, certificate)
     return near[uppers <= 0], uppers[uppers <= 0]
 

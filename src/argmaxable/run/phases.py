@@ -38,10 +38,14 @@ if TYPE_CHECKING:
 # Rough price of a solve, in units of one feature squared: decides when reflection stops paying
 # and whether other processes are worth their start-up. Measured on the OCR heads (d = 64 to 120).
 _SOLVE_SECONDS = 6e-3 / 120**2
+# A class that turns out argmaxable looks at all rows about four times, besides: a second for so many weights.
+_LOOK_SECONDS = 1e-9
 _WORTH_A_PROCESS = 0.4
 # Processes are started before it is known how many classes the first phase leaves open, unless they would be
 # worth it only if it left more than this share.
 _LEFT_OPEN = 0.1
+# Reflection waits for proofs that settle at least so many classes each; it begins after so many that do not.
+_MANY_AT_ONCE, _FEW_IN_A_ROW = 8, 8
 # Coordinates of points reflected at a time: 64 MB of float32, and a few copies.
 _REFLECTED_ENTRIES = 1 << 24
 
@@ -84,6 +88,7 @@ def _solve(session: Session) -> None:
         if engine.size:
             engine.start(_job(session))
         if session.settings.algorithm is Algorithm.AUTO:
+            session.timed("first proofs", partial(_prove_from_the_middle, session))
             session.timed("reflection", partial(_try_reflections, session, engine))
             session.timed("shared rows", partial(_prove_together, session))
         with one_thread():  # each of the other processes has one too
@@ -138,9 +143,34 @@ def _try_corners(session: Session) -> None:
         session.report("corners")
 
 
+def _prove_from_the_middle(session: Session) -> None:
+    """Classes in the middle, as long as each proof settles many: reflection can't settle those, and a step of
+    it takes as much longer as there are more of them.
+
+    Rows that training hardly touched lie close together, and one proof may settle them all. Where they are
+    many, the median is among them; from the mean it took dozens of proofs to come across the first.
+    """
+    if not session.coordinates.is_bounded:
+        return  # no proof transfers
+    misses = 0
+    ids = _from_the_middle(session.coordinates, session.settled_classes.open_ids, np.median)
+    with one_thread():
+        for class_id in ids.tolist():
+            if not session.settled_classes.open[class_id]:
+                continue
+            before = session.settled_classes.unargmaxable
+            _settle_here(session, class_id)
+            session.report("first proofs")
+            is_many = session.settled_classes.unargmaxable - before >= _MANY_AT_ONCE
+            misses = 0 if is_many else misses + 1
+            if misses == _FEW_IN_A_ROW:
+                return
+
+
 def _try_reflections(session: Session, engine: Workers) -> None:
     """Reflect all open classes until a step finds fewer than solving would in the same time."""
-    price = _solve_seconds(1, session.coordinates.size) / (engine.size + 1)
+    size, classes = session.coordinates.size, session.checker.head.classes
+    price = (_solve_seconds(1, size) + _LOOK_SECONDS * classes * size) / (engine.size + 1)
     for ids in _portions(session):
         start = session.checker.rebuild(ids, own_exponents(session.checker, ids))[:, session.coordinates.used]
         _reflect(session, ids, start, lambda number, found, seconds: number > 2 and found * price < seconds)
@@ -259,14 +289,18 @@ def _solve_rest(session: Session, engine: Workers) -> None:
         _feed(session, engine, todo)
         mine = _next(session, todo.popleft) if todo else None
         if mine is not None:
-            begin = time.perf_counter()
-            settled = session.prover.settle(mine)
-            session.enter_own(Report(settled, time.perf_counter() - begin))
+            _settle_here(session, mine)
         reports, orphans = engine.collect(wait=0.0 if mine is not None else 0.05)
         session.enter_others(reports)
         todo.extend(orphans)
         done = total - len(todo) - engine.pending
         session.report("solving", pace.seconds_left(done, total))
+
+
+def _settle_here(session: Session, class_id: int) -> None:
+    begin = time.perf_counter()
+    settled = session.prover.settle(class_id)
+    session.enter_own(Report(settled, time.perf_counter() - begin))
 
 
 def _next(session: Session, pop: Callable[[], int]) -> int | None:
@@ -288,9 +322,11 @@ def _feed(session: Session, engine: Workers, todo: deque[int]) -> None:
             engine.submit(worker, batch)
 
 
-def _from_the_middle(coordinates: Coordinates, ids: Ids) -> Ids:
+def _from_the_middle(
+    coordinates: Coordinates, ids: Ids, middle: Callable[..., NDArray[np.float32]] = np.mean
+) -> Ids:
     if not len(ids):
         return ids
     rows = coordinates.rows32[ids]
     with np.errstate(over="ignore", invalid="ignore"):
-        return ids[np.argsort(((rows - rows.mean(axis=0)) ** 2).sum(axis=1))]
+        return ids[np.argsort(((rows - middle(rows, axis=0)) ** 2).sum(axis=1))]

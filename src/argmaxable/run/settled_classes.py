@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from argmaxable.core.arrays import Ids, Mask
 
 _STRENGTHS = list(Strength)
+_ALL = np.ones(1)
+_ALL.flags.writeable = False
 
 
 @dataclass(slots=True)
@@ -106,7 +108,8 @@ class SettledClasses:
             entry.lower, entry.witness = float(gaps.lower[k]), witnesses[k]
             if settles[k]:
                 entry.method, entry.strength = method, _STRENGTHS[gaps.strength[k]]
-                entry.certificate = rival_certificate(int(gaps.rival[k])) if gaps.rival[k] >= 0 else None
+                # All weight on the rival: thousands of these, so they share their arrays.
+                entry.certificate = Certificate(gaps.rival[k : k + 1], _ALL) if gaps.rival[k] >= 0 else None
                 self._close(class_id)
                 self.argmaxable += 1
         return settles
