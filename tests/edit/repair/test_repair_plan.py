@@ -203,7 +203,9 @@ def test_a_margin_that_no_bias_can_give_says_so() -> None:
 
 
 def test_no_time_is_not_called_impossible() -> None:
-    with pytest.raises(am.InputError, match=r"the time limit of 1e-09 s passed .* Pass a larger --time-limit"):
+    with pytest.raises(
+        am.InputError, match=r"the time limit of 1e-09 s passed .* Pass a larger --time-limit"
+    ):
         am.repair(damaged(), BOX, seconds=1e-9, engine=am.Engine(workers=1))
 
 
