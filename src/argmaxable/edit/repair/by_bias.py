@@ -132,8 +132,8 @@ def _no_raise(task: RepairTask, found: Raises, bias_only: bool) -> str:
     if found.ending is Ending.TIME:
         return (
             f"the time limit passed before a repair of these {count} classes was found; there may be one. "
-            f"In round {found.rounds} {found.unmet} classes lacked the margin of {task.margin:g}, and a raise "
-            f"of at least {needed:.3g} is needed. Pass a larger --time-limit, or repair fewer classes."
+            f"In round {found.rounds} {found.unmet} classes lacked the margin of {task.margin:g}; a raise of "
+            f"at least {needed:.3g} is needed. Pass a larger --time-limit, or repair fewer classes."
         )
     if found.ending is Ending.ROUNDS:
         return (
