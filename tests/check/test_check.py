@@ -560,3 +560,35 @@ def test_a_tiny_ball_does_not_swallow_a_margin() -> None:
 
 def rough_bound(head: am.Head, domain: am.Domain, class_id: int, evidence: am.Certificate) -> float:
     return float(am.Checker(head, domain).bounds(np.array([class_id]), evidence)[0])
+
+
+@every_domain
+@pytest.mark.parametrize("seed", range(6))
+def test_rivals_left_out_count_as_little_as_if_the_head_had_not_got_them(
+    domain: am.Domain, seed: int
+) -> None:
+    """Small whole numbers, so that ties and exact arithmetic come up; with a bias and without."""
+    rng = np.random.default_rng(seed)
+    weight, bias = rng.integers(-2, 3, (9, 2)).astype(float), rng.integers(-1, 2, 9).astype(float)
+    head = am.Head(weight, bias if seed % 2 else None)
+    points = np.array([domain.own_points(row[None], np.array([-1]))[0] for row in weight])
+    if isinstance(domain, am.Hull):
+        points = rng.integers(1, 4, (9, 2)) / 4.0
+        points /= points.sum(axis=1, keepdims=True)
+    for class_id in range(9):
+        without = rng.choice(np.delete(np.arange(9), class_id), rng.integers(0, 9), replace=False)
+        left = np.setdiff1d(np.arange(9), without)
+        smaller = am.Head(weight[left], bias[left] if seed % 2 else None)
+        ids, point = np.array([class_id]), points[class_id][None]
+        here = am.Checker(head, domain, without=without).gaps(ids, point)
+        there = am.Checker(smaller, domain).gaps(np.searchsorted(left, ids), point)
+        assert np.sign(here.lower[0]) == np.sign(there.lower[0])
+        assert here.lower[0] == pytest.approx(there.lower[0], rel=1e-4, abs=1e-4)
+        if len(left) > 1 and np.isfinite(here.lower[0]):
+            assert here.rival[0] in left
+
+
+def test_rivals_left_out_stay_out_where_scores_overflow() -> None:
+    head = am.Head(np.array([[1e38], [-1e38], [3e38]], np.float32), np.array([0.0, 0.0, 1e38], np.float32))
+    gaps = am.Checker(head, am.Box(-100, 100), without=np.array([2])).gaps(np.array([0]), np.array([[100.0]]))
+    assert gaps.lower[0] > 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -23,10 +22,10 @@ def some_job() -> Job:
 
 
 @pytest.fixture
-def job(monkeypatch: pytest.MonkeyPatch) -> Iterator[Job]:
+def job(monkeypatch: pytest.MonkeyPatch) -> Job:
     """A job whose workers find the functions of this folder."""
     monkeypatch.setattr(sys, "path", [str(Path(__file__).parent), *sys.path])
-    yield some_job()
+    return some_job()
 
 
 @pytest.mark.parametrize("processes", [0, 1, 2])

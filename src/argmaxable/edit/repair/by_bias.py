@@ -131,15 +131,15 @@ def _no_raise(task: RepairTask, found: Raises, bias_only: bool) -> str:
     count, needed = len(task.chosen), float(found.lower.max())
     if found.ending is Ending.TIME:
         return (
-            f"the time limit passed before a repair of these {count} classes was found; there may be one. In "
-            f"round {found.rounds} {found.unmet} classes lacked the margin of {task.margin:g}, and a raise of at "
-            f"least {needed:.3g} is needed. Pass a larger --time-limit, or repair fewer classes."
+            f"the time limit passed before a repair of these {count} classes was found; there may be one. "
+            f"In round {found.rounds} {found.unmet} classes lacked the margin of {task.margin:g}; a raise of "
+            f"at least {needed:.3g} is needed. Pass a larger --time-limit, or repair fewer classes."
         )
     if found.ending is Ending.ROUNDS:
         return (
-            f"no repair of these {count} classes was found in {found.rounds} rounds, and it is not known that "
-            f"there is none. A raise of at least {needed:.3g} is needed. Ask for another --margin, or repair "
-            "fewer classes."
+            f"no repair of these {count} classes was found in {found.rounds} rounds, and it is not known "
+            f"that there is none. A raise of at least {needed:.3g} is needed. Ask for another --margin, or "
+            "repair fewer classes."
         )
     pair = crowded_rows(task.head, task.chosen, task.standing, task.steps().length)
     why = ""

@@ -32,6 +32,9 @@ _SINGLE_STEPS = 12
 # Rows to begin with, in units of the features: of all classes those that stand in others' way most, for a
 # class solved before those that stood in its own. As many as there are features join that are near it.
 _FIRST_ROWS, _KEPT_ROWS = 3, 2
+# How well a margin below the target is known before the solve ends, in units of what is missing. At 0.1 cuts
+# are sharper, and PP-OCRv4 takes as many rounds with a tenth more Newton steps.
+_SHARPNESS = 0.3
 # Weights below this share of the largest are the interior point's dust. More must not be dropped: in a wide
 # domain each adds its share of a row, times the width, to the bound.
 _DUST = 1e-11
@@ -224,7 +227,7 @@ class _Solve:
 
     def _enough(self) -> float:
         """A cut that is deep need not be sharp."""
-        return max(self.tolerance, 0.1 * (self.target - self.upper))
+        return max(self.tolerance, _SHARPNESS * (self.target - self.upper))
 
     def look(self, loop: MarginLoop) -> Ids | None:
         """Note the point if it is the best so far; the rows it did not know that beat it worst."""

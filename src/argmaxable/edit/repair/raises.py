@@ -161,7 +161,7 @@ class _Search:
         room = self.room / _NARROWING
         if self.upper is None or self.is_close:
             return room
-        return min(room, self.room * ACCURACY * float(self.upper.max()) / (2 * self.gap))
+        return min(room, self.room * ACCURACY * float(self.upper.max()) / (3 * self.gap))
 
     def _solve_at(self, test: Vector) -> int:
         """Points and cuts for the classes whose latest point does not do beside this raise, as far as the

@@ -38,6 +38,8 @@ _GROWTH_ACCURACY = 0.01
 # What a change of logits in the corners of the domain, which few inputs reach, counts beside one of the bias.
 # At 1/16 PP-OCRv4's biases change by a third of what they would at 1, and are found in half the rounds.
 _CORNERS = 1 / 16
+# The square of a distance by its three products is off by rounding, by less than this share of the rows'.
+_ROUGH = 1e-9
 _SEED = 8
 
 
@@ -75,20 +77,24 @@ def _both(varying: Ids, head: Head) -> Ids:
 def crowded_rows(head: Head, chosen: Ids, standing: Ids, distance: float) -> dict[int, int]:
     """The chosen classes whose rows are nearer than that to a standing row, or to an earlier chosen one that
     stays where it is, and the class that each is near to."""
-    staying: list[int] = []
     near_to: dict[int, int] = {}
     rows = head.rows(chosen)
     nearest = _nearest(head, rows, standing, distance)
-    for place, class_id in enumerate(chosen.tolist()):
-        if nearest[place] >= 0:
-            near_to[class_id] = int(nearest[place])
-            continue
-        others = np.array(staying, np.intp)
-        apart = np.sqrt(((head.rows(others) - rows[place]) ** 2).sum(axis=1)) if staying else np.empty(0)
-        if len(apart) and apart.min() < distance:
-            near_to[class_id] = staying[int(apart.argmin())]
-        else:
-            staying.append(class_id)
+    stays = nearest < 0  # unless an earlier one that stays is too near
+    squares = (rows * rows).sum(axis=1)
+    limit = distance * distance + _ROUGH * (distance * distance + float(squares.max(initial=0.0)))
+    for block in blocks(len(rows), len(rows)):
+        may_be_near = squares[block, None] + squares - 2 * (rows[block] @ rows.T) <= limit
+        for place, candidates in zip(range(block.start, block.stop), may_be_near, strict=True):
+            class_id = int(chosen[place])
+            if nearest[place] >= 0:
+                near_to[class_id] = int(nearest[place])
+                continue
+            others = np.flatnonzero(candidates[:place] & stays[:place])
+            apart = np.sqrt(((rows[others] - rows[place]) ** 2).sum(axis=1))
+            if len(apart) and apart.min() < distance:
+                near_to[class_id] = int(chosen[others[apart.argmin()]])
+                stays[place] = False
     return near_to
 
 
@@ -101,7 +107,6 @@ def _nearest(head: Head, rows: Matrix, standing: Ids, distance: float) -> Ids:
     squares = (theirs * theirs).sum(axis=1)
     for block in blocks(len(rows), len(standing)):
         mine = rows[block]
-        # The square of a distance by its three products is off by rounding: candidates, then the truth.
         rough = (mine * mine).sum(axis=1)[:, None] + squares - 2 * (mine @ theirs.T)
         nearest = rough.argmin(axis=1)
         apart = np.sqrt(((theirs[nearest] - mine) ** 2).sum(axis=1))
