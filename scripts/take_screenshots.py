@@ -2,8 +2,8 @@
 
     python scripts/take_screenshots.py [MODEL]
 
-MODEL is the demonstration model of `make verify` unless named, fetched when it is not there. The pictures
-go to docs/screenshots; look at them before they are committed.
+MODEL is the demonstration model of `make verify` unless named, fetched when it is not there. Its labels need
+a font with Chinese characters. The pictures go to docs/screenshots; look at them before they are committed.
 """
 
 from __future__ import annotations
@@ -39,12 +39,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         database, report = Path(folder, "runs.db"), Path(folder, "report.html")
         run("verify", model, "--db", database, success=(0, 1))
+        run("verify", model, "--db", database, "--round-to", "int8", success=(0, 1))
         run("report", "1", "--db", database, "--model", model, "-o", report)
         with serving(database, model) as address, open_browser() as browser:
             photograph(browser, "report", report.as_uri(), DESK)
             photograph(browser, "run", f"{address}runs/1", DESK)
             lost = first_lost_class(browser, f"{address}runs/1")
-            photograph(browser, "class", lost, DESK)
+            photograph(browser, "class", lost, DESK | {"height": 1250})
+            photograph(browser, "compare", f"{address}compare?before=1&after=2", DESK)
             photograph(browser, "playground", f"{address}playground", DESK | {"height": 1150})
             photograph(
                 browser, "playground-phone", f"{address}playground", PHONE, scroll="#summary", scheme="dark"

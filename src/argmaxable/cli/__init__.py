@@ -1,7 +1,8 @@
 """The command line: each command parses, calls the library and prints.
 
 Exit codes: 0 every class is argmaxable (or the command did what it says), 1 some class is
-unargmaxable (for `check`: some claim is not proven), 2 bad input, 3 some class is undecided or the
+unargmaxable (for `check`: some claim is not proven; with --baseline and --fail-on-new: some class became
+unargmaxable), 2 bad input, 3 some class is undecided or the
 run was interrupted, 4 an error of ours.
 """
 

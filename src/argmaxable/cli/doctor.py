@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from argmaxable.cli import options
-from argmaxable.cli.gate import NoticeFormat, NoticesAs, StepSummary, in_format, require_one_format
+from argmaxable.cli.notices import NoticeFormat, NoticesAs, StepSummary, in_format, require_one_format
 from argmaxable.cli.option_groups import takes_groups
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.domains import AUTO, parse_domain_or_auto

@@ -1,53 +1,22 @@
-"""The options by which a command in a workflow passes or fails, and the formats that services read."""
+"""The options by which `verify` passes or fails in a workflow."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from argmaxable.cli.notices import NoticesAs, StepSummary, in_format, require_one_format
 from argmaxable.cli.option_groups import OptionGroup
 from argmaxable.cli.remarks import Remarks
 from argmaxable.cli.stored_runs import find_run, opened
 from argmaxable.core.errors import InputError
 from argmaxable.core.result import Result
 from argmaxable.workflow.gate.allowed import AllowList
-from argmaxable.workflow.gate.baseline import find_baseline
 from argmaxable.workflow.gate.ruling import FailOn, Ruling, rule
-from argmaxable.workflow.gate.wording import as_record, describe
-
-if TYPE_CHECKING:
-    from argmaxable.report.notices.notice import ModelNotices
-
-
-class NoticeFormat(StrEnum):
-    """What services read: test results, code scanning, lines of a workflow's log."""
-
-    JUNIT = "junit"
-    SARIF = "sarif"
-    GITHUB = "github"
-
-
-NoticesAs = Annotated[
-    NoticeFormat | None,
-    typer.Option(
-        "--format", help="Print test results (junit), code scanning results (sarif) or annotations (github)."
-    ),
-]
-StepSummary = Annotated[
-    Path | None,
-    typer.Option(
-        "--summary",
-        metavar="FILE",
-        envvar="GITHUB_STEP_SUMMARY",
-        show_envvar=True,
-        help="With --format github: append the answer to this file of Markdown.",
-    ),
-]
 
 
 @dataclass(frozen=True)
@@ -93,6 +62,8 @@ class GateOptions(OptionGroup):
         allowed = None if self.allow is None else AllowList.read(self.allow)
         choice = None
         if self.baseline is not None:
+            from argmaxable.workflow.gate.baseline import find_baseline  # loads what few runs need
+
             choice = find_baseline(self.baseline, opened=lambda: opened(db), find_run=find_run)
         fail_on = self.fail_on or (FailOn.UNDECIDED if choice is None else FailOn.NEW)
 
@@ -110,6 +81,8 @@ class GateOptions(OptionGroup):
         """What the answer says about passing."""
         if not self.is_asked:
             return Remarks((), {})
+        from argmaxable.workflow.gate.wording import as_record, describe
+
         return Remarks(tuple(describe(ruling)), {"gate": as_record(ruling)})
 
     def printed(self, ruling: Ruling, model: str, lines: Sequence[str]) -> str:
@@ -120,40 +93,3 @@ class GateOptions(OptionGroup):
 
         found = notices_of_ruling(ruling, model)
         return in_format(self.form, lines, [found], rules=VERIFY_RULES, summary=self.summary)
-
-
-def require_one_format(form: NoticeFormat | None, *, as_json: bool) -> None:
-    """Raise InputError for two wishes about stdout."""
-    if as_json and form is not None:
-        raise InputError("--json and --format exclude each other.")
-
-
-def in_format(
-    form: NoticeFormat,
-    lines: Sequence[str],
-    models: Sequence[ModelNotices],
-    *,
-    rules: dict[str, str],
-    summary: Path | None,
-) -> str:
-    """The notices in that format; for GitHub the answer's lines too, and into the summary's file."""
-    # Late: few runs are read by a service.
-    from argmaxable.report.notices.github import step_summary, workflow_lines
-    from argmaxable.report.notices.junit import junit
-    from argmaxable.report.notices.sarif import sarif
-
-    if form is NoticeFormat.JUNIT:
-        return junit(models).rstrip()
-    if form is NoticeFormat.SARIF:
-        return sarif(models, rules).rstrip()
-    if summary is not None:
-        _append(step_summary(", ".join(model.model for model in models), lines), summary)
-    return "\n".join(workflow_lines(lines, models))
-
-
-def _append(text: str, target: Path) -> None:
-    try:
-        with target.open("a", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-    except OSError as error:
-        raise InputError(f"can't write {target}: {error.strerror or error}.") from error

@@ -45,7 +45,7 @@ class Dot:
 
 
 @dataclass(frozen=True)
-class Standing:
+class BlockerPicture:
     """The class in the origin, its heaviest blockers by name, the others as dots, and the hull of all."""
 
     heaviest: tuple[Dot, ...]
@@ -60,7 +60,7 @@ class Standing:
         return 26 if nearest.y < 0 else -15
 
 
-def standing_of(head: Head | None, verdict: Verdict, heaviest: Sequence[Reference]) -> Standing | None:
+def standing_of(head: Head | None, verdict: Verdict, heaviest: Sequence[Reference]) -> BlockerPicture | None:
     """The picture; None for a class that fewer than three others block together."""
     certificate = verdict.certificate
     if head is None or certificate is None or verdict.status is not Status.UNARGMAXABLE or len(heaviest) < 3:
@@ -84,7 +84,7 @@ def standing_of(head: Head | None, verdict: Verdict, heaviest: Sequence[Referenc
         for place, each in zip(named, heaviest, strict=True)
     ]
     others = [_dot(point) for place, point in enumerate(points) if place not in set(named)]
-    return Standing(tuple(dots), tuple(others), _hull(points), f"{100 * share:.0f} %")
+    return BlockerPicture(tuple(dots), tuple(others), _hull(points), f"{100 * share:.0f} %")
 
 
 def _plane(seen: Matrix, weights: Matrix) -> tuple[Matrix, float]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from argmaxable.core.result import Result
-from argmaxable.core.verdict import Verdict
-from argmaxable.report.comparison import Comparison
 from argmaxable.workflow.gate.allowed import Allowed
-from argmaxable.workflow.gate.baseline import Baseline
+
+if TYPE_CHECKING:
+    from argmaxable.core.result import Result
+    from argmaxable.core.verdict import Verdict
+    from argmaxable.report.comparison import Comparison
+    from argmaxable.workflow.gate.baseline import Baseline
 
 
 class FailOn(StrEnum):
