@@ -99,11 +99,11 @@ class _Commands(TyperGroup):
             with formatter.section(name):
                 formatter.write_dl(list(group.items()))
 
-    def make_context(self, info_name: str | None, args: list[str], **others: Any) -> Any:
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         if not args:  # asks for help
-            return super().make_context(info_name, args, **others)
+            return super().make_context(info_name, args, parent, **extra)
         with _mistakes_as_errors_of_ours():
-            return super().make_context(info_name, args, **others)
+            return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: Any) -> Any:
         try:
