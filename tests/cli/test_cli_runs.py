@@ -218,6 +218,42 @@ def test_show_as_json_has_what_verify_said_and_what_is_known_of_the_run(command:
     assert (record["run"], record["state"], record["family"]) == (2, "finished", "toys")
 
 
+def test_show_knows_where_the_domain_came_from(command: Command, tmp_path: Path) -> None:
+    np.savez(tmp_path / "head.npz", W=np.eye(3))
+    db = tmp_path / "runs.db"
+    verified = command("verify", tmp_path / "head.npz", "--db", db)
+    shown = command("show", "1", "--db", db)
+    assert "Domain: box ±100, an assumption" in verified.out
+    assert shown.out.splitlines()[2:4] == verified.out.splitlines()[:2]
+    source = command("show", "1", "--db", db, "--json").record["domain_source"]
+    assert source == command("verify", tmp_path / "head.npz", "--no-db", "--json").record["domain_source"]
+
+
+def test_twenty_classes_are_listed_unless_all_are_asked_for(command: Command, tmp_path: Path) -> None:
+    labels = [f"w{number}" for number in range(34)]
+    inner = np.random.default_rng(0).uniform(-0.4, 0.4, (30, 2))
+    corners = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
+    np.savez(
+        tmp_path / "head.npz", W=np.concatenate([corners, inner]), b=np.zeros(34), labels=np.array(labels)
+    )
+    db = tmp_path / "runs.db"
+    few = command("verify", tmp_path / "head.npz", "--db", db).out
+    assert "30 of 34 classes" in few
+    assert "… and 10 more (--all lists them)" in few
+    for every in (["verify", tmp_path / "head.npz"], ["show", "1"]):
+        out = command(*every, "--all", "--db", db).out
+        assert "--all" not in out
+        assert all(f"w{number}" in out for number in range(4, 34))
+
+
+def test_a_device_that_is_not_there_leaves_no_run_behind(command: Command, tmp_path: Path) -> None:
+    np.savez(tmp_path / "head.npz", W=np.eye(3))
+    ran = command("verify", tmp_path / "head.npz", "--device", "nowhere", "--db", tmp_path / "runs.db")
+    assert ran.code == 2
+    assert "Install" in ran.err
+    assert command("runs", "--db", tmp_path / "runs.db", "--json").record == {"runs": []}
+
+
 def test_show_tells_how_far_a_stopped_run_got(command: Command, tmp_path: Path) -> None:
     db = tmp_path / "runs.db"
     keep_some(db, lossy(), (0, 1, 5))

@@ -321,7 +321,7 @@ def test_the_actions_arguments_follow_the_quoting_rules_of_a_shell_that_never_se
 ) -> None:
     arguments = "--domain 'box:\t10'\n--dtype \"$(touch owned)\"\n  `touch owned`; touch owned > owned\n"
     done = _run_action(tmp_path, npz(tmp_path, healthy()), arguments, program=_ECHO)
-    words = json.loads(done.stdout.splitlines()[1])
+    words = json.loads(done.stdout.splitlines()[0])
     assert words[:5] == ["doctor", "--domain", "box:\t10", "--dtype", "$(touch owned)"]
     assert words[5:-4] == ["`touch", "owned`;", "touch", "owned", ">", "owned"]
     assert words[-4:-1] == ["--format", "github", "--"]

@@ -157,3 +157,15 @@ def test_nothing_to_prune_writes_nothing(command: Command, tmp_path: Path) -> No
     assert done.code == 2
     assert "nothing to prune" in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["model.npz"]
+
+
+def test_classes_that_there_is_no_time_for_stay(command: Command, tmp_path: Path) -> None:
+    model, out = tmp_path / "head.npz", tmp_path / "small.npz"
+    rows = np.random.default_rng(0).standard_normal((3000, 12))
+    rows[-1] = rows[0]  # with a lower bias: never the argmax, which takes no search
+    np.savez(model, W=rows, b=np.where(np.arange(3000) < 2999, 0.0, -1.0))
+    done = command("prune", model, "-o", out, "--workers", "1", "--time-limit", "1e-6")
+    assert done.code == 3
+    assert done.out.startswith("Not finished: ")
+    before, after = load_head(model), load_head(out)
+    assert before.classes - after.classes == 1

@@ -386,6 +386,10 @@ def test_a_compiled_model_has_the_same_loss_and_gradients(name: str) -> None:
         torch.testing.assert_close(one, other)
 
 
+def test_a_transform_shows_its_settings() -> None:
+    assert repr(PLIF(1000, 4.0)) == "PLIF(bins=1000, bound=4.0)"
+
+
 @NEEDS_COMPILER
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # the compiler's own use of torch.jit
 def test_a_plif_fused_by_the_compiler_agrees_with_the_eager_one() -> None:

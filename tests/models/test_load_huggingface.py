@@ -953,7 +953,7 @@ def test_pytorch_files_are_read_where_there_are_no_safetensors(
     ("files", "complaint"),
     [
         ({"config.json": "{}"}, r"no weights under the usual names.*it holds config\.json"),
-        ({"config.json": "{}", "model.onnx": ""}, r"it holds config\.json, model\.onnx\. Pass the file"),
+        ({"config.json": "{}", "notes.txt": ""}, r"it holds config\.json, notes\.txt\. Pass the file"),
         ({"a.safetensors": "", "b.safetensors": ""}, r"it holds a\.safetensors, b\.safetensors"),
         ({"adapter_config.json": "{}", "adapter_model.safetensors": ""}, "is an adapter.*merge_and_unload"),
     ],

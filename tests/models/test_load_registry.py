@@ -87,6 +87,20 @@ def test_a_directory_is_reported_as_one_even_with_a_known_suffix(tmp_path: Path)
         load_head(tmp_path / "folder.npz")
 
 
+def test_a_directory_with_one_model_file_stands_for_it(tmp_path: Path) -> None:
+    np.savez(tmp_path / "head.npz", W=np.eye(3))
+    (tmp_path / "labels.txt").write_text("a\nb\nc\n")
+    (tmp_path / "config.json").write_text("{}")
+    assert load_head(tmp_path).classes == 3
+
+
+def test_a_directory_with_several_model_files_names_them(tmp_path: Path) -> None:
+    for name in ("b.npz", "a.npz"):
+        np.savez(tmp_path / name, W=np.eye(3))
+    with pytest.raises(LoadError, match=r"2 model files: a\.npz, b\.npz\. Pass one of them"):
+        load_head(tmp_path)
+
+
 def test_an_unknown_suffix_is_reported_with_the_known_formats(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not a model")
     with pytest.raises(LoadError, match=r"'\.txt'.*b'not a mo'.*npz.*onnx.*numpy\.savez"):

