@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from argmaxable.compute.budget import Compute
     from argmaxable.compute.compare import Best
     from argmaxable.compute.identical_rows import IdenticalRows
-    from argmaxable.compute.prepared import PreparedHead
+    from argmaxable.compute.prepared import PreparedHead, SeenRows
     from argmaxable.compute.rows import StreamedRows
     from argmaxable.core.balls import Ball, LayerNorm, NormSolid, RMSNorm
     from argmaxable.core.best_rank import BestRank, RankProof, TopK
@@ -147,6 +147,7 @@ __all__ = [
     "Record",
     "Repair",
     "Result",
+    "SeenRows",
     "Selection",
     "Share",
     "Status",
@@ -188,7 +189,7 @@ _NAMES = {
     "compute.budget": ("Compute",),
     "compute.compare": ("Best",),
     "compute.identical_rows": ("IdenticalRows",),
-    "compute.prepared": ("PreparedHead",),
+    "compute.prepared": ("PreparedHead", "SeenRows"),
     "compute.rows": ("StreamedRows",),
     "core.balls": (
         "Ball",
