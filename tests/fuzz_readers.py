@@ -39,7 +39,7 @@ from argmaxable.models.keras import hdf5_reader
 Array = NDArray[Any]
 # The letter that stands for each outcome of a case.
 OUTCOMES = {"s": "same", "r": "refused by us", "o": "refused by others", "d": "different", "c": "crashed"}
-SECONDS_A_CASE = 20
+SECONDS_A_CASE = 60
 MEMORY = 6 * 2**30
 
 

@@ -109,6 +109,12 @@ def with_metadata_twice() -> bytes:
     return made.SerializeToString()
 
 
+def with_two_opsets() -> bytes:
+    made = model()
+    made.opset_import.append(helper.make_opsetid("ai.onnx", 11))
+    return made.SerializeToString()
+
+
 ONNX: dict[str, tuple[Maker, str]] = {
     "raw_data and EXTERNAL": (
         with_tensor(lambda each: external(each)),
@@ -140,6 +146,7 @@ ONNX: dict[str, tuple[Maker, str]] = {
     ),
     "a Constant of two values": (with_two_values, "the Constant 'W' has 2 values"),
     "an attribute twice": (with_attribute_twice, "a Gemm has the attribute 'transB' twice"),
+    "two sets of operations": (with_two_opsets, "two versions of the operations of 'ai.onnx'"),
     "metadata twice": (with_metadata_twice, "metadata has the key 'character' twice"),
 }
 
@@ -239,7 +246,18 @@ def listed_twice() -> bytes:
     return stream.getvalue()
 
 
+def listed_in_two_places() -> bytes:
+    config = keras_writer.sequential(keras_writer.dense("d"))
+    stream = io.BytesIO(keras_writer.listed({"d": {"kernel:0": WEIGHT.T.copy(), "bias:0": BIAS}}, config))
+    import h5py
+
+    with h5py.File(stream, "r+") as file:
+        keras_writer.put_names(file, "layer_names", ["d"], "fixed")
+    return stream.getvalue()
+
+
 HDF5: dict[str, tuple[Maker, str]] = {
+    "layers in two places": (listed_in_two_places, "layers are listed both in the file and in its group"),
     "a weight twice": (listed_twice, "weight_names of layer 'd' lists 'kernel' twice"),
 }
 
