@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import z3
 from keeping import BOX, CORNERS, keep
-from running import Command, is_one_clear_line
+from running import Command, Ran, is_one_clear_line
 from vipr_checker import proven_range
 
 import argmaxable as am
+from argmaxable.core.verdict import Certificate
 from argmaxable.store import PublishedVerdict, open_store
 
 
@@ -82,3 +84,30 @@ def test_a_wrong_wish_is_one_clear_line(
     assert is_one_clear_line(ran)
     assert said in ran.err
     assert not (place / "out").exists()
+
+
+def test_weights_that_can_not_be_made_exact_are_told(command: Command, tmp_path: Path) -> None:
+    """Four weights for two equations, near a solution. The first two rows are all but equal: as the only
+    unknowns they would take up the rounding of the others a billionfold, and one of them is negative."""
+    rows = np.array([[0.0], [0.1], [0.1 + 2.0**-30], [-1.0], [1.0]])
+    small = 2.0**-27
+    last = (1 - 2 * small - (rows[1, 0] + rows[2, 0]) * small) / 2
+    certificate = Certificate(np.arange(1, 5), np.array([small, small, 1 - 2 * small - last, last]), 4)
+    np.savez(tmp_path / "model.npz", W=rows)
+    result = am.verify(
+        am.load_head(str(tmp_path / "model.npz")), am.Everywhere(), engine=am.Engine(workers=1)
+    )
+    first = replace(result.verdicts[0], certificate=certificate, upper=0.0)
+    am.write_bundle(replace(result, verdicts=(first,)), tmp_path / "proofs")
+
+    def exported(form: str) -> Ran:
+        model, folder = tmp_path / "model.npz", tmp_path / form
+        return command("export", tmp_path / "proofs", "--format", form, "--model", model, "-o", folder)
+
+    ran = exported("vipr")
+    assert ran.code == 3
+    assert "1 left out, whose weights could not be made exact (0)" in ran.out
+    assert exported("smt2").code == 0
+    solver = z3.Solver()
+    solver.from_file(str(tmp_path / "smt2" / "class-0.smt2"))
+    assert solver.check() == z3.unsat
