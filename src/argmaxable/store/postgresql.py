@@ -35,7 +35,8 @@ _ADVICE = {
     "28": "the server refuses this user or password. In a URL, special characters of a password are "
     "written as %40 (@), %3A (:), %2F (/).",
     "3D": "the server has no database of this name. Make it with: createdb NAME",
-    "42501": "this user may not do that: grant CREATE on the schema and TEMPORARY on the database.",
+    "42501": "this user may not do that: grant CREATE on the schema and TEMPORARY on the database, and "
+    "SELECT, INSERT, UPDATE and DELETE on the tables.",
     "23503": DELETED,
     "25006": "the database is read-only. Name one that can be written to, or store nothing with --no-db.",
     "53100": f"the server's disk is full. Free some space. {_SAFE}",
