@@ -1,4 +1,4 @@
-"""One checker, several threads: each gets the answers it would get alone."""
+"""One checker, several threads: each gets the answers it would get alone; and how many threads BLAS takes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import argmaxable as am
 from argmaxable.compute.backend import NumPy
+from argmaxable.compute.threads import one_thread, threads_for
 
 THREADS, ROUNDS = 2, 40
 
@@ -45,3 +48,28 @@ def test_threads_that_share_a_checker_get_the_same_answers() -> None:
     with ThreadPoolExecutor(THREADS) as pool:
         for number, found in enumerate(pool.map(gaps_again, range(THREADS))):
             assert all(np.array_equal(lower, alone[number]) for lower in found)
+
+
+def blas_threads() -> set[int]:
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+def test_small_work_takes_one_thread_and_gives_the_others_back() -> None:
+    with threadpool_limits(limits=2, user_api="blas"):
+        before = blas_threads()
+        with threads_for(120):
+            assert blas_threads() == {1}
+            with one_thread():
+                assert blas_threads() == {1}
+            assert blas_threads() == {1}
+        assert blas_threads() == before
+        with threads_for(4096):
+            assert blas_threads() == before
+
+
+def test_threads_are_given_back_after_an_error() -> None:
+    with threadpool_limits(limits=2, user_api="blas"):
+        before = blas_threads()
+        with pytest.raises(ZeroDivisionError), one_thread():
+            raise ZeroDivisionError
+        assert blas_threads() == before
