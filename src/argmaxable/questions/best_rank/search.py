@@ -35,6 +35,8 @@ _MOST_TWINS = 64
 _MOST_LENT = 64
 # Parts to deal the rivals into at first where no k is asked about, or one beyond the second number.
 _FIRST_PARTS, _MOST_PARTS = 4, 16
+# The share of the classes above a point that is tried to get below first.
+_NEAREST = 0.25
 # Deals in a row that may fail to raise the lower bound.
 _PATIENCE = 2
 
@@ -104,6 +106,8 @@ class _ClassSearch:
 
     def run(self) -> BestRank:
         self._pack()
+        if self.stop_at is None:
+            self._shrink()
         self._meet()
         return self._answer()
 
@@ -148,6 +152,19 @@ class _ClassSearch:
         for part in range(parts):
             if self.rounds > 0 and self._try_without(np.flatnonzero(~free | (part_of > part))):
                 free[support_of(self.certificates[-1])] = False
+
+    def _shrink(self) -> None:
+        """Points with fewer classes above: of those above the best point known, the ones nearest to the class
+        become rivals again. A certificate, where there is one, is a support like any other."""
+        share, last = _NEAREST, self.rounds - self.reserve // 2
+        while self.point is not None and self.rounds > last and self._goes_on(1):
+            above = not_below(self.search.checker, self.class_id, self.point)
+            if above is None or share * len(above) < 1:
+                return
+            scores = scores_at(self.search.checker, self.point)
+            before, farthest = self.upper, above[np.argsort(-scores[above], kind="stable")]
+            self._try_without(farthest[: len(above) - int(share * len(above))])
+            share = share if self.upper < before else share / 2
 
     def _meet(self) -> None:
         """Few classes that meet all supports, until some are all that can stand above the class; the fewest,
