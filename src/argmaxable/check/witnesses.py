@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from argmaxable.compute.blocks import BLOCK_SCORES, row_blocks
 from argmaxable.compute.compare import Best, best_at, best_at_own_rows
-from argmaxable.compute.prepared import PreparedHead
+from argmaxable.compute.prepared import PreparedHead, seen_rows
 from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
 from argmaxable.core.domain import Domain
 from argmaxable.core.verdict import Strength
@@ -128,7 +128,7 @@ class Scores:
         w_i · x = 2^exponent (gain ∘ w_i) · (gain ∘ w_c): a product of rows as z sees them.
         """
         scale = np.ldexp(np.float32(1), np.clip(exponents, -_LARGEST_EXPONENT, _LARGEST_EXPONENT))
-        rows32 = self.prepared.seen(self.domain).rows32
+        rows32 = seen_rows(self.prepared, self.domain).rows32
         for block, best in best_at_own_rows(self.backend, rows32, self.offsets, scale, classes):
             ids, powers = classes[block], exponents[block]
             claimed = None if claims is None else claims[block]
@@ -198,7 +198,7 @@ class Scores:
         """
         if not self.backend.keeps_bounds:
             return np.full(len(classes), math.inf)
-        norms = self.prepared.seen(self.domain).norms
+        norms = seen_rows(self.prepared, self.domain).norms
         features, largest = self.head.features, float(norms.max())
         offset = float(np.abs(self.biases).max())
         relative = gamma(features + _EXTRA_ROUNDINGS, _SINGLE.unit)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.compute.blocks import row_blocks
+from argmaxable.compute.prepared import seen_rows
 from argmaxable.compute.rows import Rows, StreamedRows, hold_if_it_fits, lengths
 
 if TYPE_CHECKING:
@@ -228,9 +229,8 @@ def _used_features(head: Head, domain: Domain) -> Ids:
 def _rows32(prepared: PreparedHead, domain: Domain, used: Ids, scale: float) -> Rows:
     head = prepared.head
     if scale == 1.0 and domain.has_features and len(used) == head.features:
-        return prepared.seen(
-            domain
-        ).rows32  # the checker's own copy will do: large heads are not stored twice
+        # The checker's own copy will do: large heads are not stored twice.
+        return seen_rows(prepared, domain).rows32
 
     def convert(ids: Ids | slice) -> Matrix32:
         rows = head.rows(ids) - prepared.centre

@@ -42,7 +42,8 @@ class PreparedHead:
         self.has_bias = head.has_bias
         if centre is not None:
             self.centre = centre
-        self._seen: tuple[Domain, SeenRows] | None = None
+        # As the domain that was asked about last sees the rows; see `seen_rows`.
+        self.seen: tuple[Domain, SeenRows] | None = None
 
     @cached_property
     def centre(self) -> Vector:
@@ -77,28 +78,6 @@ class PreparedHead:
                 norms[block] = length_bounds(self.head.rows(block) - self.centre)
         return norms
 
-    def seen(self, domain: Domain) -> SeenRows:
-        """The rows as the z of a domain sees them, whose z has an entry for each feature; those of the domain
-        asked about last are kept."""
-        if domain.is_identity:
-            return SeenRows(self.rows32, self.norms)
-        if self._seen is None or self._seen[0] != domain:
-            self._seen = (domain, self._seen_by(domain))
-        return self._seen[1]
-
-    def _seen_by(self, domain: Domain) -> SeenRows:
-        def convert(ids: Ids | slice) -> Matrix32:
-            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-                return np.asarray(domain.rows_seen(self.head.rows(ids) - self.centre).astype(np.float32))
-
-        streamed = StreamedRows((self.head.classes, self.head.features), convert)
-        norms = np.empty(self.head.classes)
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            for block in row_blocks(self.head.classes, self.head.features):
-                norms[block] = length_bounds(domain.rows_seen(self.head.rows(block) - self.centre))
-        rows = self.backend.settle_in(hold_if_it_fits(streamed, self.compute.bytes_for_rows()))
-        return SeenRows(rows, norms)
-
     def _centred(self, ids: Ids | slice) -> Matrix32:
         """Rows less the centre, rounded to float32: at once where both are float32 or narrower."""
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -125,6 +104,31 @@ def prepared(head: Head | PreparedHead, centre: Vector | None = None) -> Prepare
             return head
         return PreparedHead(head.head, centre=centre, compute=head.compute)
     return PreparedHead(head, centre=centre)
+
+
+def seen_rows(head: PreparedHead, domain: Domain) -> SeenRows:
+    """The rows as the z of a domain sees them, whose z has an entry for each feature; those of the domain
+    asked about last are kept."""
+    if domain.is_identity:
+        return SeenRows(head.rows32, head.norms)
+    if head.seen is None or head.seen[0] != domain:
+        head.seen = (domain, _seen_by(head, domain))
+    return head.seen[1]
+
+
+def _seen_by(head: PreparedHead, domain: Domain) -> SeenRows:
+    shape = head.head.classes, head.head.features
+
+    def convert(ids: Ids | slice) -> Matrix32:
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return np.asarray(domain.rows_seen(head.head.rows(ids) - head.centre).astype(np.float32))
+
+    norms = np.empty(head.head.classes)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        for block in row_blocks(*shape):
+            norms[block] = length_bounds(domain.rows_seen(head.head.rows(block) - head.centre))
+    held = hold_if_it_fits(StreamedRows(shape, convert), head.compute.bytes_for_rows())
+    return SeenRows(head.backend.settle_in(held), norms)
 
 
 def centre_of(head: Head) -> Vector:
