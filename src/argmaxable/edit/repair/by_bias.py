@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from argmaxable.check.checker import Checker
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
-from argmaxable.edit.repair.margin import Estimate, MarginSolver, Question, answering
+from argmaxable.edit.repair.margin import Estimate, MarginQuestion, MarginSolver, answering
 from argmaxable.edit.repair.raises import Ending, Raises, Wanted, least_raises
 from argmaxable.edit.repair.rows import Steps, crowded_rows, stepped_rows
 from argmaxable.edit.repair.task import ROOM, Draft, RepairTask
@@ -22,7 +22,7 @@ from argmaxable.run.engines.pool import Pool
 if TYPE_CHECKING:
     from argmaxable.core.arrays import Ids, Vector
 
-Estimators: TypeAlias = "Pool[tuple[Question, Ids, Vector], Estimate]"
+Estimators: TypeAlias = "Pool[tuple[MarginQuestion, Ids, Vector], Estimate]"
 
 # Raises are mostly below so many margins; where one is not, the room for rounding it is found again.
 _USUAL_RAISE = 100.0
@@ -94,7 +94,7 @@ def _raises(task: RepairTask, solver: MarginSolver, pool: Estimators, unit: floa
         task.standing, task.standing_targets(unit) * scale, solver.from_domain(task.standing_points)
     )
 
-    def answers(questions: list[Question], ids: Ids, raises: Vector) -> Iterator[tuple[int, Estimate]]:
+    def answers(questions: list[MarginQuestion], ids: Ids, raises: Vector) -> Iterator[tuple[int, Estimate]]:
         spread = np.zeros(solver.classes)
         spread[ids] = raises
         items = [(question, ids, raises) for question in questions]

@@ -53,7 +53,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class MarginQuestion:
     """Does a class reach a target, or what is its margin within a tolerance? `likely` rivals are those to
     begin with, `near` is the last point found for the class (None: none yet)."""
 
@@ -133,18 +133,18 @@ class MarginSolver:
         self.remember(class_id, found)
         return found
 
-    def question(self, class_id: int, target: float, tolerance: float) -> Question:
+    def question(self, class_id: int, target: float, tolerance: float) -> MarginQuestion:
         """The question with what is known of the class."""
         count = _FIRST_ROWS * self.coordinates.size
         if class_id in self._known:
             likely, near = self._known[class_id]
-            return Question(class_id, target, tolerance, likely, near)
+            return MarginQuestion(class_id, target, tolerance, likely, near)
         popular = np.arange(self.classes)
         if count < self.classes:
             popular = np.argpartition(-self.score, count)[:count]
-        return Question(class_id, target, tolerance, popular, None)
+        return MarginQuestion(class_id, target, tolerance, popular, None)
 
-    def estimate(self, question: Question, raises: Vector) -> Estimate:
+    def estimate(self, question: MarginQuestion, raises: Vector) -> Estimate:
         """The answer to a question about a class with these raises; it depends on nothing else."""
         biases = self.biases + raises
         rows = self._first_rows(question, biases)
@@ -156,7 +156,7 @@ class MarginSolver:
             # In float32 the complementarity may vanish while the weights are still off: once more without.
             return _Solve(self, question, biases, rows, single_steps=0).run()
 
-    def _first_rows(self, question: Question, biases: Vector) -> Ids:
+    def _first_rows(self, question: MarginQuestion, biases: Vector) -> Ids:
         size = self.coordinates.size
         if len(question.likely) + size >= self.classes - 1:
             return without(np.arange(self.classes), question.class_id)
@@ -179,7 +179,7 @@ class _Solve:
     """The rule of a repair: stop at the target, or where the margin is known well enough."""
 
     def __init__(
-        self, solver: MarginSolver, question: Question, biases: Vector, rows: Ids, *, single_steps: int
+        self, solver: MarginSolver, question: MarginQuestion, biases: Vector, rows: Ids, *, single_steps: int
     ) -> None:
         self.solver, self.biases, class_id = solver, biases, question.class_id
         self.class_id, self.target, self.tolerance = class_id, question.target, question.tolerance
@@ -244,11 +244,11 @@ class _Solve:
         return missing if len(missing) <= size else missing[np.argpartition(gaps[missing], size)[:size]]
 
 
-def answering(job: Job, extra: None) -> Callable[[tuple[Question, Ids, Vector]], Estimate]:
+def answering(job: Job, extra: None) -> Callable[[tuple[MarginQuestion, Ids, Vector]], Estimate]:
     """What a worker process does: estimates for questions beside raises of some classes."""
     solver = MarginSolver(Checker(PreparedHead(job.head, centre=job.centre), job.domain))
 
-    def answer(item: tuple[Question, Ids, Vector]) -> Estimate:
+    def answer(item: tuple[MarginQuestion, Ids, Vector]) -> Estimate:
         question, raised, raises = item
         spread = np.zeros(solver.classes)
         spread[raised] = raises

@@ -24,7 +24,7 @@ from argmaxable.compute.blocks import blocks
 from argmaxable.core.progress import Deadline, Progress, ProgressCallback, ignore_progress
 from argmaxable.core.verdict import Certificate
 from argmaxable.edit.repair.cuts import Cut, least_at_points, least_solution
-from argmaxable.edit.repair.margin import Question
+from argmaxable.edit.repair.margin import MarginQuestion
 
 if TYPE_CHECKING:
     from argmaxable.core.arrays import Ids, Matrix, Vector
@@ -39,7 +39,7 @@ _FIRST_ROOM, _NARROWING, _LEAST_ROOM = 1.0, 4.0, 1e-4
 _WORTH = 0.05
 
 # Answers questions about classes beside raises of some (ids, raises), in any order, as (number, estimate).
-Answers = Callable[[list[Question], "Ids", "Vector"], Iterable[tuple[int, "Estimate"]]]
+Answers = Callable[[list[MarginQuestion], "Ids", "Vector"], Iterable[tuple[int, "Estimate"]]]
 
 
 class Ending(Enum):
@@ -181,11 +181,11 @@ class _Search:
                 self.cuts.append(self._cut(place, found))
         return len(self.cuts) - before
 
-    def _questions(self, ids: Ids, targets: Vector, tolerance: float) -> list[Question]:
+    def _questions(self, ids: Ids, targets: Vector, tolerance: float) -> list[MarginQuestion]:
         asked = zip(ids.tolist(), targets.tolist(), strict=True)
         return [self.solver.question(class_id, target, tolerance) for class_id, target in asked]
 
-    def _estimates(self, questions: list[Question], raises: Vector) -> Iterator[tuple[int, Estimate]]:
+    def _estimates(self, questions: list[MarginQuestion], raises: Vector) -> Iterator[tuple[int, Estimate]]:
         """Answers beside these raises in order, until the time is over: what is learned from them then does
         not depend on who was faster."""
         found: dict[int, Estimate] = {}
@@ -314,7 +314,7 @@ def least_raises(
     for targets that are smaller by `extra`. `answers` may share the work; by default the solver does it.
     """
 
-    def alone(questions: list[Question], ids: Ids, raises: Vector) -> Iterator[tuple[int, Estimate]]:
+    def alone(questions: list[MarginQuestion], ids: Ids, raises: Vector) -> Iterator[tuple[int, Estimate]]:
         spread = np.zeros(solver.classes)
         spread[ids] = raises
         for number, question in enumerate(questions):
