@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array, eye_array
-from scipy.sparse.linalg import bicgstab
+from scipy.sparse import csr_array
 
 from argmaxable.compute.blocks import blocks
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 _MOST_POLICIES = 200
 # From here on a system is solved by iteration: its rows have few entries, and a factor of it is dense.
 _MANY = 600
-_RESIDUAL = 1e-11
+_RESIDUAL, _MOST_ITERATIONS = 1e-11, 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,13 +78,41 @@ def _solved(among: csr_array, constants: Vector, near: Vector) -> Vector | None:
     """x = constants + among x, or None where the system is singular."""
     count = len(constants)
     if count >= _MANY:
-        found, failed = bicgstab(eye_array(count) - among, constants, near, rtol=_RESIDUAL)
-        if not failed and found.min() >= 0:  # a negative entry decides, and should not be rounding
-            return np.asarray(found)
+        try:
+            found = _by_iteration(among, constants, near)
+        except ZeroDivisionError:  # it broke down
+            found = None
+        if found is not None and found.min() >= 0:  # a negative entry decides, and should not be rounding
+            return found
     try:
         return np.asarray(np.linalg.solve(np.eye(count) - among.toarray(), constants))
     except np.linalg.LinAlgError:
         return None
+
+
+@np.errstate(all="ignore")
+def _by_iteration(among: csr_array, constants: Vector, near: Vector) -> Vector | None:
+    """The same by BiCGSTAB (van der Vorst 1992) from a guess; None where it does not converge."""
+    x = near
+    residual = constants - (x - among @ x)
+    shadow, direction, image = residual, np.zeros(len(x)), np.zeros(len(x))
+    rho = alpha = omega = 1.0
+    enough = _RESIDUAL * float(np.sqrt(constants @ constants))
+    for _ in range(_MOST_ITERATIONS):
+        if float(np.sqrt(residual @ residual)) <= enough:
+            return x
+        before, rho = rho, float(shadow @ residual)
+        direction = residual + (rho / before) * (alpha / omega) * (direction - omega * image)
+        image = direction - among @ direction
+        alpha = rho / float(shadow @ image)
+        half = residual - alpha * image
+        moved = half - among @ half
+        omega = float(moved @ half) / float(moved @ moved)
+        x = x + alpha * direction + omega * half
+        residual = half - omega * moved
+        if not np.isfinite(alpha * omega):
+            return None
+    return None
 
 
 def least_at_points(alone: Vector, among: Matrix, limit: float) -> Vector | None:

@@ -73,7 +73,7 @@ def purify(points: Matrix, weights: Vector, values: Vector) -> Vector:
     diagonal = np.abs(np.diag(triangle))
     rank = int((diagonal > _RANK * diagonal[0]).sum())
     points = points @ orthogonal[:, :rank]
-    basis = _Basis(np.array(order[:rank]), weights[order[:rank]])
+    basis = _Carriers(np.array(order[:rank]), weights[order[:rank]])
     for first in range(rank, len(order), _BLOCK):
         basis.take_in(order[first : first + _BLOCK], points, weights, values)
     purified = np.zeros(len(weights))
@@ -82,7 +82,7 @@ def purify(points: Matrix, weights: Vector, values: Vector) -> Vector:
 
 
 @dataclass(eq=False)
-class _Basis:
+class _Carriers:
     """Independent points and their weights; other points' weights move onto them."""
 
     ids: Ids

@@ -38,7 +38,7 @@ _WAIT = 0.05
 
 
 @dataclass(eq=False)
-class _Worker:
+class _Child:
     process: subprocess.Popen[bytes]
     pending: list[tuple[int, Any]] = field(default_factory=list)
     listener: threading.Thread | None = None
@@ -57,7 +57,7 @@ class Pool(Generic[Item, Answer]):
 
     def __init__(self, processes: int, job: Job, maker: str, extra: Any) -> None:
         self._count, self._job, self._task = processes, job, (maker, extra)
-        self._workers: dict[int, _Worker] = {}
+        self._workers: dict[int, _Child] = {}
         self._answers: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._round = 0
@@ -82,19 +82,19 @@ class Pool(Generic[Item, Answer]):
             raise
         return self
 
-    def _spawn(self, number: int, code: str) -> _Worker:
+    def _spawn(self, number: int, code: str) -> _Child:
         process = subprocess.Popen(
             [sys.executable, "-c", code],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **ONE_THREAD},
         )
-        worker = _Worker(process)
+        worker = _Child(process)
         worker.listener = threading.Thread(target=self._listen, args=(number, worker), daemon=True)
         worker.listener.start()
         return worker
 
-    def _listen(self, number: int, worker: _Worker) -> None:
+    def _listen(self, number: int, worker: _Child) -> None:
         assert worker.process.stdout is not None
         try:
             while True:
@@ -154,7 +154,7 @@ class Pool(Generic[Item, Answer]):
             self._folder.cleanup()
 
 
-def _send(worker: _Worker, message: object) -> None:
+def _send(worker: _Child, message: object) -> None:
     assert worker.process.stdin is not None
     try:
         pickle.dump(message, worker.process.stdin, pickle.HIGHEST_PROTOCOL)
@@ -163,7 +163,7 @@ def _send(worker: _Worker, message: object) -> None:
         return  # the listener reports the death and hands the items back
 
 
-def _end(worker: _Worker) -> None:
+def _end(worker: _Child) -> None:
     """Wait for a process that is dead or about to be, and close its pipes."""
     worker.process.wait()
     if worker.listener is not None:
