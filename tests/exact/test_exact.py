@@ -184,3 +184,9 @@ def test_rounding_gives_plain_floats(value: Fraction) -> None:
 def test_zero_rounds_to_the_positive_zero() -> None:
     assert math.copysign(1, round_down(Fraction(0))) == 1
     assert math.copysign(1, round_up(Fraction(0))) == 1
+
+
+def test_narrow_floats_are_themselves_too() -> None:
+    values = np.array([0.1, -3.0, 6e-8], np.float16)
+    exact = Dyadic.of(values)
+    assert [exact[k].fraction() for k in range(3)] == [Fraction(float(value)) for value in values]

@@ -1,8 +1,8 @@
 """A statement in SMT-LIB 2.6, for any solver of linear real arithmetic: z3, cvc5, OpenSMT, Yices, …
 
 The plain statement: at some point x of the box, s_c > s_i for every rival i of the proof. A solver that says
-`unsat` has proven the class unargmaxable. With a hundred features that can take hours, so the file asserts
-something weaker:
+`unsat` has proven the class unargmaxable. With a hundred features z3 takes more than minutes for it. So the
+file asserts something weaker:
 
     (y_c > y_i for every rival i, and Λ y_c ≤ Σ λ_i y_i)   or   Λ s_c > Σ λ_i s_i
 
