@@ -534,8 +534,8 @@ def start() -> Iterator[Start]:
     yield start_one
     for started in all_started:
         started.process.kill()
-        started.process.communicate()
-        os.close(started.terminal)
+        with started.process:  # which closes its pipe and waits
+            os.close(started.terminal)
 
 
 def test_progress_goes_to_the_terminal_and_never_to_stdout(start: Start, hard: Path) -> None:

@@ -272,7 +272,7 @@ def test_a_file_with_more_labels_than_rows_is_bad_input(
     [
         ("labels.txt", b"", "has no labels in it"),
         ("labels.txt", b"\xff\xfe\x00", "is not UTF-8 text"),
-        ("labels.json", b'{"a": ', "is not readable JSON"),
+        ("labels.json", b'{"a": ', "is not valid JSON"),
         ("labels.json", b'{"a": 9}', "numbers 'a' with 9; the head has only 5 classes"),
         ("labels.json", b'["a"]', "lists 1 labels; the head has 5 classes"),
         ("labels.model", b"garbage", "labels.model: "),

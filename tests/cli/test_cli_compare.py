@@ -203,7 +203,7 @@ def test_a_table_can_be_latex_with_names_escaped(command: Command, db: Path) -> 
 def test_a_table_can_be_markdown_with_names_escaped(command: Command, db: Path) -> None:
     out = command("table", "4", "--db", db).out
     assert out.splitlines()[0].startswith("| model | C | d | bias | domain | needed LP | unargmaxable |")
-    assert r"| bare\_1.npz | 6 | 2 | yes | box ±100 |" in out
+    assert "| bare_1.npz | 6 | 2 | yes | box ±100 |" in out
 
 
 def test_the_summary_has_a_row_for_each_family_and_one_for_all(command: Command, db: Path) -> None:

@@ -58,7 +58,10 @@ def test_a_head_that_got_worse_fails_against_the_baseline(
     ran = command("verify", worse, "--baseline", baseline)
     assert ran.code == 1
     assert "  1 class can never be predicted now: é\n" in ran.out
-    assert "FAIL (--fail-on new): 1 class can never be predicted, new since the baseline." in ran.out
+    assert (
+        "FAIL (--fail-on new): 1 class can never be predicted for features within ±100, new since the baseline."
+        in ran.out
+    )
 
 
 def test_a_head_with_no_new_classes_passes(command: Command, model: Path, baseline: Path) -> None:
@@ -113,8 +116,8 @@ def test_without_these_options_the_answer_says_nothing_of_passing(command: Comma
     [
         (["--fail-on", "new"], "add --baseline"),
         (["--baseline", "nowhere.json"], "no such file"),
-        (["--baseline", "unheard of"], "no run of a model named"),
-        (["--baseline", "77"], "argmaxable runs"),
+        (["--baseline", "unheard of"], "there is no database"),
+        (["--baseline", "77"], "there is no database"),
         (["--allow", "nowhere.txt"], "can't read it"),
         (["--json", "--format", "junit"], "exclude each other"),
     ],
@@ -130,7 +133,10 @@ def test_formats_name_the_class_that_fails(command: Command, worse: Path, baseli
     asked = ("verify", worse, "--baseline", baseline, "--format")
     ran = command(*asked, "junit")
     (failure,) = ElementTree.fromstring(ran.out).iter("failure")
-    assert (ran.code, failure.get("message")) == (1, "Class 1 é can never be predicted")
+    assert (ran.code, failure.get("message")) == (
+        1,
+        "Class 1 é can never be predicted for features within ±100",
+    )
     ran = command(*asked, "sarif")
     results = json.loads(ran.out)["runs"][0]["results"]
     assert [(each["level"], each["baselineState"]) for each in results] == [
@@ -138,7 +144,7 @@ def test_formats_name_the_class_that_fails(command: Command, worse: Path, baseli
     ]  # fmt: skip
     ran = command(*asked, "github")
     (error,) = re.findall("^::error.*", ran.out, re.MULTILINE)
-    assert "title=Class 1 é can never be predicted::" in error
+    assert "title=Class 1 é can never be predicted for features within ±100::" in error
 
 
 def test_the_answer_can_be_added_to_a_summary(command: Command, model: Path, tmp_path: Path) -> None:
@@ -186,7 +192,7 @@ class Repository:
         program = folder / "bin" / "argmaxable"
         program.write_text(f"#!{sys.executable}\nfrom argmaxable.cli import main\nmain()\n", encoding="utf-8")
         program.chmod(0o755)
-        self.path = f"{program.parent}:/usr/bin:/bin"
+        self.path = f"{program.parent}:{Path(sys.executable).parent}:/usr/bin:/bin"
 
     def step(self, **inputs: str) -> subprocess.CompletedProcess[str]:
         """The step that runs argmaxable, with its variables filled in from the inputs."""
@@ -240,7 +246,7 @@ def test_a_pull_request_that_loses_a_class_fails_with_an_annotation_that_names_i
     assert (done.returncode, done.stderr) == (1, "")
     (error,) = re.findall("^::error.*", done.stdout, re.MULTILINE)
     assert error.startswith(
-        "::error file=model.npz,title=Class 1 é can never be predicted::model.npz: Proven"
+        "::error file=model.npz,title=Class 1 é can never be predicted for features within ±100::model.npz: Proven"
     )
     assert "1 class can never be predicted now: é" in repository.summary.read_text(encoding="utf-8")
     assert "<html" in (repository.temp / "argmaxable-report" / "1.html").read_text(encoding="utf-8")

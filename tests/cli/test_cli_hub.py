@@ -151,7 +151,7 @@ def test_proofs_about_a_hub_model_are_checked_without_the_hub(
     model = ("org/whole", "--revision", "v2")
     verified = shell("verify", *model, "--no-db", "--workers", "1", "--output", tmp_path / "proofs")
     assert verified.code in (0, 1)
-    assert verified.out.startswith("org/whole: 6 classes × 4 features")
+    assert "\norg/whole: 6 classes × 4 features" in verified.out
     hub.files.clear()
     options = ("--cache-dir", tmp_path / "cache")
     checked = in_a_process(hub, tmp_path, "check", tmp_path / "proofs", *model, *options, HF_HUB_OFFLINE="1")

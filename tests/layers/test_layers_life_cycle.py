@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from tiny_models import CLASSES, FEATURES, MORE_MODELS, model_of, some_ids
+from huggingface_models import CLASSES, FEATURES, MORE_MODELS, model_of, some_ids
 from torch import nn
 
 import argmaxable as am

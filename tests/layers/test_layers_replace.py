@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import transformers
-from tiny_models import CLASSES, FEATURES, HIDDEN, MODELS, SPECIAL, model_of, some_ids
+from huggingface_models import CLASSES, FEATURES, HIDDEN, MODELS, SPECIAL, model_of, some_ids
 from torch import Tensor, nn
 
 import argmaxable as am

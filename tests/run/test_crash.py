@@ -24,7 +24,7 @@ import argmaxable.cli.verify as verify
 from argmaxable.cli import main
 
 @contextmanager
-def told():
+def told(doing):
     yield lambda progress: print(progress.phase, file=sys.stderr, flush=True)
 
 verify.progress_bar = told

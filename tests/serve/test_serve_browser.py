@@ -131,7 +131,7 @@ def test_the_answer_of_a_large_run_comes_after_its_page(visit: Open, tmp_path: P
     with serving(database) as served:
         opened = visit(f"{served.address}/runs/1")
         expect(opened.page.get_by_role("heading", level=1)).to_have_text(
-            "All 9,000 classes can be predicted for features within ±100."
+            "All 9,000 classes can be predicted for features within ±1."
         )
         expect(opened.page.locator("#pictures figure")).to_have_count(1)
         assert f"{served.address}/runs/1/findings" in opened.requests

@@ -93,10 +93,10 @@ def compare(
 def _store(stored: options.StoreOptions) -> Iterator[Store]:
     """The database; with --no-db one that does not last, since only runs can be compared."""
     if not stored.no_db:
-        with opened(stored.db) as store:
+        with opened(stored.db, read_only=False) as store:
             yield store
         return
-    with TemporaryDirectory() as folder, opened(str(Path(folder) / "runs.db")) as store:
+    with TemporaryDirectory() as folder, opened(str(Path(folder) / "runs.db"), read_only=False) as store:
         yield store
 
 

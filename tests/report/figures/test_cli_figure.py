@@ -135,7 +135,7 @@ def test_all_writes_the_whole_set(
         (["decision-regions", "a.npz", "b.npz", "-o", "f.svg"], "about one MODEL, found 2"),
         (["decision-regions", "a.npz", "--bias", "-o", "f.svg"], "--bias chooses an example"),
         (["hull", "HEAD", "--seed", "1", "-o", "f.svg"], "draw a random head"),
-        (["counts", "-o", "f.svg"], "no finished runs to draw"),
+        (["counts", "-o", "f.svg"], "there is no database"),
         (["steps", "7", "-o", "f.svg"], "7"),
         (["steps", "7", "--runs", "list.txt", "-o", "f.svg"], "named or listed, not both"),
         (["steps", "--runs", "missing.txt", "-o", "f.svg"], "can't read missing.txt"),

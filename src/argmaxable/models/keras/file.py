@@ -183,7 +183,8 @@ def _unpacked(path: Path) -> Iterator[tuple[Extent, bytes | None]]:
             return
         file.seek(0)
         with _translated(file), zipfile.ZipFile(file) as archive:
-            if any(name in archive.namelist() for name in _OTHER_WEIGHTS):
+            names = set(archive.namelist())
+            if _WEIGHTS in names and not names.isdisjoint(_OTHER_WEIGHTS):
                 raise ambiguous(f"it has weights in {_WEIGHTS} and in another form")
             config = _member(archive, _CONFIG)
             if config.file_size > _LARGEST_CONFIG:
