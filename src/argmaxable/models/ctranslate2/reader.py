@@ -59,7 +59,7 @@ def find(path: Path, options: ReadOptions) -> Finding:
     require_matrix(variables, name)
     weight = variables[name]
     classes, features = weight.shape[::-1] if options.transpose else weight.shape
-    bias_name = _bias(variables, name, options, classes)
+    bias_name = _bias(variables, name, options)
     bias = None if bias_name is None else variables[bias_name]
     is_own = kind is not None and name == f"{kind.layer}/weight" and not options.transpose
     config = read_config(path.parent) if is_own else {}
@@ -81,7 +81,7 @@ def find(path: Path, options: ReadOptions) -> Finding:
         read=read,
         labels=labels,
         inputs=_inputs(model, weight, name) if is_own else None,
-        alternatives=tuple(each for each in _likely(variables) if each.name != name),
+        alternatives=tuple(each for each in _likely(variables) if variables[each.name] != weight),
         notes=(*doubts, *_notes(model, weight, config)),
     )
 
@@ -115,7 +115,7 @@ def _require(variables: Mapping[str, Variable], name: str, option: str) -> None:
         )
 
 
-def _bias(variables: Mapping[str, Variable], weight: str, options: ReadOptions, classes: int) -> str | None:
+def _bias(variables: Mapping[str, Variable], weight: str, options: ReadOptions) -> str | None:
     name = options.bias_tensor
     if name is None:
         name = f"{weight.removesuffix('/weight')}/bias"
@@ -123,10 +123,10 @@ def _bias(variables: Mapping[str, Variable], weight: str, options: ReadOptions, 
             return None
     _require(variables, name, "bias_tensor")
     bias = variables[name]
-    if bias.shape != (classes,) or bias.dtype not in FLOAT_DTYPES:
+    if len(bias.shape) != 1 or 0 in bias.shape or bias.dtype not in FLOAT_DTYPES:
         raise LoadError(
-            f"bias {info(name, bias)} does not fit {classes} classes: expected a float for each. Choose one "
-            "with bias_tensor= (--bias-tensor)."
+            f"bias {info(name, bias)} is not a vector of floats. Choose another with bias_tensor= "
+            "(--bias-tensor)."
         )
     return name
 
