@@ -61,6 +61,7 @@ REPOSITORIES = {
     "org/nested": {f"deep/er/{name}": data for name, data in WHOLE.items()},
     "org/gguf": {"config.json": CONFIG, "model.gguf": b"GGUF", "head.npy": b"\x93NUMPY"},
     "org/v2.5-tiny": {"config.json": CONFIG, "model.safetensors": WHOLE["model.safetensors"]},
+    "org/translator": {"config.json": b"{}", "model.bin": b"of CTranslate2", "shared_vocabulary.json": b"[]"},
     "org/files": {"README.md": b"", "arrays/head.safetensors": save({"lm_head.weight": WEIGHT})},
 }
 # Status and error code of repositories that the hub does not hand out: with terms that were not accepted

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import ctranslate2_writer
 import fasttext_writer
 import gguf_writer
 import keras_writer
@@ -156,6 +157,16 @@ def fasttext_file(folder: Path) -> Path:
     return fasttext_writer.Model(output, words, labels=names, dim=4).save(folder / "model.bin")
 
 
+def ctranslate2_file(folder: Path) -> Path:
+    arrays = {
+        "decoder/embeddings/weight": WEIGHT + 1,
+        "decoder/projection/weight": WEIGHT,
+        "decoder/projection/bias": BIAS,
+        "extra": OTHER_BIAS,
+    }
+    return ctranslate2_writer.Model(list(arrays.items())).save(folder, shared_vocabulary=LABELS)
+
+
 KERNELS = "model_weights/{0}/{0}/kernel:0", "model_weights/{0}/{0}/bias:0"
 CASES = [
     Case(
@@ -206,6 +217,12 @@ CASES = [
     Case(
         "fasttext", fasttext_file, "fasttext", stored("output", 6, 4), None, "the model's dictionary",
         "the mean of the vectors of a text's words", None, ("--tensor", "output", "--transpose"), (4, 6),
+    ),
+    Case(
+        "ctranslate2", ctranslate2_file, "ctranslate2", stored("decoder/projection/weight", 6, 4),
+        stored("decoder/projection/bias", 6), "shared_vocabulary.json", "the decoder's last block", None,
+        ("--tensor", "decoder/embeddings/weight", "--bias-tensor", "extra"),
+        alternatives=("decoder/embeddings/weight",),
     ),
 ]  # fmt: skip
 
@@ -543,7 +560,7 @@ def test_a_missing_package_is_named_with_its_extra(
 
 
 def test_other_formats_are_read_by_the_base_install(files: dict[str, Path]) -> None:
-    names = ("onnx", "directory", "safetensors", "npz", "gguf", "tflite", "fasttext")
+    names = ("onnx", "directory", "safetensors", "npz", "gguf", "tflite", "fasttext", "ctranslate2")
     ran = run_without(OPTIONAL + NEVER_NEEDED, *(files[name] for name in names), program=WITHOUT_ANY)
     assert (ran.code, ran.err) == (0, "")
     assert [json.loads(line)["classes"] for line in ran.out.splitlines()] == [6] * len(names)

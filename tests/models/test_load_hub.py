@@ -100,6 +100,11 @@ def test_a_tensor_the_user_names_is_fetched(hub: Hub, ask: Asker) -> None:
     assert load_head(folder, tensor=name).weight.tobytes() == (WEIGHT + 2).tobytes()
 
 
+def test_of_a_translator_the_weights_and_the_vocabulary_are_fetched(hub: Hub, ask: Asker) -> None:
+    folder = Path(ask("org/translator")["path"])
+    assert {path.name for path in folder.iterdir()} == {"config.json", "model.bin", "shared_vocabulary.json"}
+
+
 def test_the_address_of_a_model_is_as_good_as_its_id(hub: Hub, ask: Asker) -> None:
     folder = Path(ask(f"{hub.address}/org/v2.5-tiny")["path"])
     assert load_head(folder).classes == 6

@@ -5,7 +5,6 @@ the reason.
 from __future__ import annotations
 
 import json
-import struct
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -176,14 +175,6 @@ def test_the_room_is_more_than_the_bound_it_stands_for() -> None:
 
 
 # ---------------------------------------------------------------------- other formats, named as such
-
-
-def test_a_model_of_ctranslate2_is_called_so(tmp_path: Path) -> None:
-    path = tmp_path / "model.bin"
-    name = b"TransformerSpec\0"
-    path.write_bytes(struct.pack("<IH", 6, len(name)) + name + struct.pack("<II", 7, 100) + bytes(200))
-    with pytest.raises(LoadError, match=r"is a model of CTranslate2 \(TransformerSpec\).*converted from"):
-        load_head(path)
 
 
 def test_pieces_of_a_gguf_file_are_called_so(tmp_path: Path) -> None:

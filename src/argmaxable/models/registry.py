@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from argmaxable.models.finding import Finding
 
 ENTRY_POINT_GROUP = "argmaxable.formats"
+_LONGEST_MAGIC = 64
+# CTranslate2's model.bin: its version in four bytes, the length of a name in two, the name and a zero. In the
+# first version the number of variables and the name of the first follow, which begins as in OpenNMT-tf.
+_CTRANSLATE2 = rb"[\x02-\x20]\0\0\0.\0(\w+Spec|Transformer(Base|Big))\0|\x01\0\0\0.{5}\0transformer/"
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ class FileFormat:
     """A format of single files, told by a suffix (in lower case) or by the file's first bytes.
 
     `finder` is "package.module:function". It is imported when the first such file is met, so that
-    nobody waits for the libraries of formats they don't use.
+    nobody waits for the libraries of formats they don't use. `magic` is a regular expression.
     """
 
     name: str
@@ -81,7 +85,7 @@ class FileFormat:
         if self.magic is None:
             return False
         with path.open("rb") as file:
-            return file.read(len(self.magic)) == self.magic
+            return re.match(self.magic, file.read(_LONGEST_MAGIC), re.DOTALL) is not None
 
 
 @dataclass(frozen=True)
@@ -121,8 +125,9 @@ BUILT_IN: tuple[ModelFormat, ...] = (
     ),
     FileFormat("tflite", (".tflite",), "argmaxable.models.tflite.reader:find"),
     FileFormat("gguf", (".gguf",), "argmaxable.models.gguf.reader:find", magic=b"GGUF"),
-    # fastText also says .bin, which is mostly PyTorch's: its first bytes are looked at before that suffix.
+    # fastText and CTranslate2 also say .bin, which is mostly PyTorch's: first bytes count before that suffix.
     FileFormat("fasttext", (".ftz",), "argmaxable.models.fasttext.reader:find", magic=b"\xba\x16\x4f\x2f"),
+    FileFormat("ctranslate2", (), "argmaxable.models.ctranslate2.reader:find", magic=_CTRANSLATE2),
     FileFormat("pytorch", (".bin", ".pt", ".pth", ".ckpt"), "argmaxable.models.pytorch.reader:find"),
 )
 
@@ -190,7 +195,11 @@ def _describe(path: Path) -> str:
 
 
 def _known_formats() -> str:
-    return "; ".join(f"{known.name} ({', '.join(known.suffixes) or 'a directory'})" for known in _formats())
+    return "; ".join(f"{known.name} ({', '.join(known.suffixes) or _told_by(known)})" for known in _formats())
+
+
+def _told_by(known: ModelFormat) -> str:
+    return "by its first bytes" if isinstance(known, FileFormat) else "a directory"
 
 
 def _advice(path: Path) -> str:

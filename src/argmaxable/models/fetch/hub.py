@@ -38,6 +38,8 @@ _SMALL_FILES = (
     "*labels.txt",
     "*.index.json",
 )
+# The weights of a model of CTranslate2, whose repositories look like those of Hugging Face otherwise.
+_TRANSLATOR = "model.bin"
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 _HOSTS = ("huggingface.co", "www.huggingface.co", "hf.co")
 
@@ -192,6 +194,8 @@ def _fetch_head(snapshot: _Snapshot, tensor: str | None, bias_tensor: str | None
             return
         if snapshot.has(single):
             return
+    if snapshot.has(_TRANSLATOR):
+        return
     raise LoadError(
         f"{snapshot.model} has no {' and no '.join(single for single, _ in WEIGHTS)}. For another file pass "
         "its address, https://huggingface.co/org/name/blob/main/file; for a folder inside, --subfolder."

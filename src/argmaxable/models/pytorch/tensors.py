@@ -48,9 +48,6 @@ _PREFIXES = ("module.", "_orig_mod.")
 # Megatron's dictionaries are six deep.
 _DEEPEST = 16
 _KEYS_SHOWN = 8
-# CTranslate2's model.bin: its version in four bytes, the length of a name in two, the name and a zero.
-_CTRANSLATE2 = re.compile(rb"[\x01-\x20]\0\0\0.\0(\w+Spec)\0", re.DOTALL)
-_LONGEST_KIND = 64
 
 
 class _Bystander:
@@ -145,7 +142,6 @@ def _load(torch: Any, path: Path) -> object:
     if is_zip:
         _require_checkpoint(path)
     else:
-        _require_no_translator(path)
         _require_small_pickles(path)
     bystanders = [(stand_in, name) for name, stand_in in _BYSTANDERS.items()]
     try:
@@ -188,17 +184,6 @@ def _require_checkpoint(path: Path) -> None:
         raise LoadError(
             f"has a pickle of {members['data.pkl'].file_size} bytes, expected at most {_LARGEST_PICKLE}: it "
             "holds more than tensors. Save the model's state_dict alone."
-        )
-
-
-def _require_no_translator(path: Path) -> None:
-    """Refuse a model of CTranslate2, which also says .bin: its version, then the name of its kind."""
-    with path.open("rb") as file:
-        kind = _CTRANSLATE2.match(file.read(_LONGEST_KIND))
-    if kind is not None:
-        raise LoadError(
-            f"is a model of CTranslate2 ({kind[1].decode()}), whose weights are laid out for that engine and "
-            "can't be read here. Pass the model that it was converted from."
         )
 
 
