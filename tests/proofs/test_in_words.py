@@ -185,7 +185,8 @@ def test_check_tells_how_many_can_never_be_predicted(tmp_path: Path, command: Co
     ran = command("check", tmp_path / "proofs", tmp_path / "head.npz")
     assert ran.code == 0
     assert ran.out == (
-        "8 of 8 verdicts proven over the domain box ±1.\n3 of these classes can never be predicted for features within ±1.\n"
+        "8 of 8 verdicts proven over the domain box ±1.\n"
+        "3 of these classes can never be predicted for features within ±1.\n"
     )
 
 
