@@ -9,12 +9,15 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
+from safetensors.numpy import load_file
 
 from argmaxable.core.balls import RMSNorm
 from argmaxable.core.errors import AmbiguousError, InputError, LoadError
@@ -22,6 +25,7 @@ from argmaxable.core.stored_rows import StoredRows
 from argmaxable.models import load_head, quantised_rows
 from argmaxable.models.fetch.hub import _files_with_head
 from argmaxable.models.finding import Finding
+from argmaxable.models.huggingface.quantised.nf4 import _TABLE as TABLE
 from argmaxable.models.registry import ReadOptions, find_format
 from argmaxable.models.safetensors.tensors import tensors_of
 
@@ -441,6 +445,107 @@ def test_two_kinds_of_scales_are_ambiguous(tmp_path: Path) -> None:
         load_head(fp8_model(tmp_path / "m", weight_scale_inv=fp8_scales(7, 1)))
 
 
+# ---------------------------------------------------------------------- nf4
+
+
+def nf4_model(
+    folder: Path, *, nested: bool = False, state: Config | None = None, **changes: NDArray[Any] | None
+) -> tuple[Path, Callable[[int, int], Fraction]]:
+    """A head of 10 rows of 128 in blocks of 64; changes go by a tensor's name, None leaves it out."""
+    rng = np.random.default_rng(4)
+    steps = rng.integers(0, 16, (10, 128))
+    absmax = rng.uniform(0.01, 0.2, 20).astype(np.float32)
+    settings: Config = {"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16", "shape": [10, 128]}
+    parts: dict[str, Any] = {"absmax": absmax, "quant_map": TABLE}
+    if nested:
+        places, largest = rng.integers(0, 256, 20).astype(np.uint8), np.array([0.3], np.float32)
+        inner = np.linspace(-1.0, 1.0, 256).astype(np.float32)
+        settings |= {"nested_blocksize": 256, "nested_dtype": "float32", "nested_offset": 0.1}
+        parts |= {"absmax": places, "nested_absmax": largest, "nested_quant_map": inner}
+        absmax = np.array([inner[place] * largest[0] + np.float32(0.1) for place in places])
+    text = json.dumps({**settings, **(state or {})}).encode()
+    parts["quant_state.bitsandbytes__nf4"] = np.frombuffer(text, np.uint8)
+    packed_bytes = (steps[:, ::2] << 4 | steps[:, 1::2]).astype(np.uint8).reshape(-1, 1)
+    tensors: dict[str, Any] = {f"lm_head.weight.{name}": value for name, value in parts.items()}
+    tensors |= {"lm_head.weight": packed_bytes}
+    tensors |= {f"lm_head.{name}": value for name, value in changes.items()}
+    kept = {name: value for name, value in tensors.items() if value is not None}
+
+    def expected(row: int, column: int) -> Fraction:
+        return fraction(TABLE[steps[row, column]]) * fraction(absmax[row * 2 + column // 64])
+
+    return write(folder, LLAMA, {**norm(), **kept}), expected
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_nf4_weights_are_table_times_largest_exactly(tmp_path: Path, nested: bool) -> None:
+    folder, expected = nf4_model(tmp_path / "m", nested=nested)
+    head = load_head(folder)
+    assert head.weight.shape == (10, 128)
+    assert holds_exactly(head.weight, expected)
+    finding = found(folder)
+    assert str(finding.weight) == "lm_head.weight (10 × 128, nf4, blocks of 64)"
+    assert finding.inputs is not None
+    assert isinstance(finding.inputs.domain, RMSNorm)
+
+
+def test_nf4_weights_in_a_pytorch_file_are_the_same(tmp_path: Path) -> None:
+    folder, expected = nf4_model(tmp_path / "m", nested=True)
+    state = {name: torch.from_numpy(value) for name, value in load_file(folder / "model.safetensors").items()}
+    torch.save(state, folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    assert holds_exactly(load_head(folder).weight, expected)
+
+
+def test_the_table_of_nf4_are_quantiles_of_the_normal_distribution() -> None:
+    # Eight positive and seven negative ones, from a tail of 1 - 0.9677083 to the middle, scaled to 1.
+    above, below = ([NormalDist().inv_cdf(p) for p in np.linspace(0.9677083, 0.5, n)[:-1]] for n in (9, 8))
+    values = [*above, 0.0, *(-value for value in below)]
+    assert np.allclose(TABLE, np.sort(values) / max(values), rtol=0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("state", "changes", "complaint"),
+    [
+        ({"quant_type": "fp4"}, {}, "expected quant_type nf4"),
+        ({"blocksize": 48}, {}, "expected quant_type nf4"),
+        ({"blocksize": 256}, {}, "rows are whole blocks"),
+        ({"blocksize": 32}, {}, r"absmax .* does not fit"),
+        ({"shape": [10, 64]}, {}, "does not fit"),
+        ({"shape": [-10, -128]}, {}, "expected quant_type nf4"),
+        ({"shape": [10**30, 128]}, {}, "does not fit"),
+        ({"shape": None}, {}, "expected quant_type nf4"),
+        ({"nested_blocksize": 128}, {}, "nested_blocksize of 256"),
+        ({"nested_offset": "0"}, {}, "a nested_offset"),
+        ({}, {"weight.nested_quant_map": None}, "nested_quant_map' not found"),
+        ({}, {"weight.nested_absmax": None}, r"absmax .* does not fit"),
+        ({}, {"weight.quant_map": None}, "quant_map' not found"),
+        ({}, {"weight.nested_absmax": np.ones(2, np.float32)}, r"nested_absmax .* does not fit"),
+        ({}, {"weight.quant_state.bitsandbytes__fp4": np.ones(2, np.uint8)}, "comes with .*__fp4"),
+        ({}, {"weight.quant_state.bitsandbytes__nf4": np.ones(20, np.uint8)}, "is not valid JSON"),
+        ({}, {"weight.quant_state.bitsandbytes__nf4": np.ones(2**15, np.uint8)}, "short JSON"),
+        ({}, {"lora_a": np.ones(2, np.float32)}, "lm_head.lora_a, whose meaning"),
+        (
+            {},
+            {"weight.quant_state.bitsandbytes__nf4": None},
+            r"comes with lm_head\.weight\.absmax is quantised",
+        ),
+    ],
+)
+def test_nf4_weights_that_are_not_understood_are_refused(
+    tmp_path: Path, state: Config, changes: dict[str, Any], complaint: str
+) -> None:
+    folder, _ = nf4_model(tmp_path / "m", nested=True, state=state, **changes)
+    with pytest.raises(LoadError, match=complaint):
+        load_head(folder)
+
+
+def test_another_table_than_the_librarys_is_ambiguous(tmp_path: Path) -> None:
+    folder, _ = nf4_model(tmp_path / "m", **{"weight.quant_map": TABLE[::-1]})
+    with pytest.raises(AmbiguousError, match="is not that of nf4"):
+        load_head(folder)
+
+
 # ---------------------------------------------------------------------- damaged files
 
 
@@ -467,7 +572,10 @@ def test_damaged_files_end_in_an_error_of_ours_or_in_a_head(tmp_path: Path, seed
     block = {**LLAMA, "quantization_config": {"weight_block_size": [4, 4]}}
     for case in range(40):
         folder = tmp_path / str(case)
-        if rng.random() < 0.5:
+        kind = rng.choice(("mlx", "fp8", "nf4"))
+        if kind == "nf4":
+            nf4_model(folder, nested=rng.random() < 0.5)
+        elif kind == "mlx":
             mlx_model(folder, mlx_config(lm_head={"bits": 4, "group_size": 64}))
         else:
             fp8_model(folder, config=block, weight_scale=fp8_scales(2, 3))

@@ -59,6 +59,7 @@ _MAPPED: dict[str, tuple[np.dtype[Any], np.dtype[Any]]] = {
     "F8_E4M3": (np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(np.float16)),
     "F8_E5M2": (np.dtype(ml_dtypes.float8_e5m2), np.dtype(np.float16)),
     "U32": (np.dtype("<u4"), np.dtype(np.uint32)),
+    "U8": (np.dtype(np.uint8), np.dtype(np.uint8)),
 }
 
 

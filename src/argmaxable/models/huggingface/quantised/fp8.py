@@ -63,7 +63,9 @@ def dequantised(
         by_row = np.repeat(by_block, block[0], axis=0)[:rows]
 
         def formula(values: NDArray[Any], factors: NDArray[Any]) -> NDArray[Any]:
-            return values.astype(dtype) * np.repeat(factors, block[1], axis=1)[:, :columns]
+            products: NDArray[Any] = np.repeat(factors, block[1], axis=1)[:, :columns]
+            products *= values.astype(dtype)
+            return products
 
         return held(rows_from([source.read_array(weight), by_row], columns, dtype, formula))
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from argmaxable.models.checkpoint.locate import HeadTensors
-from argmaxable.models.huggingface.quantised import fp8, mlx
+from argmaxable.models.huggingface.quantised import fp8, mlx, nf4
 from argmaxable.models.huggingface.quantised.layer import tensors_of_layer
 from argmaxable.models.source import TensorSource
 
@@ -23,9 +23,12 @@ def undone(
         return mlx.dequantised(source, choice, config)
     if fp8.is_quantised(source, choice.weight):
         return fp8.dequantised(source, choice, config)
+    if nf4.is_quantised(source, choice.weight):
+        return nf4.dequantised(source, choice.weight), choice
     return source, choice
 
 
 def tensors_beside(weight: str, names: Collection[str]) -> list[str]:
     """What a layer stores beside its weight, without which a quantised one can't be read."""
-    return [name for name in tensors_of_layer(weight, names) if name != weight]
+    inside = [name for name in nf4.parts_of(weight) if name in names]
+    return [*inside, *(name for name in tensors_of_layer(weight, names) if name != weight)]
