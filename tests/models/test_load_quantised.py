@@ -21,6 +21,7 @@ from safetensors.numpy import load_file
 
 from argmaxable.core.balls import RMSNorm
 from argmaxable.core.errors import AmbiguousError, InputError, LoadError
+from argmaxable.core.head import Head
 from argmaxable.core.stored_rows import StoredRows
 from argmaxable.models import load_head, quantised_rows
 from argmaxable.models.fetch.hub import _files_with_head
@@ -28,6 +29,7 @@ from argmaxable.models.finding import Finding
 from argmaxable.models.huggingface.quantised.nf4 import _TABLE as TABLE
 from argmaxable.models.registry import ReadOptions, find_format
 from argmaxable.models.safetensors.tensors import tensors_of
+from argmaxable.models.write import write_head
 
 Config = dict[str, Any]
 Tensors = dict[str, NDArray[Any]]
@@ -257,6 +259,31 @@ def test_packed_words_are_mapped_not_read(tmp_path: Path) -> None:
     assert isinstance(words.base, np.memmap)
 
 
+def test_a_head_in_a_file_larger_than_memory_is_read(tmp_path: Path) -> None:
+    tensors, expected = mlx_layer("lm_head")
+    data = file_with(tensors)
+    length = int.from_bytes(data[:8], "little")
+    header, values = json.loads(data[8 : 8 + length]), data[8 + length :]
+    body = 2**36
+    places = [len(values), len(values) + body]
+    header["model.body.weight"] = {"dtype": "U32", "shape": [2**17, 2**17], "data_offsets": places}
+    text = json.dumps(header).encode()
+    path = write(tmp_path / "m", mlx_config(), {}) / "model.safetensors"
+    with path.open("wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + values)
+        file.truncate(8 + len(text) + len(values) + body)  # a hole: the file takes no room on the disk
+    assert holds_exactly(load_head(path.parent).weight, expected)
+
+
+def test_a_changed_head_is_not_written_into_packed_words(tmp_path: Path) -> None:
+    path = mlx_model(tmp_path / "m") / "model.safetensors"
+    finding, head = found(path), load_head(path)
+    changed = Head(np.asarray(head.weight) + 1.0)
+    with pytest.raises(InputError, match="can't be written back without loss"):
+        write_head(str(path), finding, head, changed, tmp_path / "out.safetensors")
+    assert not (tmp_path / "out.safetensors").exists()
+
+
 def test_weights_that_float32_would_round_are_float64(tmp_path: Path) -> None:
     tensors, expected = mlx_layer("lm_head", dtype=np.float32)
     tensors["lm_head.biases"][2, 1] = 3.0
@@ -301,6 +328,7 @@ SCALES = mlx_layer("lm_head")[0]["lm_head.scales"]
         (mlx_config(lm_head=False), {}, "False. Expected bits"),
         (mlx_config(lm_head={"bits": 4}), {}, "Expected bits"),
         (mlx_config(mode="mxfp4"), {}, "mode 'mxfp4'"),
+        (mlx_config(4, 16, mode="nvfp4"), {"biases": None}, "mode 'nvfp4'"),
         (mlx_config(8), {}, "don't fit together as MLX 8-bit"),
         (mlx_config(4, 32), {}, "don't fit together"),
         (mlx_config(), {"biases": None}, r"no lm_head.biases"),

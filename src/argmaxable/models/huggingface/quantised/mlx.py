@@ -109,21 +109,19 @@ def _stated(settings: Mapping[str, Any], layer: str) -> _Packing:
         _require_no_like_name(settings, layer)
     if own is True:
         own = settings
-    match own:
-        case {"bits": int(bits), "group_size": int(size)} if bits in _BITS and size in _GROUP_SIZES:
-            mode = own.get("mode", "affine")
-        case _:
-            raise LoadError(
-                f"config.json says for the layer {layer}, which is quantised: {str(own)[:200]}. Expected "
-                f"bits ({', '.join(map(str, _BITS))}) and group_size "
-                f"({', '.join(map(str, _GROUP_SIZES))})."
-            )
+    mode = own.get("mode", "affine") if isinstance(own, dict) else "affine"
     if mode != "affine":
         raise LoadError(
             f"the layer {layer} is quantised in MLX's mode {str(mode)[:80]!r}, which is not known here "
             f"(affine is). {_ADVICE}"
         )
-    return _Packing(bits, size)
+    match own:
+        case {"bits": int(bits), "group_size": int(size)} if bits in _BITS and size in _GROUP_SIZES:
+            return _Packing(bits, size)
+    raise LoadError(
+        f"config.json says for the layer {layer}, which is quantised: {str(own)[:200]}. Expected bits "
+        f"({', '.join(map(str, _BITS))}) and group_size ({', '.join(map(str, _GROUP_SIZES))})."
+    )
 
 
 def _require_no_like_name(settings: Mapping[str, Any], layer: str) -> None:
