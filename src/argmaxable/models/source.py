@@ -6,8 +6,8 @@ spread over several files becomes one source again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from argmaxable.core.errors import AmbiguousError, LoadError
 from argmaxable.models.ambiguity import ambiguous
 
 if TYPE_CHECKING:
+    from argmaxable.core.stored_rows import StoredRows
     from argmaxable.models.finding import TensorInfo
 
 # dtypes whose values are the weights themselves; all others are quantised, or no weights at all.
@@ -28,13 +29,15 @@ class TensorSource:
     """Arrays by name: what the file says about each, and a function that reads one.
 
     `name` is what errors call the source. `absent` holds arrays that an index lists but that can't be
-    read, each with the reason: as long as the head is not among them, they don't matter.
+    read, each with the reason: as long as the head is not among them, they don't matter. `dequantised` reads
+    matrices whose weights are made from several arrays.
     """
 
     name: str
     tensors: Mapping[str, TensorInfo]
     read_array: Callable[[str], NDArray[Any]]
     absent: Mapping[str, str] = field(default_factory=dict)
+    dequantised: Mapping[str, Callable[[], NDArray[Any] | StoredRows]] = field(default_factory=dict)
 
     @property
     def names(self) -> frozenset[str]:
@@ -59,9 +62,24 @@ class TensorSource:
             )
         return self.read_array(name)
 
+    def read_matrix(self, name: str) -> NDArray[Any] | StoredRows:
+        """The values of a matrix of weights, exactly; raises LoadError."""
+        return self.dequantised[name]() if name in self.dequantised else self.read(name)
+
+    def has_weights(self, info: TensorInfo) -> bool:
+        """Whether an array holds floats, or numbers that stand for floats in a way that is known."""
+        return info.dtype in FLOATS or info.name in self.dequantised
+
+    def with_dequantised(
+        self, matrix: TensorInfo, read: Callable[[], NDArray[Any] | StoredRows], parts: Collection[str]
+    ) -> TensorSource:
+        """The same arrays, but one that stands for this matrix, and without the other parts it is made of."""
+        others = {name: info for name, info in self.tensors.items() if name not in parts}
+        return replace(self, tensors={**others, matrix.name: matrix}, dequantised={matrix.name: read})
+
     def matrices(self) -> list[TensorInfo]:
-        """The two-dimensional float arrays, among which a head must be, largest first."""
-        found = [info for info in self.tensors.values() if len(info.shape) == 2 and info.dtype in FLOATS]
+        """The matrices of weights, among which a head must be, largest first."""
+        found = [info for info in self.tensors.values() if len(info.shape) == 2 and self.has_weights(info)]
         return sorted(found, key=lambda info: -info.shape[0] * info.shape[1])
 
 
@@ -98,7 +116,7 @@ def join(
         else:
             missing = f"{name} says it is in {file}, but it is not. Fetch the model again."
             absent[tensor] = parts[file].absent.get(tensor, missing)
-    return TensorSource(name, tensors, lambda tensor: parts[file_of[tensor]].read(tensor), absent)
+    return TensorSource(name, tensors, lambda tensor: parts[file_of[tensor]].read_array(tensor), absent)
 
 
 def _require_in_one_file(parts: Mapping[str, TensorSource]) -> None:

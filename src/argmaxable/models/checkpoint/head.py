@@ -28,7 +28,7 @@ from argmaxable.models.checkpoint.locate import (
 )
 from argmaxable.models.finding import Arrays, Finding, HeadInputs, TensorInfo
 from argmaxable.models.norm_solid import norm_solid
-from argmaxable.models.source import FLOATS, TensorSource
+from argmaxable.models.source import TensorSource
 
 if TYPE_CHECKING:
     from argmaxable.models.registry import ReadOptions
@@ -77,7 +77,7 @@ def finding_of(
     bias = _bias(source, choice, options, classes)
 
     def read() -> Arrays:
-        values = source.read(weight.name)
+        values = source.read_matrix(weight.name)
         return (
             np.ascontiguousarray(values.T) if options.transpose else values,
             None if bias is None else source.read(bias.name),
@@ -135,7 +135,7 @@ def _matrix(source: TensorSource, name: str) -> TensorInfo:
             f"weight must be a matrix (classes × features), found {info}. Pass tensor= (--tensor)."
         )
     scales = [name + end for end in _SCALES if name + end in source.names]
-    if info.dtype not in FLOATS or scales:
+    if not source.has_weights(info) or scales:
         beside = f" and comes with {scales[0]}" if scales else ""
         raise LoadError(
             f"tensor {info}{beside} is quantised. Such numbers mean nothing without their scales: use the "

@@ -20,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 from argmaxable.core.errors import LoadError
 from argmaxable.models.checkpoint.locate import Architecture, choose, choose_named
+from argmaxable.models.huggingface.quantised.undo import tensors_beside
 from argmaxable.models.huggingface.reader import WEIGHTS, files_by_tensor, read_config
 from argmaxable.models.registry import BUILT_IN
 
@@ -207,7 +208,7 @@ def _files_with_head(index: Path, tensor: str | None, bias_tensor: str | None) -
     architecture = Architecture.from_config(read_config(index.parent))
     choice = choose(files, architecture) if tensor is None else choose_named(files, architecture, tensor)
     # Without a head there is nothing to fetch: whoever reads the folder then says what it lacks.
-    names = [] if choice is None else [*choice.names, bias_tensor]
+    names = [] if choice is None else [*choice.names, *tensors_beside(choice.weight, files), bias_tensor]
     return sorted({files[name] for name in names if name in files})
 
 

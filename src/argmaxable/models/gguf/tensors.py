@@ -20,16 +20,13 @@ from argmaxable.core.head import FLOAT_DTYPES
 from argmaxable.core.stored_rows import StoredRows
 from argmaxable.models.ambiguity import ambiguous
 from argmaxable.models.finding import TensorInfo
+from argmaxable.models.quantised_rows import held, rows_from
 
 if TYPE_CHECKING:
     from argmaxable.models.gguf.header import StoredTensor
 
 # GGML's types that are not quantisations, by number.
 _FLOATS = {0: "float32", 1: "float16", 28: "float64", 30: "bfloat16"}
-# Values dequantised at a time: 4 MB of float32, and as much again inside the gguf package.
-_BLOCK_VALUES = 2**20
-# Bytes of float32 from which a quantised matrix stays as it is: every pass over it then dequantises it anew.
-_LARGEST_HELD = 2**30
 _AS_A_PIECE = ", or the first piece of a file that was cut into several (join them: cat FILE.part* > FILE)"
 
 
@@ -125,7 +122,7 @@ def read_matrix(tensor: StoredTensor, *, transposed: bool) -> NDArray[Any] | Sto
     quantised = quantised_rows(tensor)
     if transposed:
         return np.ascontiguousarray(quantised.T)
-    return quantised if 4 * tensor.elements > _LARGEST_HELD else np.asarray(quantised)
+    return held(quantised)
 
 
 def quantised_rows(tensor: StoredTensor) -> StoredRows:
@@ -136,19 +133,11 @@ def quantised_rows(tensor: StoredTensor) -> StoredRows:
     values, size = _block(tensor)
     row_bytes = columns // values * size
     stored = np.memmap(tensor.path, np.uint8, "r", offset=tensor.start, shape=(rows, row_bytes))
-    step = max(1, _BLOCK_VALUES // columns)
 
-    def read(ids: slice | NDArray[np.intp]) -> NDArray[np.float32]:
-        chosen = stored[ids]
-        matrix = np.empty((len(chosen), columns), np.float32)
-        # Damaged scales overflow; whoever builds the head refuses what is not finite.
-        with np.errstate(all="ignore"):
-            for start in range(0, len(chosen), step):
-                block = np.asarray(chosen[start : start + step])
-                matrix[start : start + step] = gguf.quants.dequantize(block, quantisation)
-        return matrix
+    def formula(block: NDArray[np.uint8]) -> NDArray[np.float32]:
+        return np.asarray(gguf.quants.dequantize(block, quantisation))
 
-    return StoredRows((rows, columns), np.dtype(np.float32), rows * row_bytes, read)
+    return rows_from([stored], columns, np.dtype(np.float32), formula)
 
 
 def finite_vector(tensor: StoredTensor, features: int) -> NDArray[np.float64] | None:

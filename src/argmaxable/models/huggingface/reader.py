@@ -20,6 +20,7 @@ from argmaxable.models.checkpoint.locate import Architecture, HeadTensors
 from argmaxable.models.finding import Finding, Labels
 from argmaxable.models.huggingface import adapter
 from argmaxable.models.huggingface.adapter import is_adapter
+from argmaxable.models.huggingface.quantised.undo import undone
 from argmaxable.models.labels.vocabulary import class_labels, search_beside
 from argmaxable.models.safetensors import tensors as safetensors
 from argmaxable.models.source import TensorSource, join
@@ -98,6 +99,7 @@ def find_in(
     except LoadError as error:
         hint = " The file is one of several that make up a model: pass their directory." if is_part else ""
         raise LoadError(f"{error}{hint}") from error
+    source, choice = undone(source, choice, config)
     finding = finding_of(source, choice, options, format_name=format_name)
     labels, notes = _labels(choice, config, folder, finding.classes)
     return replace(finding, labels=labels, notes=(*finding.notes, *notes))

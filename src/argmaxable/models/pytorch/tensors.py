@@ -289,7 +289,7 @@ def _array(torch: Any, name: str, tensor: Any) -> NDArray[Any]:
         if tensor.dtype == torch.bfloat16:  # NumPy has no bfloat16: the bits travel as integers
             values: NDArray[Any] = tensor.detach().view(torch.int16).numpy()
             return values.view(ml_dtypes.bfloat16)
-        if tensor.dtype.itemsize == 1:  # 8-bit floats, all of which are float16 numbers
+        if tensor.dtype.itemsize == 1 and tensor.dtype.is_floating_point:  # all are float16 numbers
             tensor = tensor.detach().to(torch.float16)
         values = tensor.numpy(force=True)
     except (RuntimeError, TypeError) as error:

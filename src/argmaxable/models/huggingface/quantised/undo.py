@@ -1,0 +1,34 @@
+"""A checkpoint whose head is quantised, as one whose head is a matrix of floats."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from argmaxable.models.checkpoint.locate import HeadTensors
+from argmaxable.models.huggingface.quantised import fp8, mlx, nf4
+from argmaxable.models.huggingface.quantised.layer import tensors_of_layer
+from argmaxable.models.source import TensorSource
+
+
+def undone(
+    source: TensorSource, choice: HeadTensors, config: Mapping[str, Any]
+) -> tuple[TensorSource, HeadTensors]:
+    """The tensors and the head with its weight dequantised; both unchanged where it is not quantised.
+
+    What feeds the head is no longer known where programs round it, too. Raises LoadError, and AmbiguousError
+    where the numbers can be read in two ways.
+    """
+    if mlx.is_quantised(source, choice.weight):
+        return mlx.dequantised(source, choice, config)
+    if fp8.is_quantised(source, choice.weight):
+        return fp8.dequantised(source, choice, config)
+    if nf4.is_quantised(source, choice.weight):
+        return nf4.dequantised(source, choice.weight), choice
+    return source, choice
+
+
+def tensors_beside(weight: str, names: Collection[str]) -> list[str]:
+    """What a layer stores beside its weight, without which a quantised one can't be read."""
+    inside = [name for name in nf4.parts_of(weight) if name in names]
+    return [*inside, *(name for name in tensors_of_layer(weight, names) if name != weight)]
