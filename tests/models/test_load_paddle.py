@@ -145,6 +145,7 @@ def test_a_tensor_can_be_chosen_by_name(tmp_path: Path) -> None:
         (1, bias(axis=0)),  # along the batch
         (0, product("mul", x_num_col_dims=1, y_num_col_dims=2)),
         (0, product("matmul", alpha=-1.0)),
+        (0, product("matmul", head_number=2)),
         (0, operation("matmul_v2", {"X": "w", "Y": "x"}, {"Out": "xw"})),
     ],
 )
@@ -204,6 +205,7 @@ def test_quantised_weights_are_refused(tmp_path: Path) -> None:
         (operation("hard_swish", {"X": "x"}, {"Out": "s"}), Box(-0.375, np.inf)),
         (operation("hard_swish", {"X": "x"}, {"Out": "s"}, offset=4.0), Everywhere()),
         (operation("relu6", {"X": "x"}, {"Out": "s"}, threshold=6.0), Box(0, 6)),
+        (operation("relu6", {"X": "x"}, {"Out": "s"}, threshold=3.0), Everywhere()),
         (operation("sigmoid", {"X": "x"}, {"Out": "s"}), Box(0, 1)),
         (operation("mystery", {"X": "x"}, {"Out": "s"}), Everywhere()),
     ],

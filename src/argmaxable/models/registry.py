@@ -119,7 +119,7 @@ BUILT_IN: tuple[ModelFormat, ...] = (
     FileFormat(
         "keras", (".h5", ".hdf5", ".keras"), "argmaxable.models.keras.reader:find", magic=b"\x89HDF\r\n\x1a\n"
     ),
-    # The weights, a .pdiparams beside it, are no file of their own.
+    # Not .pdiparams: these weights can't be read without the program beside them.
     FileFormat("paddle", (".pdmodel",), "argmaxable.models.paddle.reader:find"),
     FileFormat("tflite", (".tflite",), "argmaxable.models.tflite.reader:find"),
     FileFormat("gguf", (".gguf",), "argmaxable.models.gguf.reader:find", magic=b"GGUF"),

@@ -32,7 +32,8 @@ def find_in_graph(
 ) -> Finding:
     """The head of a graph, whose constants `values` reads.
 
-    `labels_of` gives the labels of so many classes, and where none fit, why. Raises LoadError.
+    `labels_of` takes the number of classes and gives their labels or, where none fit, the reasons. Raises
+    LoadError.
     """
     layer = last_layer(graph) if options.tensor is None else layer_using(graph, options.tensor)
     flipped = layer.stored_by_class == options.transpose

@@ -63,7 +63,7 @@ def _product(operation: Operation, names: tuple[str, str]) -> Translated:
 
 
 def _matmul(operation: Operation, _: Operands) -> Translated:
-    if operation.attribute("alpha", 1.0) != 1.0:
+    if operation.attribute("alpha", 1.0) != 1.0 or operation.attribute("head_number", 1) != 1:
         raise NotUnderstood("alpha")
     return _product(operation, ("transpose_X", "transpose_Y"))
 
@@ -197,7 +197,9 @@ def _dropout(operation: Operation, _: Operands) -> Translated:
 
 
 def _relu6(operation: Operation, _: Operands) -> Translated:
-    return "Clip", {"min": 0.0, "max": operation.attribute("threshold", 6.0)}
+    if operation.attribute("threshold", 6.0) != 6.0:  # newer versions of PaddlePaddle take 6 all the same
+        raise NotUnderstood("threshold")
+    return "Clip", {"min": 0.0, "max": 6.0}
 
 
 def _swish(operation: Operation, _: Operands) -> Translated:

@@ -41,7 +41,6 @@ class _Parts:
     was read before and after are told apart.
     """
 
-    program: Program
     parameters: Mapping[str, Parameter]
     nodes: list[Node] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
@@ -57,7 +56,7 @@ def translate(program: Program, parameters: Mapping[str, Parameter]) -> Graph:
     writes = Counter(
         name for operation in program.operations for names in operation.outputs.values() for name in names
     )
-    parts = _Parts(program, parameters)
+    parts = _Parts(parameters)
     for name, variable in program.variables.items():
         # What is declared of a variable that is written twice holds for one of its values only.
         if variable.tensor is not None and writes[name] + (name in parameters) == 1:
@@ -97,7 +96,7 @@ def _add(parts: _Parts, operation: Operation) -> None:
 
 
 def _read(parts: _Parts, name: str) -> str:
-    """The name here of a variable that is read now; one that nothing has written is none that comes later."""
+    """The name here of a variable that is read now, which must not be that of a value written later."""
     unset = name if name in parts.parameters or not name else f"{name}\0unset"
     return parts.names.get(name, unset)
 
@@ -141,7 +140,7 @@ def _translated(
         given[0] in parts.logits,
     )
     if operation.kind == "mul":
-        return _flattening_product(parts, operation, given, known, result)
+        return _flattening_product(operation, given, known, result)
     translation = TRANSLATIONS.get(operation.kind)
     if translation is None:
         raise NotUnderstood(operation.kind)
@@ -164,9 +163,9 @@ def _only(inputs: Mapping[str, tuple[str, ...]], slot: str) -> str:
 
 
 def _flattening_product(
-    parts: _Parts, operation: Operation, given: list[str], known: Operands, result: tuple[str, ...]
+    operation: Operation, given: list[str], known: Operands, result: tuple[str, ...]
 ) -> list[Node]:
-    """`mul` takes its input as a matrix: the first so many axes are rows, all others together columns."""
+    """`mul` takes its input as a matrix: the first x_num_col_dims axes are its rows, the rest its columns."""
     rows = operation.attribute("x_num_col_dims", 1)
     if operation.attribute("y_num_col_dims", 1) != 1:
         raise NotUnderstood("y_num_col_dims")
