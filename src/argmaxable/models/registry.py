@@ -123,6 +123,8 @@ BUILT_IN: tuple[ModelFormat, ...] = (
     FileFormat(
         "keras", (".h5", ".hdf5", ".keras"), "argmaxable.models.keras.reader:find", magic=b"\x89HDF\r\n\x1a\n"
     ),
+    # Not .pdiparams: these weights can't be read without the program beside them.
+    FileFormat("paddle", (".pdmodel",), "argmaxable.models.paddle.reader:find"),
     FileFormat("tflite", (".tflite",), "argmaxable.models.tflite.reader:find"),
     FileFormat("gguf", (".gguf",), "argmaxable.models.gguf.reader:find", magic=b"GGUF"),
     # fastText and CTranslate2 also say .bin, which is mostly PyTorch's: first bytes count before that suffix.
@@ -202,7 +204,24 @@ def _told_by(known: ModelFormat) -> str:
     return "by its first bytes" if isinstance(known, FileFormat) else "a directory"
 
 
+def _paddle_advice(path: Path) -> str | None:
+    """What to do with PaddlePaddle's weights alone, or with a program of its newer kind."""
+    folder = path if path.is_dir() else path.parent
+    weights = sorted(folder.glob("*.pdiparams") if path.is_dir() else [path.with_suffix(".pdiparams")])
+    if not (path.is_dir() or path.suffix in (".pdiparams", ".json")) or not any(map(Path.is_file, weights)):
+        return None
+    program = weights[0].with_suffix(".pdmodel")
+    if program.is_file():
+        return f"The weights alone have no names: pass {program.name}, the program they belong to."
+    return (
+        "PaddlePaddle's newer programs, such as inference.json, are not read. Export the model as .pdmodel "
+        "(set FLAGS_enable_pir_api=0 before), or convert it to ONNX with paddle2onnx."
+    )
+
+
 def _advice(path: Path) -> str:
+    if (advice := _paddle_advice(path)) is not None:
+        return advice
     if path.is_dir():
         return "Pass the file inside it that holds the output layer."
     if _is_piece_of_gguf(path):

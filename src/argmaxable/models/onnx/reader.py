@@ -22,21 +22,14 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 
 from argmaxable.core.errors import AmbiguousError, LoadError
 from argmaxable.models.ambiguity import ambiguous, twice
-from argmaxable.models.finding import Arrays, Finding, TensorInfo
-from argmaxable.models.graph.domain import inputs_of
-from argmaxable.models.graph.linear_layer import (
-    chosen_bias,
-    last_layer,
-    layer_using,
-    other_weights,
-    require_one_argmax,
-)
+from argmaxable.models.graph.finding import find_in_graph
 from argmaxable.models.graph.nodes import Attribute, Graph, Node
 from argmaxable.models.onnx.labels import labels_of
 from argmaxable.models.onnx.outline import outline
 from argmaxable.models.onnx.values import TYPES, ConstantReader, is_same
 
 if TYPE_CHECKING:
+    from argmaxable.models.finding import Finding
     from argmaxable.models.protobuf import Data
     from argmaxable.models.registry import ReadOptions
 
@@ -71,37 +64,10 @@ def find(path: Path, options: ReadOptions) -> Finding:
     model = _parse(path)
     parts = _Parts(path, functions=_functions(model), opset=_opset(model))
     outputs = _join(model.graph, parts, {}, "")
-    tensors = parts.tensors
     graph = _graph(parts, outputs)
-    layer = last_layer(graph) if options.tensor is None else layer_using(graph, options.tensor)
-    flipped = layer.stored_by_class == options.transpose
-    classes, features = _shape(tensors[layer.weight.name], flipped)
-    if options.tensor is None:
-        require_one_argmax(layer, classes)
-    bias = chosen_bias(graph, layer, options.bias_tensor)
-    values = ConstantReader(tensors, path)
-    labels, doubts = labels_of(_metadata(model), path, classes)
-
-    def read() -> Arrays:
-        weight = values(layer.weight).reshape((features, classes) if flipped else (classes, features))
-        numbers = None if bias is None else values(bias)
-        if numbers is not None and numbers.size == 1:  # one number for all classes, as Add broadcasts it
-            numbers = np.broadcast_to(numbers.reshape(1), classes)
-        return np.ascontiguousarray(weight.T) if flipped else weight, numbers
-
-    return Finding(
-        format="onnx",
-        weight=_info(tensors, layer.weight.name),
-        bias=None if bias is None else _info(tensors, bias.name),
-        classes=classes,
-        features=features,
-        why="chosen by name" if options.tensor else "the linear layer that leads to the output",
-        read=read,
-        labels=labels,
-        inputs=None if options.transpose else inputs_of(graph, layer.features, features, values),
-        alternatives=tuple(_info(tensors, name) for name in other_weights(graph, layer.weight.name)),
-        notes=(*layer.notes, *doubts),
-    )
+    values = ConstantReader(parts.tensors, path)
+    metadata = _metadata(model)
+    return find_in_graph("onnx", graph, options, values, lambda classes: labels_of(metadata, path, classes))
 
 
 # ---------------------------------------------------------------------- from protobuf to a graph
@@ -291,10 +257,14 @@ def _graph(parts: _Parts, outputs: list[str]) -> Graph:
         constants={name: tuple(tensor.dims) for name, tensor in parts.tensors.items()},
         scalars=scalars,
         integers=integers,
-        types={name: TYPES.get(tensor.data_type, "unknown") for name, tensor in parts.tensors.items()},
+        types={name: _type_name(tensor.data_type) for name, tensor in parts.tensors.items()},
         ranks=parts.ranks,
         opset=parts.opset,
     )
+
+
+def _type_name(number: int) -> str:
+    return TYPES.get(number, f"ONNX type {number}")
 
 
 def _small(tensor: TensorProto) -> list[float]:
@@ -303,16 +273,3 @@ def _small(tensor: TensorProto) -> list[float]:
         return numpy_helper.to_array(tensor).reshape(-1).tolist() if tensor.data_type in TYPES else []
     except (ValueError, TypeError):
         return []
-
-
-def _shape(tensor: TensorProto, flipped: bool) -> tuple[int, int]:
-    """Classes and features; further axes of a convolution have length 1."""
-    rows, columns = tensor.dims[:2]
-    if rows < 1 or columns < 1:
-        raise LoadError(f"tensor {tensor.name!r} has shape {tuple(tensor.dims)}; the file is damaged.")
-    return (columns, rows) if flipped else (rows, columns)
-
-
-def _info(tensors: Mapping[str, TensorProto], name: str) -> TensorInfo:
-    number = tensors[name].data_type
-    return TensorInfo(name, tuple(tensors[name].dims), TYPES.get(number, f"ONNX type {number}"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pkgutil
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ _WRITERS = {
     "npz": "argmaxable.models.npz.writer:write",
     "npy": "argmaxable.models.npz.writer:write",
     "onnx": "argmaxable.models.onnx.writer:write",
+    "paddle": "argmaxable.models.paddle.writer:write",
     "pytorch": "argmaxable.models.pytorch.writer:write",
 }
 # Formats of named tensors, in which a name alone finds the head again.
@@ -94,12 +96,14 @@ def write_head(
         named = draft.with_name(f"{draft.name}{source.suffix}")  # a suffix tells some formats
         companions: list[Path] = []
         try:
-            for written in pkgutil.resolve_name(_WRITERS[finding.format])(source, edits, named, target):
-                companions = written
-                again = find_head(named, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose)
-                if again.weight == finding.weight and _is_same(read_head(again, named), after):
-                    os.replace(named, draft)
-                    return
+            write = pkgutil.resolve_name(_WRITERS[finding.format])
+            with closing(write(source, edits, named, target)) as drafts:
+                for written in drafts:
+                    companions = written
+                    again = find_head(named, tensor=tensor, bias_tensor=bias_tensor, transpose=transpose)
+                    if again.weight == finding.weight and _is_same(read_head(again, named), after):
+                        os.replace(named, draft)
+                        return
             raise InputError(
                 f"the copy of {source.name} does not read as the repaired head, so it was deleted. Is a "
                 "tensor of the head used in a way not known here? Save the head as .npz and repair that."

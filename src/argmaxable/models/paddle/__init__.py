@@ -1,0 +1,1 @@
+"""PaddlePaddle's inference models: a program (.pdmodel) and its parameters (.pdiparams)."""
