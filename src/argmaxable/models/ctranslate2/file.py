@@ -40,7 +40,7 @@ DAMAGED = "The file is cut short or damaged; fetch it again."
 
 
 @dataclass(frozen=True)
-class Variable:
+class StoredVariable:
     """An array in the file: its name, shape and dtype, and the byte at which its numbers start."""
 
     name: str
@@ -56,7 +56,7 @@ class ModelFile:
     version: int
     specification: str
     revision: int
-    variables: Mapping[str, Variable]
+    variables: Mapping[str, StoredVariable]
 
 
 def parse(path: Path) -> ModelFile:
@@ -125,7 +125,7 @@ def _parse(reader: _Reader) -> ModelFile:
         specification = reader.name("the name of the specification")
         revision = reader.number("I", "the revision")
     is_renamed = revision == 1 and specification in _OF_OPENNMT_TF
-    variables: dict[str, Variable] = {}
+    variables: dict[str, StoredVariable] = {}
     for _ in range(reader.count("variables")):
         variable = _read_variable(reader, version)
         name = _renamed(variable.name) if is_renamed else variable.name
@@ -139,7 +139,7 @@ def _parse(reader: _Reader) -> ModelFile:
     return ModelFile(version, specification, revision, variables)
 
 
-def _read_variable(reader: _Reader, version: int) -> Variable:
+def _read_variable(reader: _Reader, version: int) -> StoredVariable:
     name = reader.name("the name of a variable")
     what = f"variable {name[:80]!r}"
     shape = tuple(reader.number("I", what) for _ in range(reader.number("B", what)))
@@ -155,7 +155,7 @@ def _read_variable(reader: _Reader, version: int) -> Variable:
     nbytes = math.prod(shape) * width
     if declared != nbytes:
         raise LoadError(f"{what} of shape {shape[:8]} and type {dtype} declares {declared} bytes. {DAMAGED}")
-    return Variable(name, shape, dtype, reader.skip(nbytes, what))
+    return StoredVariable(name, shape, dtype, reader.skip(nbytes, what))
 
 
 def _renamed(name: str) -> str:
@@ -164,7 +164,7 @@ def _renamed(name: str) -> str:
     return name
 
 
-def _read_aliases(reader: _Reader, variables: dict[str, Variable]) -> None:
+def _read_aliases(reader: _Reader, variables: dict[str, StoredVariable]) -> None:
     """Enter the aliases, each with the scale of a quantised array; those of absent variables do nothing."""
     for _ in range(reader.count("aliases")):
         alias, name = reader.name("an alias"), reader.name("the variable of an alias")

@@ -18,7 +18,7 @@ from argmaxable.core.errors import LoadError
 from argmaxable.core.head import FLOAT_DTYPES
 from argmaxable.core.stored_rows import StoredRows
 from argmaxable.models.ambiguity import ambiguous
-from argmaxable.models.ctranslate2.file import DAMAGED, Variable
+from argmaxable.models.ctranslate2.file import DAMAGED, StoredVariable
 from argmaxable.models.finding import TensorInfo
 
 QUANTISED = ("int8", "int16")
@@ -28,11 +28,11 @@ _INT16_SCALE = 1000.0
 _LARGEST_HELD = 2**30
 
 
-def info(name: str, variable: Variable) -> TensorInfo:
+def info(name: str, variable: StoredVariable) -> TensorInfo:
     return TensorInfo(name, variable.shape, variable.dtype)
 
 
-def require_matrix(variables: Mapping[str, Variable], name: str) -> None:
+def require_matrix(variables: Mapping[str, StoredVariable], name: str) -> None:
     """Refuse what is not a matrix of floats, or of integers with their scale; raises LoadError."""
     weight, scale = variables[name], variables.get(f"{name}_scale")
     described = info(name, weight)
@@ -55,7 +55,7 @@ def require_matrix(variables: Mapping[str, Variable], name: str) -> None:
         raise LoadError(f"tensor {described} needs a float32 scale of shape {expected}; {found}. {DAMAGED}")
 
 
-def read_matrix(path: Path, variables: Mapping[str, Variable], name: str) -> NDArray[Any] | StoredRows:
+def read_matrix(path: Path, variables: Mapping[str, StoredVariable], name: str) -> NDArray[Any] | StoredRows:
     """The matrix as floats, at once or, where it is large, row by row; raises LoadError."""
     weight = variables[name]
     stored = _mapped(path, weight)
@@ -74,11 +74,11 @@ def read_matrix(path: Path, variables: Mapping[str, Variable], name: str) -> NDA
     return lazy if rows * columns * dtype.itemsize > _LARGEST_HELD else np.asarray(lazy)
 
 
-def read_vector(path: Path, variable: Variable) -> NDArray[Any]:
+def read_vector(path: Path, variable: StoredVariable) -> NDArray[Any]:
     return np.array(_mapped(path, variable))
 
 
-def _factors(path: Path, variables: Mapping[str, Variable], name: str) -> NDArray[np.float32]:
+def _factors(path: Path, variables: Mapping[str, StoredVariable], name: str) -> NDArray[np.float32]:
     """By what the integers of each row are multiplied: 1 / scale in float32."""
     rows, scale = variables[name].shape[0], variables.get(f"{name}_scale")
     scales = np.float32(_INT16_SCALE) if scale is None else read_vector(path, scale)
@@ -90,7 +90,7 @@ def _factors(path: Path, variables: Mapping[str, Variable], name: str) -> NDArra
     return factors
 
 
-def _mapped(path: Path, variable: Variable) -> NDArray[Any]:
+def _mapped(path: Path, variable: StoredVariable) -> NDArray[Any]:
     dtype = FLOAT_DTYPES.get(variable.dtype) or np.dtype(variable.dtype)
     # One item at least: numpy maps a scalar as an array of shape (1,).
     return np.memmap(path, dtype, "r", offset=variable.start, shape=variable.shape or (1,))

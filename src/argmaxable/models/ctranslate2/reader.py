@@ -12,7 +12,7 @@ import numpy as np
 
 from argmaxable.core.errors import LoadError
 from argmaxable.core.head import FLOAT_DTYPES
-from argmaxable.models.ctranslate2.file import ModelFile, Variable, parse
+from argmaxable.models.ctranslate2.file import ModelFile, StoredVariable, parse
 from argmaxable.models.ctranslate2.head import QUANTISED, info, read_matrix, read_vector, require_matrix
 from argmaxable.models.ctranslate2.vocabulary import labels_beside, read_config
 from argmaxable.models.finding import Arrays, Finding, HeadInputs, TensorInfo
@@ -107,7 +107,7 @@ def _own_head(model: ModelFile, kind: _Kind | None) -> str:
     return name
 
 
-def _require(variables: Mapping[str, Variable], name: str, option: str) -> None:
+def _require(variables: Mapping[str, StoredVariable], name: str, option: str) -> None:
     if name not in variables:
         raise LoadError(
             f"tensor {name!r} not found ({len(variables)} variables). {_candidates(variables)} "
@@ -115,7 +115,7 @@ def _require(variables: Mapping[str, Variable], name: str, option: str) -> None:
         )
 
 
-def _bias(variables: Mapping[str, Variable], weight: str, options: ReadOptions) -> str | None:
+def _bias(variables: Mapping[str, StoredVariable], weight: str, options: ReadOptions) -> str | None:
     name = options.bias_tensor
     if name is None:
         name = f"{weight.removesuffix('/weight')}/bias"
@@ -131,7 +131,7 @@ def _bias(variables: Mapping[str, Variable], weight: str, options: ReadOptions) 
     return name
 
 
-def _likely(variables: Mapping[str, Variable]) -> list[TensorInfo]:
+def _likely(variables: Mapping[str, StoredVariable]) -> list[TensorInfo]:
     """Matrices outside the blocks of encoder and decoder."""
     return [
         info(name, each)
@@ -140,7 +140,7 @@ def _likely(variables: Mapping[str, Variable]) -> list[TensorInfo]:
     ]
 
 
-def _candidates(variables: Mapping[str, Variable]) -> str:
+def _candidates(variables: Mapping[str, StoredVariable]) -> str:
     likely = _likely(variables)[:_CANDIDATES_SHOWN]
     if not likely:
         return "No matrix outside its blocks could be one."
@@ -150,11 +150,11 @@ def _candidates(variables: Mapping[str, Variable]) -> str:
 # ---------------------------------------------------------------------- what is said about it
 
 
-def _why(name: str, weight: Variable) -> str:
+def _why(name: str, weight: StoredVariable) -> str:
     return "the output layer" if weight.name == name else f"the output layer, an alias of {weight.name}"
 
 
-def _inputs(model: ModelFile, weight: Variable, name: str) -> HeadInputs:
+def _inputs(model: ModelFile, weight: StoredVariable, name: str) -> HeadInputs:
     # No domain follows from the last norm: CTranslate2's LayerNorm takes the variance as mean(x²) − mean(x)²
     # in float32, which cancellation can make too small by any factor, and so its output too long.
     scope = name.partition("/")[0]
@@ -169,7 +169,7 @@ def _has(model: ModelFile, prefix: str) -> bool:
     return any(name.startswith(prefix) for name in model.variables)
 
 
-def _notes(model: ModelFile, weight: Variable, config: Mapping[str, Any]) -> list[str]:
+def _notes(model: ModelFile, weight: StoredVariable, config: Mapping[str, Any]) -> list[str]:
     notes = []
     if weight.dtype in QUANTISED:
         notes.append(
