@@ -32,7 +32,7 @@ main()
 """
 KILLS = 20
 # Of the progress messages of one process: less than a run of the head has, more than it stores nothing in.
-MESSAGES = 300
+MESSAGES = 80
 VICTIMS = ("driver", "worker", "both")
 
 
