@@ -16,11 +16,13 @@ import pytest
 import argmaxable as am
 from argmaxable.store import State, open_store
 
-# The command with a line on stderr for every progress message: moments are counted in these, not in seconds.
+# The command with a line on stderr for every progress message, and what is proven by then stored: moments are
+# counted in these, not in seconds.
 PROGRAM = """
 import sys
 from contextlib import contextmanager
 import argmaxable.cli.verify as verify
+import argmaxable.run.session as session
 from argmaxable.cli import main
 
 @contextmanager
@@ -28,6 +30,7 @@ def told(doing):
     yield lambda progress: print(progress.phase, file=sys.stderr, flush=True)
 
 verify.progress_bar = told
+session._SECONDS_BETWEEN_ENTRIES = 0.0
 main()
 """
 KILLS = 20

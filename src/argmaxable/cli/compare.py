@@ -83,17 +83,18 @@ def compare(
         raise InputError("--json and --format exclude each other.")
     request = CompareRequest(domain, dtype, work.engine(), time_limit, stored.overwrite)
     chosen = models_in(names)
-    with _store(stored) as store, progress_bar() as progress:
+    are_runs = all(name.isdecimal() for name in chosen)
+    with _store(stored, read_only=are_runs) as store, progress_bar() as progress:
         sides = sides_of(chosen, store, request, find_run=find_run, progress=progress)
     typer.echo(_said(sides, form, csv_style(safe), as_json=as_json))
     raise typer.Exit(_exit_code(sides) if fail_on_new else 0)
 
 
 @contextmanager
-def _store(stored: options.StoreOptions) -> Iterator[Store]:
+def _store(stored: options.StoreOptions, *, read_only: bool) -> Iterator[Store]:
     """The database; with --no-db one that does not last, since only runs can be compared."""
     if not stored.no_db:
-        with opened(stored.db, read_only=False) as store:
+        with opened(stored.db, read_only=read_only) as store:
             yield store
         return
     with TemporaryDirectory() as folder, opened(str(Path(folder) / "runs.db"), read_only=False) as store:
