@@ -23,10 +23,7 @@ from argmaxable.core.balls import Ball, RMSNorm
 from argmaxable.core.boxes import Everywhere
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import InputError
-from argmaxable.core.head import Head
 from argmaxable.layers.norms import Norm, as_array, norm_of
-from argmaxable.questions.argmax import verify
-from argmaxable.run.plan import Engine
 
 # Rows meant to lie inside a ball stay inside it by this, more than rounding can add.
 _INSIDE = 1 - 1e-6
@@ -209,6 +206,11 @@ class _Guarded(nn.Linear):
         """
         if not prevention_of(self).holds_over(self.weight.detach(), domain):
             return False
+        # Late: layers are trained without the prover far more often than with it.
+        from argmaxable.core.head import Head
+        from argmaxable.questions.argmax import verify
+        from argmaxable.run.plan import Engine
+
         result = verify(Head.from_module(self), domain, engine=Engine(workers=1))
         return len(result.argmaxable) == result.verified
 
