@@ -246,5 +246,5 @@ def main(folder, model):
 if __name__ == "__main__":
     try:
         sys.exit(main(*sys.argv[1:]))
-    except Exception as error:  # whatever it is, it is not a bundle
+    except Exception as error:  # malformed files fail in many ways; none is accepted
         sys.exit(print(f"unusable: {error}") or 2)

@@ -8,4 +8,4 @@ from __future__ import annotations
 import pytest
 
 if not hasattr(pytest.Item, "_nodeid"):
-    pytest.Item._nodeid = property(lambda item: item.nodeid)  # type: ignore[attr-defined]
+    pytest.Item._nodeid = property(lambda item: item.nodeid)  # type: ignore[attr-defined]  # that is the point

@@ -97,7 +97,7 @@ def by_safetensors(path: Path) -> Stored:
     from safetensors import safe_open
 
     with safe_open(path, "numpy") as file:
-        return Stored((name, file.get_tensor(name)) for name in file.keys())  # noqa: SIM118  # no mapping
+        return Stored((name, file.get_tensor(name)) for name in file.keys())  # noqa: SIM118  # it can not be iterated
 
 
 def by_gguf(path: Path) -> Stored:

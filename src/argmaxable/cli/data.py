@@ -61,7 +61,7 @@ class DataOptions(OptionGroup):
             ("--features", self.features),
         ):
             if path is not None and not path.is_file():
-                raise InputError(f"{option} {path}: there is no such file.")
+                raise InputError(f"{option} {path}: no such file.")
 
     def remarks(self, result: Result, model: str) -> Remarks:
         """What the data say."""

@@ -39,7 +39,7 @@ def doctor(
         ),
     ] = None,
     time_limit: Annotated[
-        float, typer.Option(help="Verify suspicious classes of a model for at most so many seconds.")
+        float, typer.Option(help="Verify suspicious classes of a model for at most this many seconds.")
     ] = 60.0,
     as_json: options.Json = False,
     form: NoticesAs = None,

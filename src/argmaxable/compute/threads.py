@@ -35,7 +35,7 @@ def one_thread() -> Iterator[None]:
 
 
 def threads_for(features: int) -> AbstractContextManager[None]:
-    """For dense work on rows of so many features: one thread where that is small, else what there is."""
+    """For dense work on rows of this length: one thread if they are short, otherwise all threads."""
     return one_thread() if features < _MANY_FEATURES else nullcontext()
 
 

@@ -156,15 +156,10 @@ class _Pass:
     def __init__(self, task: LossTask, tensors: tuple[Tensor | None, ...], wanted: tuple[bool, ...]) -> None:
         parts = len(Inputs._fields)
         self.task = task
-        hidden, weight, *optional = tensors[:parts]
-        assert hidden is not None
-        assert weight is not None
-        self.dtype = dtype = computing_dtype(hidden, weight)
-        converted = (None if each is None else each.to(dtype) for each in optional)
-        self.inputs = Inputs(hidden.to(dtype), weight.to(dtype), *converted)
+        self.inputs, tables = _in_one_precision(tensors)
+        self.dtype = self.inputs.hidden.dtype
         latent, latent_bias, prior = self.inputs[3:]
         self.mixture = None if latent is None or prior is None else _Mixture(latent, latent_bias, prior)
-        tables = tuple(table.to(self.dtype) for table in tensors[parts:] if table is not None)
         self.with_gradients = bool(wanted)
         self.kernel = task.transform.kernel(tables, learn=any(wanted[parts:]))
         self.work = Workspace()
@@ -281,20 +276,28 @@ class _Pass:
 
 
 def _plain_loss(task: LossTask, *tensors: Tensor | None) -> Tensor:
-    parts = len(Inputs._fields)
-    inputs = Inputs(*tensors[:parts])  # type: ignore[arg-type]  # hidden and weight are always there
-    dtype = computing_dtype(inputs.hidden, inputs.weight)
-    inputs = Inputs(*(None if each is None else each.to(dtype) for each in inputs))  # type: ignore[arg-type]
-    tables = tuple(table.to(dtype) for table in tensors[parts:] if table is not None)
+    inputs, tables = _in_one_precision(tensors)
     hidden = inputs.hidden if task.tokens is None else inputs.hidden[task.tokens]
     log_probs = _plain_log_probs(task, inputs, hidden, tables)
     at_target = log_probs.gather(1, task.targets[:, None])[:, 0]
     losses = -torch.lerp(at_target, log_probs.mean(1), task.smoothing) if task.smoothing else -at_target
     if task.reduction != "none":
-        return (losses * _token_weights(task, dtype)).sum()
+        return (losses * _token_weights(task, inputs.hidden.dtype)).sum()
     if task.tokens is None:
         return losses
     return losses.new_zeros(len(inputs.hidden)).index_copy(0, task.tokens, losses)
+
+
+def _in_one_precision(tensors: tuple[Tensor | None, ...]) -> tuple[Inputs, tuple[Tensor, ...]]:
+    """The inputs and the tables, all in the computing precision."""
+    parts = len(Inputs._fields)
+    hidden, weight, *optional = tensors[:parts]
+    assert hidden is not None
+    assert weight is not None
+    dtype = computing_dtype(hidden, weight)
+    converted = (None if each is None else each.to(dtype) for each in optional)
+    tables = tuple(table.to(dtype) for table in tensors[parts:] if table is not None)
+    return Inputs(hidden.to(dtype), weight.to(dtype), *converted), tables
 
 
 def _plain_log_probs(task: LossTask, inputs: Inputs, hidden: Tensor, tables: tuple[Tensor, ...]) -> Tensor:

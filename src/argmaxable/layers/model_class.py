@@ -22,11 +22,11 @@ CONFIG_KEY = "softmax_head"
 _IGNORED = -100
 
 
-def give_head_class(model: Any, own_class: type[Any] | None = None) -> None:
+def give_head_class(model: Any, own_class: Any = None) -> None:
     """Make a Hugging Face model (of that class, by default its own) one whose head is ours."""
     if hasattr(model, "_get_resized_lm_head"):
         own_class = getattr(model, "_own_class", type(model)) if own_class is None else own_class
-        model.__class__ = _class_of(own_class)  # type: ignore[arg-type]  # classes are hashable
+        model.__class__ = _class_of(own_class)
 
 
 def note_head(model: Any, head: nn.Module) -> None:
@@ -48,16 +48,16 @@ class _WithHead:
             resize_head(old, new_num_tokens)
         return old
 
-    def save_pretrained(self, *arguments: Any, **options: Any) -> Any:
-        note_head(self, self.get_output_embeddings())  # type: ignore[attr-defined]
-        return super().save_pretrained(*arguments, **options)  # type: ignore[misc]
+    def save_pretrained(self: Any, *arguments: Any, **options: Any) -> Any:
+        note_head(self, self.get_output_embeddings())
+        return self._own_class.save_pretrained(self, *arguments, **options)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (self._own_class,), self.__dict__
 
 
-def _rebuilt(own_class: type[Any]) -> Any:
-    made: Any = _class_of(own_class)  # type: ignore[arg-type]
+def _rebuilt(own_class: Any) -> Any:
+    made: Any = _class_of(own_class)
     return made.__new__(made)
 
 

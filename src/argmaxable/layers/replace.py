@@ -23,7 +23,7 @@ def replace_head(
     `name` says where that is (`lm_head`) when the model doesn't. The head moves to the old layer's device and
     dtype and, with `keep_weights`, starts from its weights; where those are tied to an embedding, so is the
     head. A SoftmaxHead takes over what the model does to its logits (Gemma's soft cap, Cohere's and Granite's
-    scale). Returns the old layer. Raises InputError when there is no one place, or the sizes differ.
+    scale). Returns the old layer. Raises InputError when the output layer is ambiguous or the sizes differ.
     """
     old = _output_layer(model, head, name)
     weight = old.weight

@@ -33,7 +33,7 @@ def resize_head(head: nn.Module, classes: int) -> None:
 def _holder(head: nn.Module, part: str) -> tuple[Any, str]:
     """Where a weight or bias is stored: for rows of a special kind, behind their parametrization."""
     if parametrize.is_parametrized(head, part):
-        return head.parametrizations[part], "original"  # type: ignore[index]
+        return head.parametrizations[part], "original"  # type: ignore[index]  # a ModuleDict, which PyTorch does not declare
     return head, part
 
 

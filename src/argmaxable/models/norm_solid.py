@@ -20,14 +20,14 @@ _HALF_UNIT = 2.0**-25
 
 
 def room_for_rounding(features: int) -> float:
-    """The factor by which float32 may make the result of a norm over so many features longer."""
+    """How much longer float32 rounding can make the output of a norm over this many features (a factor)."""
     return 1 + (features + 16 + -(-features * features // 2**24)) * _HALF_UNIT
 
 
 def norm_solid(
     kind: type[LayerNorm] | type[RMSNorm], gain: ArrayLike, shift: ArrayLike, features: int
 ) -> LayerNorm | RMSNorm:
-    """The domain of a norm over so many features, as float32 computes it; raises DomainError.
+    """The domain of a norm over this many features, as float32 computes it; raises DomainError.
 
     The product with a float32 gain is exact in float64: 24 bits and at most 26.
     """

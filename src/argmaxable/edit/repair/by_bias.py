@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 Estimators: TypeAlias = "Pool[tuple[MarginQuestion, Ids, Vector], Estimate]"
 
-# Raises are mostly below so many margins; where one is not, the room for rounding it is found again.
+# Most raises are below this many margins. For a larger one, the room for rounding is computed again.
 _USUAL_RAISE = 100.0
-# Room for rounding is taken so many times as large where that is less than this share of the margin.
+# The room for rounding is multiplied by the first number while it stays below the second share of the margin.
 _GENEROUS, _LITTLE = 8.0, 0.01
 # Classes times squared features from which other processes are worth their start.
 _WORTH_PROCESSES = 100_000
-# Where rows have to move and a first step does not do, these times as far.
+# If a first step of the rows is not enough, they move these times as far.
 _STRIDES = (1.0, 4.0, 16.0)
 
 

@@ -138,7 +138,7 @@ class _Search:
         return least_solution(self.cuts, self.solver.classes, self.limit, room=room, start=start)
 
     def round(self) -> Ending | None:
-        """Solve the active classes that need it and move both bounds; an ending if there is no more to do."""
+        """Solve the active classes that need it and move both bounds. Returns an ending when done."""
         self.rounds += 1
         test = self.test()
         room, known = self.room, self.upper

@@ -302,8 +302,8 @@ def _require_admission(ray: Any, address: str) -> None:
         ray._raylet.GcsClient(address=address)
     except refused:
         raise
-    except Exception:
-        return  # whatever it is, `init` says it
+    except Exception:  # this only asks about tokens; `init` fails on the same fault and explains it
+        return
 
 
 def _require_listener(address: str) -> bool:

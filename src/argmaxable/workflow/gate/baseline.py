@@ -107,7 +107,7 @@ def find_baseline(
 def _of_file(path: Path) -> BaselineChoice:
     if not path.is_file():
         raise InputError(
-            f"--baseline {path}: there is no such file. Write one with: "
+            f"--baseline {path}: no such file. Write one with: "
             "argmaxable verify MODEL --json --fail-on none > baseline.json"
         )
     if path.suffix.lower() == ".json":

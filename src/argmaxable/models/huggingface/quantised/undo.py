@@ -16,8 +16,8 @@ def undone(
 ) -> tuple[TensorSource, HeadTensors]:
     """The tensors and the head with its weight dequantised; both unchanged where it is not quantised.
 
-    What feeds the head is no longer known where programs round it, too. Raises LoadError, and AmbiguousError
-    where the numbers can be read in two ways.
+    Where programs also round the head's inputs, the domain becomes unknown. Raises LoadError, or
+    AmbiguousError when the numbers can be read in two ways.
     """
     if mlx.is_quantised(source, choice.weight):
         return mlx.dequantised(source, choice, config)
