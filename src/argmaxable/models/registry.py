@@ -125,6 +125,8 @@ BUILT_IN: tuple[ModelFormat, ...] = (
     ),
     # Not .pdiparams: these weights can't be read without the program beside them.
     FileFormat("paddle", (".pdmodel",), "argmaxable.models.paddle.reader:find"),
+    # Not .bin: these weights can't be read without the network beside them.
+    FileFormat("openvino", (".xml",), "argmaxable.models.openvino.reader:find"),
     FileFormat("tflite", (".tflite",), "argmaxable.models.tflite.reader:find"),
     FileFormat("gguf", (".gguf",), "argmaxable.models.gguf.reader:find", magic=b"GGUF"),
     # fastText and CTranslate2 also say .bin, which is mostly PyTorch's: first bytes count before that suffix.

@@ -95,6 +95,8 @@ def _written_out(graph: Graph, name: str, shift: Stored | None) -> GraphNorm | N
     variables = [factor for factor in factors if _row(graph, factor) is None]
     if len(variables) == 1:
         node = graph.producers.get(variables[0])
+        if node is not None and node.op == "MeanVarianceNormalization":  # without gain and shift of its own
+            return GraphNorm(True, gains, shift, node.integers("axes") or (), node.input(0))
         if node is None or node.op != "Div":
             return None
         pairs = [(graph.origin(node.input(0), _SAME), node.input(1))]

@@ -24,7 +24,7 @@ from argmaxable.core.errors import AmbiguousError, LoadError
 from argmaxable.models.ambiguity import ambiguous, twice
 from argmaxable.models.graph.finding import find_in_graph
 from argmaxable.models.graph.nodes import Attribute, Graph, Node
-from argmaxable.models.onnx.labels import labels_of
+from argmaxable.models.labels.metadata import labels_of
 from argmaxable.models.onnx.outline import outline
 from argmaxable.models.onnx.values import TYPES, ConstantReader, is_same
 

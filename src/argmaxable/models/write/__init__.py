@@ -32,6 +32,7 @@ _WRITERS = {
     "npz": "argmaxable.models.npz.writer:write",
     "npy": "argmaxable.models.npz.writer:write",
     "onnx": "argmaxable.models.onnx.writer:write",
+    "openvino": "argmaxable.models.openvino.writer:write",
     "paddle": "argmaxable.models.paddle.writer:write",
     "pytorch": "argmaxable.models.pytorch.writer:write",
 }

@@ -1,4 +1,4 @@
-"""Labels of an ONNX model: from its metadata, where some exporters put them, or from files beside it."""
+"""Labels from a model's metadata, where some exporters put them, or from files beside the model."""
 
 from __future__ import annotations
 

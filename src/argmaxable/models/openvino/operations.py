@@ -1,0 +1,339 @@
+"""What OpenVINO's operations are called in ONNX, with which inputs and attributes.
+
+An operation is translated only where it does exactly, or within the same bounds, what ONNX's does. For any
+other NotTranslated is raised, and the operation then ends every walk through the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from argmaxable.models.graph.nodes import Attribute
+from argmaxable.models.openvino.constants import CAST_TYPES
+from argmaxable.models.openvino.network import Layer
+
+# Functions of each entry without attributes that matter.
+_PLAIN = {
+    **{"ReLU": "Relu", "Sigmoid": "Sigmoid", "Tanh": "Tanh", "SoftSign": "Softsign", "Exp": "Exp"},
+    **{"Log": "Log", "Abs": "Abs", "Sqrt": "Sqrt", "Erf": "Erf", "Gelu": "Gelu", "HSwish": "HardSwish"},
+    **{"Mish": "Mish", "SoftPlus": "Softplus", "ShapeOf": "Shape"},
+}
+_BINARY = {
+    **{"Multiply": "Mul", "Subtract": "Sub", "Divide": "Div", "Power": "Pow"},
+    **{"Maximum": "Max", "Minimum": "Min"},
+}
+# Entries of the first input, chosen in ways that the features' axis is not followed through.
+_CHOOSING = ("StridedSlice", "GatherND", "GatherElements", "VariadicSplit")
+_REDUCING = ("ReduceMean", "ReduceMax", "ReduceMin", "ReduceSum")
+_USUAL_GATES = {"LSTMSequence": ("sigmoid", "tanh", "tanh"), "RNNSequence": ("tanh",)}
+
+
+class NotTranslated(Exception):
+    """An operation is not translated; never leaves this folder."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a layer is given: the names of its inputs, their shapes (None if not known), and the values of
+    short lists of numbers among them. `class_axis` is where the first one, if it may be logits, has its
+    classes, counted from the end; `are_stored` says which inputs are constants, perhaps cast.
+    """
+
+    names: tuple[str, ...]
+    shapes: tuple[tuple[int, ...] | None, ...]
+    numbers: tuple[tuple[float, ...] | None, ...]
+    are_stored: tuple[bool, ...]
+    class_axis: int | None
+
+    def shape(self, place: int = 0) -> tuple[int, ...]:
+        found = self.shapes[place] if place < len(self.shapes) else None
+        if found is None:
+            raise NotTranslated("shape")
+        return found
+
+    def integers(self, place: int) -> tuple[int, ...]:
+        values = self.numbers[place] if place < len(self.numbers) else None
+        if values is None or any(value != int(value) for value in values):
+            raise NotTranslated("integers")
+        return tuple(map(int, values))
+
+    def from_end(self, axis: int) -> int:
+        """An axis of the first input, counted from the end."""
+        rank = len(self.shape())
+        if not -rank <= axis < rank:
+            raise NotTranslated("axis")
+        return axis if axis < 0 else axis - rank
+
+
+@dataclass(frozen=True)
+class Translated:
+    """A node of ONNX's, and the axis of the classes in its output where that may be logits."""
+
+    op: str
+    names: tuple[str, ...]
+    attributes: dict[str, Attribute] = field(default_factory=dict)
+    class_axis: int | None = None
+
+
+# ---------------------------------------------------------------------- linear layers
+
+
+def _product(layer: Layer, given: Given) -> Translated:
+    """A product with a stored matrix. OpenVINO's may have it in front, too: those are not translated."""
+    transposed = {name: _flag(layer, name) for name in ("transpose_a", "transpose_b")}
+    if given.are_stored != (False, True):
+        return Translated("MatMul", given.names) if not any(given.are_stored) else _refuse()
+    if len(given.shape(1)) != 2 or len(given.shape()) < 2:
+        raise NotTranslated("rank")
+    attributes: dict[str, Attribute] = {
+        "transA": int(transposed["transpose_a"]), "transB": int(transposed["transpose_b"])
+    }  # fmt: skip
+    return Translated("FusedMatMul", given.names, attributes, class_axis=-1)
+
+
+def _convolution(layer: Layer, given: Given) -> Translated:
+    pads = (*layer.integers("pads_begin", ()), *layer.integers("pads_end", ()))
+    if layer.attributes.get("auto_pad", "explicit") not in ("explicit", "valid"):
+        raise NotTranslated("auto_pad")
+    return Translated("Conv", given.names, {"group": 1, "pads": pads}, class_axis=1 - len(given.shape(1)))
+
+
+def _addition(layer: Layer, given: Given) -> Translated:
+    """Of logits, only with a number or with one number for each class: anything else may reorder them."""
+    names = _two(layer, given)
+    if given.class_axis is None:
+        return Translated("Add", names)
+    if given.are_stored != (False, True) or not _runs_along(given.shape(1), given.class_axis):
+        raise NotTranslated("addend")
+    return Translated("Add", names, class_axis=given.class_axis)
+
+
+def _runs_along(shape: tuple[int, ...], axis: int) -> bool:
+    """Whether all lengths but that of one axis, counted from the end, are 1."""
+    return all(length == 1 for place, length in enumerate(reversed(shape), 1) if -place != axis)
+
+
+def _combination(layer: Layer, given: Given) -> Translated:
+    return Translated(_BINARY[layer.kind], _two(layer, given), class_axis=given.class_axis)
+
+
+def _two(layer: Layer, given: Given) -> tuple[str, ...]:
+    if layer.attributes.get("auto_broadcast", "numpy") != "numpy" or len(given.names) != 2:
+        raise NotTranslated("auto_broadcast")
+    return given.names
+
+
+# ---------------------------------------------------------------------- along an axis
+
+
+def _softmax(layer: Layer, given: Given) -> Translated:
+    op = {"SoftMax": "Softmax", "LogSoftmax": "LogSoftmax"}[layer.kind]
+    axis = given.from_end(_integer(layer, "axis", 1))
+    if given.class_axis not in (None, axis):
+        raise NotTranslated("axis")
+    return Translated(op, given.names, {"axis": axis, "opset": 13}, class_axis=given.class_axis)
+
+
+def _reduction(layer: Layer, given: Given) -> Translated:
+    axes = tuple(map(given.from_end, given.integers(1)))
+    keepdims = int(_flag(layer, "keep_dims"))
+    return Translated(layer.kind, given.names[:1], {"axes": axes, "keepdims": keepdims})
+
+
+def _norm(layer: Layer, given: Given) -> Translated:
+    """Mean and variance normalisation, whose ε is never negative; gain and shift follow it."""
+    if not _flag(layer, "normalize_variance", default=True) or float(layer.attributes.get("eps", "nan")) < 0:
+        raise NotTranslated("normalize_variance")
+    axes = tuple(map(given.from_end, given.integers(1)))
+    return Translated("MeanVarianceNormalization", given.names[:1], {"axes": axes})
+
+
+def _pooling(layer: Layer, given: Given) -> Translated:
+    op = {"AvgPool": "AveragePool", "MaxPool": "MaxPool"}[layer.kind]
+    includes = layer.kind == "AvgPool" and not _flag(layer, "exclude-pad")
+    return Translated(op, given.names, {"count_include_pad": int(includes)})
+
+
+# ---------------------------------------------------------------------- layout
+
+
+def _reshape(_: Layer, given: Given, shape: tuple[int, ...]) -> Translated:
+    """Of logits, only where the classes stay the last axis."""
+    if given.class_axis is not None:
+        lengths = given.shape()[-1:] + shape[-1:]
+        if given.class_axis != -1 or len(set(lengths)) != 1 or lengths[0] < 1:
+            raise NotTranslated("shape")
+        return Translated("Reshape", given.names[:1], class_axis=-1)
+    return Translated("Reshape", given.names[:1])
+
+
+def _transpose(_: Layer, given: Given) -> Translated:
+    order = given.integers(1) or tuple(reversed(range(len(given.shape()))))
+    if sorted(order) != list(range(len(order))):
+        raise NotTranslated("order")
+    axis = given.class_axis
+    moved = None if axis is None else order.index(axis + len(order)) - len(order)
+    return Translated("Transpose", given.names[:1], {"perm": order}, class_axis=moved)
+
+
+def _squeeze(_: Layer, given: Given) -> Translated:
+    places = sorted(map(given.from_end, given.integers(1)))
+    if not places or any(given.shape()[place] != 1 for place in places):
+        raise NotTranslated("axes")
+    axis = given.class_axis
+    if axis in places:
+        raise NotTranslated("axes")
+    moved = None if axis is None else axis + sum(place > axis for place in places)
+    return Translated("Squeeze", given.names[:1], {"axes": tuple(places)}, class_axis=moved)
+
+
+def _unsqueeze(_: Layer, given: Given) -> Translated:
+    rank = len(given.shape()) + len(given.integers(1))
+    places = sorted(axis if axis < 0 else axis - rank for axis in given.integers(1))
+    if not places or len(set(places)) < len(places) or not -rank <= places[0] or places[-1] >= 0:
+        raise NotTranslated("axes")
+    moved = None
+    if given.class_axis is not None:
+        # The places that are left, from the end, are those of the axes that were there before.
+        free = [place for place in range(-1, -rank - 1, -1) if place not in places]
+        moved = free[-given.class_axis - 1]
+    return Translated("Unsqueeze", given.names[:1], {"axes": tuple(places)}, class_axis=moved)
+
+
+def _gather(layer: Layer, given: Given) -> Translated:
+    axes = given.integers(2)
+    if given.class_axis is not None or len(axes) != 1 or _integer(layer, "batch_dims", 0) != 0:
+        raise NotTranslated("axis")
+    return Translated("Gather", given.names[:2], {"axis": axes[0]})
+
+
+def _slice(_: Layer, given: Given) -> Translated:
+    """ONNX has the axes before the steps; without axes it is as many as there are starts."""
+    if given.class_axis is not None:
+        raise NotTranslated("logits")
+    axes = given.integers(4) if len(given.names) > 4 else tuple(range(len(given.integers(1))))
+    return Translated("Slice", given.names[:1], {"axes": tuple(map(given.from_end, axes))})
+
+
+def _chosen(_: Layer, given: Given) -> Translated:
+    if given.class_axis is not None:
+        raise NotTranslated("logits")
+    return Translated("GatherND", given.names[:1])
+
+
+def _split(_: Layer, given: Given) -> Translated:
+    axes = given.integers(1)
+    if given.class_axis is not None or len(axes) != 1:
+        raise NotTranslated("axis")
+    return Translated("Split", given.names[:1], {"axis": axes[0]})
+
+
+def _repeated(layer: Layer, given: Given) -> Translated:
+    """Converters put a Broadcast where nothing changes but, perhaps, a batch of one."""
+    if layer.kind == "Broadcast" and layer.outputs and given.shape() == layer.outputs[0].shape:
+        return Translated("Identity", given.names[:1], class_axis=given.class_axis)
+    if given.class_axis is not None:
+        raise NotTranslated("logits")
+    return Translated({"Broadcast": "Expand", "Tile": "Tile"}[layer.kind], given.names[:1])
+
+
+def _concat(_: Layer, given: Given) -> Translated:
+    return Translated("Concat", given.names)
+
+
+# ---------------------------------------------------------------------- numbers
+
+
+def _convert(layer: Layer, given: Given) -> Translated:
+    number = CAST_TYPES.get(layer.attributes.get("destination_type", ""))
+    if number is None:
+        raise NotTranslated("destination_type")
+    return Translated("Cast", given.names, {"to": number}, class_axis=given.class_axis)
+
+
+def _plain(layer: Layer, given: Given) -> Translated:
+    axis = given.class_axis if layer.kind in ("Exp", "Log") else None
+    return Translated(_PLAIN[layer.kind], given.names[:1], class_axis=axis)
+
+
+def _swish(_: Layer, given: Given) -> Translated:
+    if len(given.names) > 1 and given.numbers[1] != (1.0,):
+        raise NotTranslated("beta")
+    return Translated("Swish", given.names[:1])
+
+
+def _clamp(layer: Layer, given: Given) -> Translated:
+    limits: dict[str, Attribute] = {name: float(layer.attributes[name]) for name in ("min", "max")}
+    return Translated("Clip", given.names, limits)
+
+
+def _elu(layer: Layer, given: Given) -> Translated:
+    return Translated("Elu", given.names, {"alpha": float(layer.attributes["alpha"])})
+
+
+def _hard_sigmoid(layer: Layer, given: Given) -> Translated:
+    if layer.kind == "HSigmoid":
+        return Translated("HardSigmoid", given.names, {"alpha": 1 / 6, "beta": 0.5})
+    slopes = [given.numbers[place] if place < len(given.numbers) else None for place in (1, 2)]
+    if any(slope is None or len(slope) != 1 for slope in slopes):
+        raise NotTranslated("alpha")
+    alpha, beta = (slope[0] for slope in slopes if slope is not None)
+    return Translated("HardSigmoid", given.names[:1], {"alpha": alpha, "beta": beta})
+
+
+def _recurrent(layer: Layer, given: Given) -> Translated:
+    usual = _USUAL_GATES[layer.kind]
+    text = layer.attributes.get("activations", ",".join(usual))
+    if tuple(part.strip() for part in text.split(",")) != usual:
+        raise NotTranslated("activations")
+    return Translated(layer.kind.removesuffix("Sequence"), given.names)
+
+
+# ---------------------------------------------------------------------- attributes
+
+
+def _flag(layer: Layer, name: str, *, default: bool = False) -> bool:
+    text = layer.attributes.get(name, str(default)).lower()
+    if text not in ("true", "false", "1", "0"):
+        raise NotTranslated(name)
+    return text in ("true", "1")
+
+
+def _integer(layer: Layer, name: str, default: int) -> int:
+    values = layer.integers(name, (default,))
+    if len(values) != 1:
+        raise NotTranslated(name)
+    return values[0]
+
+
+def _refuse() -> Translated:
+    raise NotTranslated("place of the weight")
+
+
+TRANSLATIONS: dict[str, Callable[[Layer, Given], Translated]] = {
+    **{"MatMul": _product, "Convolution": _convolution, "Add": _addition, "MVN": _norm},
+    **{"SoftMax": _softmax, "LogSoftmax": _softmax, "AvgPool": _pooling, "MaxPool": _pooling},
+    **{"Transpose": _transpose, "Squeeze": _squeeze, "Unsqueeze": _unsqueeze, "Concat": _concat},
+    **{"Gather": _gather, "Slice": _slice, "Split": _split, "Broadcast": _repeated, "Tile": _repeated},
+    **{"Convert": _convert, "Swish": _swish, "Clamp": _clamp, "Elu": _elu},
+    **{"HardSigmoid": _hard_sigmoid, "HSigmoid": _hard_sigmoid},
+    **dict.fromkeys(_USUAL_GATES, _recurrent),
+    **dict.fromkeys(_REDUCING, _reduction),
+    **dict.fromkeys(_CHOOSING, _chosen),
+    **dict.fromkeys(_BINARY, _combination),
+    **dict.fromkeys(_PLAIN, _plain),
+}
+
+
+def translated(layer: Layer, given: Given) -> Translated:
+    """The node that does the same as a layer; raises NotTranslated."""
+    if layer.kind == "Reshape":
+        return _reshape(layer, given, layer.outputs[0].shape if layer.outputs else ())
+    translation = TRANSLATIONS.get(layer.kind)
+    if translation is None:
+        raise NotTranslated(layer.kind)
+    try:
+        return translation(layer, given)
+    except (KeyError, ValueError) as error:  # an attribute is missing, or not a number
+        raise NotTranslated(str(error)) from error
