@@ -49,10 +49,14 @@ def constant_of(layer: Layer, size: int) -> Constant:
     """Where the constant of a Const layer is, in a file of this size; raises LoadError."""
     what = f"constant {layer.name[:80]!r}"
     shape = layer.integers("shape")
-    (start,), (length,) = (layer.integers(name) or (-1,) for name in ("offset", "size"))
-    dtype, bits = _TYPES.get(layer.attributes.get("element_type", ""), ("", 0))
+    place = [layer.integers(name) for name in ("offset", "size")]
+    if any(len(numbers) != 1 for numbers in place):
+        raise LoadError(f"{what} has no place in the .bin file")
+    (start,), (length,) = place
+    type_ = layer.attributes.get("element_type", "")
+    dtype, bits = _TYPES.get(type_, ("", 0))
     if not dtype:
-        raise LoadError(f"{what} has an element type that is not known: {layer.attributes['element_type']!r}")
+        raise LoadError(f"{what} has an element type that is not known: {type_[:80]!r}")
     if min((*shape, start), default=0) < 0 or length != -(-math.prod(shape) * bits // 8):
         raise LoadError(f"{what} has {length:,} bytes, which do not fit {dtype} of shape {shape[:8]}")
     if start + length > size:
