@@ -20,7 +20,8 @@ def node(op: str, inputs: str, output: str, **attributes: float | str | tuple[in
 
 
 def graph(*nodes: Node, outputs: str = "y") -> Graph:
-    return Graph(nodes, tuple(outputs.split()), CONSTANTS, SCALARS, {"target": (0, -1)}, shapes={"y": (-1, -1, 6)})
+    shapes = {"y": (-1, -1, 6)}
+    return Graph(nodes, tuple(outputs.split()), CONSTANTS, SCALARS, {"target": (0, -1)}, shapes=shapes)
 
 
 LINEAR = (node("MatMul", "x W", "xW"), node("Add", "xW b", "z"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from ray_driver import hard_head
 
 import argmaxable as am
 from argmaxable.run.engines.engine import Job
-from argmaxable.run.engines.ray import _import_ray, _own_stdout, _refusal, pack, unpack
+from argmaxable.run.engines.ray import _import_ray, _own_stdout, _refusal, pack, signals_unchanged, unpack
 
 DRIVER = Path(__file__).parents[1] / "ray_driver.py"
 # The kernel's notation of 127.0.0.1, as such and inside an IPv6 address.
@@ -111,3 +112,22 @@ def test_what_other_threads_print_goes_to_stderr(capsys: pytest.CaptureFixture[s
 
 def test_without_ray_the_error_names_the_extra() -> None:
     assert printed_by("-c", WITHOUT_RAY) == "--ray needs Ray: pip install 'argmaxable[ray]'."
+
+
+@pytest.mark.parametrize("code", [1, 15])
+def test_a_sigterm_that_ray_takes_for_itself_is_an_interruption(code: int) -> None:
+    # `ray.init` does as much, twice: the driver leaves with the signal's number, the node it started with 1.
+    mine = signal.getsignal(signal.SIGTERM)
+
+    def connect() -> None:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(code))
+        signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(KeyboardInterrupt), signals_unchanged():
+        connect()
+    assert signal.getsignal(signal.SIGTERM) is mine
+
+
+def test_an_exit_of_rays_own_stays_one() -> None:
+    with pytest.raises(SystemExit, match="7"), signals_unchanged():
+        sys.exit(7)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from argmaxable.models.graph.broadcast import constant_shape, is_shared, known_rank
 from argmaxable.models.graph.layout import axes_of, counted_from_end
-from argmaxable.models.graph.lengths import ONE, Length, Lengths, Place, declared_lengths, size, unknown
+from argmaxable.models.graph.lengths import ONE, Length, Lengths, ClassPlace, declared_lengths, size, unknown
 from argmaxable.models.graph.nodes import LONGEST_WALK
 from argmaxable.models.graph.products import CONVOLUTIONS, integer_product
 from argmaxable.models.graph.shape_values import lengths_of, takes_own_shape, target_of
@@ -56,18 +56,22 @@ def crossing(graph: Graph, path: Sequence[Node], product: Product) -> str:
     return place if isinstance(place, str) else ""
 
 
-def _first(graph: Graph, node: Node, product: Product, classes: int) -> Place | str:
+def _first(graph: Graph, node: Node, product: Product, classes: int) -> ClassPlace | str:
     """Where the classes are in the product itself."""
     features, output = product.features, node.outputs[0]
     given = lengths_of(graph, features.tensor)
     if node.op in CONVOLUTIONS:
-        return Place(classes, (unknown(output, 0),), _positions(graph, features.tensor, -1 - features.axis))
+        return ClassPlace(
+            classes, (unknown(output, 0),), _positions(graph, features.tensor, -1 - features.axis)
+        )
     if node.number("transA", 0):
-        place = Place(classes, (unknown(output, 0),))
+        place = ClassPlace(classes, (unknown(output, 0),))
     elif features.axis == -1:  # x W
-        place = Place(classes, given[:-1] if given else (unknown(output, 0),) if features.rank == 2 else None)
+        place = ClassPlace(
+            classes, given[:-1] if given else (unknown(output, 0),) if features.rank == 2 else None
+        )
     elif given is not None:  # W x, where x may be a vector
-        place = Place(classes, given[:-2], given[-1:]) if len(given) > 1 else Place(classes, ())
+        place = ClassPlace(classes, given[:-2], given[-1:]) if len(given) > 1 else ClassPlace(classes, ())
     else:
         return f"is with {features.tensor!r}, of which it is not known how many axes it has"
     bias = node.input(2) if node.op == "Gemm" else ""
@@ -96,16 +100,16 @@ def _is_pointwise(graph: Graph, node: Node) -> bool:
     return set(kernel) == {1} and not any(node.integers("pads") or ())
 
 
-def _declared(graph: Graph, tensor: str, place: Place) -> Place:
+def _declared(graph: Graph, tensor: str, place: ClassPlace) -> ClassPlace:
     """A place in a tensor of so far unknown shape, with what is declared of the axes before the classes."""
     rank = graph.ranks.get(tensor)
     if place.before is not None or rank is None or rank < -place.axis:
         return place
     lengths = declared_lengths(tensor, graph.shapes[tensor])
-    return Place(place.classes, lengths[: rank + place.axis], place.after)
+    return ClassPlace(place.classes, lengths[: rank + place.axis], place.after)
 
 
-def _next(graph: Graph, node: Node, place: Place, ranks: Mapping[str, int]) -> Place | str:
+def _next(graph: Graph, node: Node, place: ClassPlace, ranks: Mapping[str, int]) -> ClassPlace | str:
     """Where the classes are after an operation, or what it does that is not along them."""
     if node.op in _SOFTMAXES:
         return _compared(graph, node, place) or place
@@ -126,10 +130,10 @@ def _next(graph: Graph, node: Node, place: Place, ranks: Mapping[str, int]) -> P
         return f"is followed by {node.op} with {node.input(1)!r}, which may differ from class to class"
     rank = known_rank(graph, node.input(1), ranks)
     fits = rank is not None and place.rank is not None and rank <= place.rank
-    return place if fits else Place(place.classes, None, place.after)
+    return place if fits else ClassPlace(place.classes, None, place.after)
 
 
-def _compared(graph: Graph, node: Node, place: Place) -> str:
+def _compared(graph: Graph, node: Node, place: ClassPlace) -> str:
     """Why an operation that compares along an axis does not compare the classes; empty if it does."""
     rank = place.rank or graph.ranks.get(node.outputs[0] if node.op != "ArgMax" else node.input(0))
     version = int(node.number("opset", graph.opset))
@@ -152,7 +156,7 @@ def _compared(graph: Graph, node: Node, place: Place) -> str:
     )
 
 
-def _combined(graph: Graph, node: Node, constant: str, place: Place) -> Place | str:
+def _combined(graph: Graph, node: Node, constant: str, place: ClassPlace) -> ClassPlace | str:
     """The place after a constant was added or multiplied: one number, or one for each class."""
     shape = constant_shape(graph, constant)
     if shape is None:
@@ -166,21 +170,21 @@ def _combined(graph: Graph, node: Node, constant: str, place: Place) -> Place | 
     if place.before is None or place.rank is None:
         return place
     more = (ONE,) * (len(shape) - place.rank)
-    return Place(place.classes, (*more, *place.before), place.after)
+    return ClassPlace(place.classes, (*more, *place.before), place.after)
 
 
-def _cut(graph: Graph, node: Node, place: Place) -> str:
+def _cut(graph: Graph, node: Node, place: ClassPlace) -> str:
     target = target_of(graph, node)[0] if node.op == "Reshape" else None
     shown = [each if isinstance(each, int) else str(each) for each in target or ()]
     how = f"is reshaped to {shown}" if shown else f"goes through {node.op}"
     return f"has {place.classes} columns but {how}, so they may not be the classes of one argmax"
 
 
-def _relaid(graph: Graph, node: Node, place: Place) -> Place | None:
+def _relaid(graph: Graph, node: Node, place: ClassPlace) -> ClassPlace | None:
     """Where the classes are after a change of layout; None where they are cut or that is not known."""
     output, before, after = node.outputs[0], place.before, place.after
     if node.op == "GlobalAveragePool":
-        return Place(place.classes, before, (ONE,) * len(after)) if before and len(before) == 1 else None
+        return ClassPlace(place.classes, before, (ONE,) * len(after)) if before and len(before) == 1 else None
     if node.op == "Reshape":
         if takes_own_shape(graph, node):
             return place
@@ -197,7 +201,7 @@ def _relaid(graph: Graph, node: Node, place: Place) -> Place | None:
     return _squeezed(axes, place) if axes or not node.input(1) else None
 
 
-def _transposed(node: Node, place: Place) -> Place | None:
+def _transposed(node: Node, place: ClassPlace) -> ClassPlace | None:
     order = node.integers("perm") or (tuple(reversed(range(place.rank))) if place.rank else ())
     fits = sorted(order) == list(range(len(order))) and place.rank in (None, len(order))
     if not fits or len(order) < -place.axis:
@@ -207,7 +211,7 @@ def _transposed(node: Node, place: Place) -> Place | None:
     return _around(place, [lengths[axis] for axis in order], is_whole=True)
 
 
-def _unsqueezed(axes: tuple[int, ...] | None, place: Place) -> Place | None:
+def _unsqueezed(axes: tuple[int, ...] | None, place: ClassPlace) -> ClassPlace | None:
     inserted = counted_from_end(axes, place.rank and place.rank + len(axes or ()))
     left, new = [*(place.before or ()), None, *place.after], list[Length | None]()
     while inserted is not None and (left or (place.before is not None and -1 - len(new) in inserted)):
@@ -215,7 +219,7 @@ def _unsqueezed(axes: tuple[int, ...] | None, place: Place) -> Place | None:
     return None if inserted is None else _around(place, new, is_whole=place.before is not None)
 
 
-def _squeezed(axes: tuple[int, ...] | None, place: Place) -> Place | None:
+def _squeezed(axes: tuple[int, ...] | None, place: ClassPlace) -> ClassPlace | None:
     given = [*(place.before or ()), None, *place.after]
     if axes is None:  # every axis of length 1
         is_known = place.before is not None and not any(each.unknown for each in given if each is not None)
@@ -229,8 +233,8 @@ def _squeezed(axes: tuple[int, ...] | None, place: Place) -> Place | None:
     return _around(place, left, is_whole=place.before is not None)
 
 
-def _around(place: Place, lengths: Sequence[Length | None], *, is_whole: bool) -> Place:
+def _around(place: ClassPlace, lengths: Sequence[Length | None], *, is_whole: bool) -> ClassPlace:
     """The place of the classes in a tensor of these lengths, where None stands for their own."""
     own = lengths.index(None)
     known = [tuple(each for each in part if each is not None) for part in (lengths[:own], lengths[own + 1 :])]
-    return Place(place.classes, known[0] if is_whole else None, known[1])
+    return ClassPlace(place.classes, known[0] if is_whole else None, known[1])

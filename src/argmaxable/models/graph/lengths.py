@@ -58,7 +58,7 @@ def declared_lengths(tensor: str, shape: tuple[int | str, ...]) -> Lengths:
 
 
 @dataclass(frozen=True)
-class Place:
+class ClassPlace:
     """Where the classes are in a tensor: how many, and the lengths of the axes before and after theirs.
 
     `before` is None where even the number of axes is not known.
@@ -81,7 +81,7 @@ class Place:
     def rank(self) -> int | None:
         return None if self.before is None else len(self.before) + 1 + len(self.after)
 
-    def moved(self, lengths: Lengths, *, is_whole: bool = True) -> Place | None:
+    def moved(self, lengths: Lengths, *, is_whole: bool = True) -> ClassPlace | None:
         """Where the classes are in a tensor with other axes and the same entries in the same order.
 
         None where they are cut, or joined with something else, or that can't be told. Unless the lengths are
@@ -90,10 +90,10 @@ class Place:
         for axis in reversed(range(len(lengths))):
             after = lengths[axis + 1 :]
             if lengths[axis] == Length(self.classes) and size(after) == size(self.after):
-                return Place(self.classes, lengths[:axis] if is_whole else None, after)
+                return ClassPlace(self.classes, lengths[:axis] if is_whole else None, after)
         return None
 
-    def reshaped(self, tensor: str, target: Target, *, is_whole: bool = True) -> Place | None:
+    def reshaped(self, tensor: str, target: Target, *, is_whole: bool = True) -> ClassPlace | None:
         """The same for a tensor that takes on a target shape."""
         known = self.lengths if is_whole else None
         given = [

@@ -245,7 +245,7 @@ def _connected(ray: Any, address: str, workers: int | None) -> Iterator[None]:
         try:
             if _require_listener(address):
                 _require_admission(ray, address)
-            with _signals_unchanged():
+            with signals_unchanged():
                 ray.init(address=address, **options)
         except (
             ray.exceptions.RayError, RuntimeError, ValueError, OSError, OverflowError,
@@ -266,15 +266,38 @@ def _own_folder(files: ExitStack) -> dict[str, str]:
 
 
 @contextmanager
-def _signals_unchanged() -> Iterator[None]:
-    """Some versions of Ray take SIGTERM for themselves, and exit where a run should end in good order."""
-    is_main = threading.current_thread() is threading.main_thread()
+def signals_unchanged() -> Iterator[None]:
+    """While Ray connects it takes SIGTERM for itself and leaves by SystemExit, with which a run would end
+    without its verdicts. Here that is an interruption like any other; afterwards the handler is what it was.
+
+    An exit of Ray's own is told apart by the signals that this process was sent meanwhile.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's
+        return
     handler = signal.getsignal(signal.SIGTERM)
+    received, sink = socket.socketpair()
+    with received, sink:
+        for each in (received, sink):
+            each.setblocking(False)
+        before = signal.set_wakeup_fd(sink.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        except SystemExit:
+            if _was_sent(received, signal.SIGTERM):
+                raise KeyboardInterrupt from None
+            raise
+        finally:
+            signal.set_wakeup_fd(before)
+            if handler is not None:
+                signal.signal(signal.SIGTERM, handler)
+
+
+def _was_sent(received: socket.socket, number: int) -> bool:
     try:
-        yield
-    finally:
-        if is_main and handler is not None:
-            signal.signal(signal.SIGTERM, handler)
+        return number in received.recv(1 << 16)
+    except BlockingIOError:  # no signal at all
+        return False
 
 
 def _refusal(ray: Any, address: str, error: Exception) -> str:
