@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from argmaxable.models.graph.broadcast import constant_shape, is_shared, known_rank
 from argmaxable.models.graph.layout import axes_of, counted_from_end
-from argmaxable.models.graph.lengths import ONE, Length, Lengths, ClassPlace, declared_lengths, size, unknown
+from argmaxable.models.graph.lengths import ONE, ClassPlace, Length, Lengths, declared_lengths, size, unknown
 from argmaxable.models.graph.nodes import LONGEST_WALK
 from argmaxable.models.graph.products import CONVOLUTIONS, integer_product
 from argmaxable.models.graph.shape_values import lengths_of, takes_own_shape, target_of
