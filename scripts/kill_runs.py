@@ -38,7 +38,7 @@ import argmaxable.cli.verify as verify
 from argmaxable.cli import main
 
 @contextmanager
-def told():
+def told(_):
     yield lambda progress: print("progress", progress.phase, file=sys.stderr, flush=True)
 
 verify.progress_bar = told

@@ -49,7 +49,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "mpl_toolkits": {"report/figures/style.py"},
     "onnx": {"models/onnx/reader.py", "models/onnx/values.py"},
     "pandas": {"core/notebook.py", "core/result.py"},  # the second names a type
-    "pickle": {"run/engines/pool.py", "run/engines/processes.py", "run/engines/worker.py"},
+    "pickle": {"run/engines/pool.py", "run/engines/children.py", "run/engines/worker.py"},
     "platformdirs": {"models/fetch/pypi.py", "store/location.py"},
     "psycopg": {"store/postgresql.py"},
     "pyarrow": {"report/parquet.py"},

@@ -22,7 +22,7 @@ INT4, STRING = 17, 5
 
 @dataclass(frozen=True)
 class T:
-    """A tensor to write; with `data` it is a constant."""
+    """A tensor to write; with `data` it is a constant, with `start` one whose values begin there as well."""
 
     name: str
     shape: tuple[int, ...]
@@ -33,16 +33,21 @@ class T:
     axis: int = 0
     is_sparse: bool = False
     details: int = 0
+    start: int = 0
 
 
 @dataclass(frozen=True)
 class Op:
-    """An operator to write; options are pairs of a method of flatbuffers.Builder and a value."""
+    """An operator to write; options are pairs of a method of flatbuffers.Builder and a value.
+
+    `old` is the number that old interpreters read, if it is not the same.
+    """
 
     code: int
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     options: tuple[tuple[str, float], ...] = ()
+    old: int | None = None
 
 
 Field = tuple[str, Any]  # a method of flatbuffers.Builder that prepends a slot, and its value
@@ -99,10 +104,16 @@ def model_bytes(tensors: Sequence[T], operators: Sequence[Op], outputs: Sequence
     buffers = []
     for each in data:
         field = ("UOffsetTRelative", builder.CreateByteVector(each)) if each else None
-        buffers.append(table(builder, [field]))
+        start = next((tensor.start for tensor in tensors if each and tensor.data == each), 0)
+        behind = [("Uint64", start), ("Uint64", len(each))] if start else []
+        buffers.append(table(builder, [field, *behind]))
     names = [tensor.name for tensor in tensors]
     kinds = sorted({operator.code for operator in operators})
-    codes = [table(builder, [("Int8", min(kind, 127)), None, None, ("Int32", kind)]) for kind in kinds]
+    old = {
+        operator.code: min(operator.code, 127) if operator.old is None else operator.old
+        for operator in operators
+    }
+    codes = [table(builder, [("Int8", old[kind]), None, None, ("Int32", kind)]) for kind in kinds]
     written = [write_tensor(builder, tensor, data.index(tensor.data)) for tensor in tensors]
     # Equal operators share one table, as a file that wants to seem larger than it is would do it.
     step = {each: write_operator(builder, each, kinds.index(each.code), names) for each in set(operators)}

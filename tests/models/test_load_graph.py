@@ -20,7 +20,8 @@ def node(op: str, inputs: str, output: str, **attributes: float | str | tuple[in
 
 
 def graph(*nodes: Node, outputs: str = "y") -> Graph:
-    return Graph(nodes, tuple(outputs.split()), CONSTANTS, SCALARS, {"target": (0, -1)}, ranks={"y": 3})
+    shapes = {"y": (-1, -1, 6)}
+    return Graph(nodes, tuple(outputs.split()), CONSTANTS, SCALARS, {"target": (0, -1)}, shapes=shapes)
 
 
 LINEAR = (node("MatMul", "x W", "xW"), node("Add", "xW b", "z"))
@@ -278,8 +279,9 @@ def test_a_tied_embedding_is_read_as_the_output_layer_reads_it() -> None:
     assert layer_using(graph(*nodes), "V") == last_layer(graph(*nodes)) == LinearLayer(Stored("V"))
 
 
-def test_the_shapes_a_product_is_reshaped_to_are_reported() -> None:
-    assert last_layer(graph(*LINEAR, node("Reshape", "z target", "y"))).targets == ((0, -1),)
+def test_a_reshape_that_may_cut_the_classes_is_reported() -> None:
+    layer = last_layer(graph(*LINEAR, node("Reshape", "z target", "y")))
+    assert layer.crossing.startswith("has 6 columns but is reshaped to [0, -1]")
 
 
 # ---------------------------------------------------------------------- constants and quantisation

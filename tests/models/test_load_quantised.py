@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 from argmaxable.core.balls import RMSNorm
 from argmaxable.core.errors import AmbiguousError, InputError, LoadError
@@ -237,6 +237,19 @@ def test_a_gain_to_which_mlx_may_have_added_one_proves_no_domain(
 ) -> None:
     config = {"model_type": model_type, "architectures": ["XForCausalLM"], "tie_word_embeddings": False}
     inputs = found(mlx_model(tmp_path / "m", {**mlx_config(), **config})).inputs
+    assert inputs is not None
+    assert (inputs.domain is not None) == has_domain
+
+
+@pytest.mark.parametrize(("saved_by", "has_domain"), [("pt", True), ("mlx", False)])
+def test_a_head_that_mlx_saved_as_floats_has_the_same_doubt(
+    tmp_path: Path, saved_by: str, has_domain: bool
+) -> None:
+    config = {"model_type": "qwen3_next", "architectures": ["XForCausalLM"], "tie_word_embeddings": False}
+    (tmp_path / "config.json").write_text(json.dumps({**mlx_config(), **config, "quantization": None}))
+    tensors = {"lm_head.weight": np.ones((6, 128), np.float32), "model.norm.weight": np.ones(128, np.float32)}
+    save_file(tensors, tmp_path / "model.safetensors", metadata={"format": saved_by})
+    inputs = found(tmp_path).inputs
     assert inputs is not None
     assert (inputs.domain is not None) == has_domain
 

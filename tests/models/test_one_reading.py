@@ -31,7 +31,7 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 from tflite_writer import FULLY_CONNECTED, Op, T
 
-from argmaxable import AmbiguousError, load_head
+from argmaxable import AmbiguousError, LoadError, load_head
 from argmaxable.models.labels.vocabulary import labels_from_file, search_beside
 
 WEIGHT = np.arange(20, dtype=np.float32).reshape(5, 4)
@@ -256,7 +256,17 @@ def listed_in_two_places() -> bytes:
     return stream.getvalue()
 
 
+def layer_listed_twice() -> bytes:
+    stream = io.BytesIO(keras_writer.listed({"d": {"kernel:0": WEIGHT.T.copy(), "bias:0": BIAS}}))
+    import h5py
+
+    with h5py.File(stream, "r+") as file:
+        keras_writer.put_names(file, "layer_names", ["d", "d"], "fixed")
+    return stream.getvalue()
+
+
 HDF5: dict[str, tuple[Maker, str]] = {
+    "a layer twice": (layer_listed_twice, "layer_names lists 'd' twice"),
     "layers in two places": (listed_in_two_places, "layers are listed both in the file and in its group"),
     "a weight twice": (listed_twice, "weight_names of layer 'd' lists 'kernel' twice"),
 }
@@ -444,6 +454,24 @@ def test_a_tensor_of_two_operators_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(AmbiguousError, match="two operators put out tensor 2"):
         load_head(path)
+
+
+def test_values_inside_and_behind_the_flatbuffer_are_refused(tmp_path: Path) -> None:
+    tensors = [replace(each, start=16) if each.name == "w" else each for each in TENSORS]
+    with pytest.raises(AmbiguousError, match="tensor 'w' has values inside the FlatBuffer and behind it"):
+        load_head(tflite(tmp_path, tensors, [LAYER]))
+
+
+def test_an_operator_with_two_numbers_is_refused(tmp_path: Path) -> None:
+    path = tflite(tmp_path, TENSORS, [replace(LAYER, old=25)])
+    with pytest.raises(AmbiguousError, match="is number 25 for old interpreters and 9 for new ones"):
+        load_head(path)
+
+
+def test_four_bit_numbers_of_another_length_than_their_shape_are_refused(tmp_path: Path) -> None:
+    weight = T("w", (5, 4), tflite_writer.INT4, bytes(9), scale=(1.0,))
+    with pytest.raises(LoadError, match=r"tensor 'w' of shape \(5, 4\) has 9 bytes of int4"):
+        load_head(tflite(tmp_path, [TENSORS[0], weight, TENSORS[2]], [LAYER]))
 
 
 def test_a_name_of_two_constants_is_refused(tmp_path: Path) -> None:

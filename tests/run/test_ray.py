@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from ray_driver import hard_head
 
 import argmaxable as am
 from argmaxable.run.engines.engine import Job
-from argmaxable.run.engines.ray import _import_ray, _own_stdout, _refusal, pack, unpack
+from argmaxable.run.engines.ray import _import_ray, _own_stdout, _refusal, pack, unpack, without_handlers
 
 DRIVER = Path(__file__).parents[1] / "ray_driver.py"
 # The kernel's notation of 127.0.0.1, as such and inside an IPv6 address.
@@ -87,6 +88,14 @@ def test_a_refused_token_is_told_apart_from_no_cluster() -> None:
     assert "no Ray cluster at '10.0.0.1:6379'" in absent
 
 
+def test_a_start_that_takes_ray_too_long_is_told_as_that() -> None:
+    told = _refusal(
+        _import_ray(), "local", Exception("The current node timed out during startup. This could")
+    )
+    assert told.startswith("Ray did not start on this machine (The current node timed out during startup")
+    assert "--workers" in told
+
+
 def test_a_cluster_that_wants_a_token_is_not_called_absent(tmp_path: Path) -> None:
     # Without a token in its environment or its home, Ray refuses before it connects.
     code = "import argmaxable as am\nimport socket\n"
@@ -111,3 +120,12 @@ def test_what_other_threads_print_goes_to_stderr(capsys: pytest.CaptureFixture[s
 
 def test_without_ray_the_error_names_the_extra() -> None:
     assert printed_by("-c", WITHOUT_RAY) == "--ray needs Ray: pip install 'argmaxable[ray]'."
+
+
+def test_ray_leaves_the_handler_of_sigterm_as_it_is() -> None:
+    ray = _import_ray()
+    mine, own = signal.getsignal(signal.SIGTERM), ray._private.utils.set_sigterm_handler
+    with without_handlers(ray):
+        ray._private.utils.set_sigterm_handler(lambda *_: sys.exit(15))  # what `ray.init` does first
+        assert signal.getsignal(signal.SIGTERM) is mine
+    assert ray._private.utils.set_sigterm_handler is own

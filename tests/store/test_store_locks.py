@@ -20,8 +20,8 @@ from working import BATCH, CROWD, batch, heard, long_plan, started
 
 import argmaxable as am
 from argmaxable.core.head import Facts
+from argmaxable.core.signals import uninterrupted
 from argmaxable.store import State, Store, open_store
-from argmaxable.store.database import uninterrupted
 from argmaxable.store.identity import run_key, tidied
 from argmaxable.store.postgresql import _lock_number
 

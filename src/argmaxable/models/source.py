@@ -30,7 +30,8 @@ class TensorSource:
 
     `name` is what errors call the source. `absent` holds arrays that an index lists but that can't be
     read, each with the reason: as long as the head is not among them, they don't matter. `dequantised` reads
-    matrices whose weights are made from several arrays.
+    matrices whose weights are made from several arrays. `saved_by` is the library that the file says it was
+    saved by ("pt", "mlx"), where it does.
     """
 
     name: str
@@ -38,6 +39,7 @@ class TensorSource:
     read_array: Callable[[str], NDArray[Any]]
     absent: Mapping[str, str] = field(default_factory=dict)
     dequantised: Mapping[str, Callable[[], NDArray[Any] | StoredRows]] = field(default_factory=dict)
+    saved_by: str = ""
 
     @property
     def names(self) -> frozenset[str]:
@@ -116,7 +118,13 @@ def join(
         else:
             missing = f"{name} says it is in {file}, but it is not. Fetch the model again."
             absent[tensor] = parts[file].absent.get(tensor, missing)
-    return TensorSource(name, tensors, lambda tensor: parts[file_of[tensor]].read_array(tensor), absent)
+    return TensorSource(
+        name,
+        tensors,
+        lambda tensor: parts[file_of[tensor]].read_array(tensor),
+        absent,
+        saved_by=max((part.saved_by for part in parts.values()), key="mlx".__eq__, default=""),
+    )
 
 
 def _require_in_one_file(parts: Mapping[str, TensorSource]) -> None:

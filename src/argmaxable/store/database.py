@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -22,9 +20,6 @@ from argmaxable.store.rows import Batch, VerdictKind
 # use holds its lock for a moment.
 _PATIENCE_SECONDS = 2.0
 _POLL_SECONDS = 0.05
-
-# Signals that a program may have made to interrupt it; Windows has no SIGHUP.
-_INTERRUPTIONS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 # Only possible by hand: this program respects the lock.
 DELETED = "the run was deleted while it was worked on. Run the same command again to begin it anew."
@@ -116,34 +111,3 @@ class Database(ABC):
 
     def close(self) -> None:
         self.engine.dispose()
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Ctrl-C, and signals that are handled like it, wait for the end of the block; a second one does not.
-
-    In the middle of the driver's work it would break the connection, and with it the lock on
-    PostgreSQL; in SQLite the transaction would stay open for as long as anything refers to its cursor.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield  # not ours to change
-        return
-    handlers = {number: signal.getsignal(number) for number in _INTERRUPTIONS}
-    handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
-    caught: list[int] = []
-
-    def note(number: int, _: object) -> None:
-        if caught:
-            signal.signal(number, handlers[number])
-            signal.raise_signal(number)
-        caught.append(number)
-
-    for number in handlers:
-        signal.signal(number, note)
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        if caught:
-            signal.raise_signal(caught[0])

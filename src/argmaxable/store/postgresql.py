@@ -16,7 +16,8 @@ from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError
 
 from argmaxable.core.errors import StoreError
-from argmaxable.store.database import DELETED, Database, OwnCheck, RunLock, uninterrupted
+from argmaxable.core.signals import uninterrupted
+from argmaxable.store.database import DELETED, Database, OwnCheck, RunLock
 from argmaxable.store.location import ServerLocation
 from argmaxable.store.migrations import migrate
 from argmaxable.store.refusals import state_of_refusal
@@ -197,6 +198,7 @@ class _LockedConnection(RunLock):
     def writing(self) -> Iterator[Connection]:
         if self._connection.invalidated:  # SQLAlchemy would connect again, but the lock is gone
             raise StoreError(f"{self._database.name}: the connection broke. {_SAFE}")
+        # Half of the driver's work would break the connection and its lock, or leave a transaction open.
         with uninterrupted(), self._database.explained(), self._connection.begin():
             yield self._connection
 

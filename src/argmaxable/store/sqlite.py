@@ -20,7 +20,8 @@ from sqlalchemy.exc import DBAPIError
 
 from argmaxable.core.errors import StoreError
 from argmaxable.core.scratch import let_go
-from argmaxable.store.database import DELETED, Database, OwnCheck, RunLock, uninterrupted
+from argmaxable.core.signals import uninterrupted
+from argmaxable.store.database import DELETED, Database, OwnCheck, RunLock
 from argmaxable.store.location import FileLocation
 from argmaxable.store.migrations import migrate
 from argmaxable.store.rows import Batch, EvidenceRow, VerdictKind, VerdictRow
@@ -204,6 +205,7 @@ class _LockedFile(RunLock):
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
+        # Half of the driver's work would break the connection and its lock, or leave a transaction open.
         with uninterrupted(), self._database.writing() as connection:
             yield connection
 

@@ -39,7 +39,7 @@ def find_in_graph(
     flipped = layer.stored_by_class == options.transpose
     classes, features = _shape(graph, layer.weight.name, flipped)
     if options.tensor is None:
-        require_one_argmax(layer, classes)
+        require_one_argmax(layer)
     bias = chosen_bias(graph, layer, options.bias_tensor)
     labels, doubts = labels_of(classes)
 

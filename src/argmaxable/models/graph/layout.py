@@ -72,26 +72,26 @@ def axis_before(graph: Graph, node: Node, axis: Axis | None) -> Axis | None:
     if node.op in _POOLING:
         return axis if rank is not None and axis.place + rank == 1 else None
     if node.op == "Unsqueeze":
-        return _before_inserting(_from_end(_axes(graph, node), rank), axis, rank)
+        return _before_inserting(counted_from_end(axes_of(graph, node), rank), axis, rank)
     removed = _removed_or_touched(graph, node)
     if removed is None:
         return None
     axes, are_removed = removed
     rank_before = None if rank is None else rank + (len(axes) if are_removed else 0)
-    places = _from_end(axes, rank_before)
+    places = counted_from_end(axes, rank_before)
     if places is None:
         return None
     place = _place_before_removing(places, axis.place) if are_removed else axis.place
     return None if place in places else Axis(place, rank_before)
 
 
-def _axes(graph: Graph, node: Node, place: int = 1) -> tuple[int, ...] | None:
+def axes_of(graph: Graph, node: Node, place: int = 1) -> tuple[int, ...] | None:
     """The axes an operation works on, which moved from an attribute to an input."""
     axes = node.integers("axes")
     return axes if axes is not None else graph.integers.get(node.input(place))
 
 
-def _from_end(axes: tuple[int, ...] | None, rank: int | None) -> frozenset[int] | None:
+def counted_from_end(axes: tuple[int, ...] | None, rank: int | None) -> frozenset[int] | None:
     """Axes counted from the end; None where that needs a rank that is not known."""
     if not axes or (rank is None and max(axes) >= 0):
         return None
@@ -125,11 +125,11 @@ def _place_before_removing(removed: frozenset[int], place: int) -> int:
 def _removed_or_touched(graph: Graph, node: Node) -> tuple[tuple[int, ...], bool] | None:
     """The axes of the input that an operation takes out, or works on, and which of the two."""
     if node.op == "Squeeze":
-        axes, removed = _axes(graph, node), True
+        axes, removed = axes_of(graph, node), True
     elif node.op in _REDUCING:
-        axes, removed = _axes(graph, node), node.number("keepdims", 1) == 0
+        axes, removed = axes_of(graph, node), node.number("keepdims", 1) == 0
     elif node.op == "Slice":
-        axes, removed = _axes(graph, node, place=3), False
+        axes, removed = axes_of(graph, node, place=3), False
     elif node.op == "Split":
         axes, removed = (int(node.number("axis", 0)),), False
     elif node.op == "Gather":

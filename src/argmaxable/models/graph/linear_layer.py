@@ -79,23 +79,13 @@ def other_weights(graph: Graph, weight: str) -> list[str]:
     return [name for name in names if name != weight]
 
 
-def require_one_argmax(layer: LinearLayer, classes: int) -> None:
-    """Refuse, with a LoadError, a product that is cut into several groups, each with an argmax of its own, or
-    in which something is compared across other axes than that of the classes.
-    """
+def require_one_argmax(layer: LinearLayer) -> None:
+    """Refuse, with a LoadError, a product whose columns are not certain to be the classes of one argmax."""
     if layer.crossing:
         raise LoadError(
-            f"the product with {layer.weight.name!r} is followed by {layer.crossing}. That is not the axis "
-            f"of its {classes} classes and changes their order. To take it all the same, pass "
+            f"the product with {layer.weight.name!r} {layer.crossing}. To take it all the same, pass "
             f"tensor={layer.weight.name!r} (--tensor)."
         )
-    for target in layer.targets:
-        if classes not in target and target[-1:] not in ((0,), (-1,)):  # 0 keeps, -1 takes up all the rest
-            raise LoadError(
-                f"the product with {layer.weight.name!r} has {classes} columns but is reshaped to "
-                f"{list(target)}, so they are not the classes of one argmax. To treat them as such all the "
-                f"same, pass tensor={layer.weight.name!r} (--tensor)."
-            )
 
 
 def chosen_bias(graph: Graph, layer: LinearLayer, wanted: str | None) -> Stored | None:

@@ -48,7 +48,8 @@ class Graph:
 
     `constants` has the shapes of stored tensors, `scalars` the values of those with one number, `integers`
     the values of short lists of them (shapes, axes), `types` the names of their types (numpy's);
-    `ranks` says how many axes tensors were declared with, `opset` the version of ONNX's operations.
+    `shapes` are those that tensors were declared with, where a name stands for a length that is not known in
+    advance and −1 for one without a name; `opset` is the version of ONNX's operations.
     """
 
     nodes: tuple[Node, ...]
@@ -57,12 +58,17 @@ class Graph:
     scalars: Mapping[str, float] = field(default_factory=dict)
     integers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     types: Mapping[str, str] = field(default_factory=dict)
-    ranks: Mapping[str, int] = field(default_factory=dict)
+    shapes: Mapping[str, tuple[int | str, ...]] = field(default_factory=dict)
     opset: int = 13
 
     @cached_property
     def producers(self) -> dict[str, Node]:
         return {name: node for node in self.nodes for name in node.outputs if name}
+
+    @cached_property
+    def ranks(self) -> dict[str, int]:
+        """How many axes tensors were declared with."""
+        return {name: len(shape) for name, shape in self.shapes.items()}
 
     def origin(self, name: str, passing: frozenset[str]) -> str:
         """The tensor that a name carries, looking back through the first input of these operations."""

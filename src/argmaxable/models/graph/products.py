@@ -101,6 +101,8 @@ def linear_product(graph: Graph, node: Node, scale: str = "") -> Product | None:
     if node.op in CONVOLUTIONS:
         return _convolution(graph, node, form, scale)
     left, right = stored_matrix(graph, node.input(0)), stored_matrix(graph, node.input(form.weight))
+    if left is not None and len(graph.constants[left[0].name]) != 2:
+        return None
     if left is not None and right is None and node.op == "MatMul":  # W x: classes × features
         return Product(left[0], not left[1], Features(node.input(1), axis=-2))
     if left is not None or right is None or len(graph.constants[right[0].name]) != 2:

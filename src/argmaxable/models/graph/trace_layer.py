@@ -46,16 +46,14 @@ class LinearLayer:
     """A linear layer: its constants and how to read them.
 
     `stored_by_class` says the weight is classes × features (otherwise features × classes). What comes after
-    does not tell layers apart: `features` is what it is given in each place where it is used, `targets` are
-    the shapes its product is reshaped to, `crossing` names an operation along other axes than the classes',
-    and `notes` say what a user should know about the choice.
+    does not tell layers apart: `features` is what it is given in each place where it is used, `crossing` says
+    what follows that is not along the classes, and `notes` what a user should know about the choice.
     """
 
     weight: Stored
     stored_by_class: bool = True
     biases: tuple[Stored, ...] = ()
     features: tuple[Features, ...] = field(default=(), compare=False)
-    targets: tuple[tuple[int, ...], ...] = field(default=(), compare=False)
     crossing: str = field(default="", compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)
 
@@ -197,7 +195,7 @@ def _reduction(graph: Graph, name: str) -> Node | None:
 
 
 def _layer(graph: Graph, path: list[Node]) -> LinearLayer | None:
-    """The linear layer at the end of a path, with the constants added and the shapes taken on the way."""
+    """The linear layer at the end of a path, with the constants added on the way."""
     if not path:
         return None
     scales = [found for node in path if node.op == "Mul" and (found := integer_product(graph, node))]
@@ -205,14 +203,12 @@ def _layer(graph: Graph, path: list[Node]) -> LinearLayer | None:
     if product is None:
         return None
     addends = [_split_addition(graph, node)[1] for node in path if node.op in _ADDITIONS]
-    shapes = [graph.integers.get(node.input(1)) for node in path if node.op == "Reshape"]
     rounded = any(node.op in _ROUNDING for node in path)
     return LinearLayer(
         product.weight,
         product.stored_by_class,
         biases=tuple(bias for bias in (*addends, product.bias) if bias is not None),
         features=(replace(product.features, rank=product.features.rank or _rank(graph, path)),),
-        targets=tuple(shape for shape in shapes if shape is not None),
         crossing=crossing(graph, path, product),
         notes=(_ROUNDED,) if rounded else (),
     )

@@ -18,7 +18,15 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # ships no types
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    TensorShapeProto,
+    numpy_helper,
+)
 
 from argmaxable.core.errors import AmbiguousError, LoadError
 from argmaxable.models.ambiguity import ambiguous, twice
@@ -49,7 +57,7 @@ class _Parts:
     path: Path
     nodes: list[Node] = field(default_factory=list)
     tensors: dict[str, TensorProto] = field(default_factory=dict)
-    ranks: dict[str, int] = field(default_factory=dict)
+    shapes: dict[str, tuple[int | str, ...]] = field(default_factory=dict)
     functions: frozenset[tuple[str, str]] = frozenset()
     opset: int = 13
     taken: set[str] = field(default_factory=set)
@@ -156,7 +164,7 @@ def _join(graph: GraphProto, parts: _Parts, outer: MutableMapping[str, str], pre
     for value in (*graph.input, *graph.output, *graph.value_info):
         if value.type.tensor_type.HasField("shape"):
             name = _text(value.name)
-            parts.ranks[names.get(name, name)] = len(value.type.tensor_type.shape.dim)
+            parts.shapes[names.get(name, name)] = _declared(value.type.tensor_type.shape)
     for node in graph.node:
         op = _operation(node, parts.functions)
         if op == "If":
@@ -164,6 +172,13 @@ def _join(graph: GraphProto, parts: _Parts, outer: MutableMapping[str, str], pre
         elif op != "Constant":
             parts.nodes.append(_translate(node, op, names))
     return [names.get(name, name) for name in (_text(output.name) for output in graph.output)]
+
+
+def _declared(shape: TensorShapeProto) -> tuple[int | str, ...]:
+    """A declared shape: numbers, names of lengths that are not known, and −1 for those without a name."""
+    return tuple(
+        each.dim_value if each.HasField("dim_value") else _text(each.dim_param) or -1 for each in shape.dim
+    )
 
 
 def _operation(node: NodeProto, functions: frozenset[tuple[str, str]]) -> str:
@@ -258,7 +273,7 @@ def _graph(parts: _Parts, outputs: list[str]) -> Graph:
         scalars=scalars,
         integers=integers,
         types={name: _type_name(tensor.data_type) for name, tensor in parts.tensors.items()},
-        ranks=parts.ranks,
+        shapes=parts.shapes,
         opset=parts.opset,
     )
 

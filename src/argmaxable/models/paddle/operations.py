@@ -89,7 +89,8 @@ def _addition(operation: Operation, known: Operands) -> Translated:
         is_along = axis == -1 or (known.rank is not None and axis == known.rank - 1)
     else:
         is_along = known.made_by == "Conv" and axis == 1
-    return "Add" if is_bias and is_along else "Sum", {}
+    # ONNX would lay a bias along the last axis, where a convolution has positions.
+    return ("Add", {"along_classes": 1}) if is_bias and is_along else ("Sum", {})
 
 
 # ---------------------------------------------------------------------- along an axis

@@ -68,7 +68,7 @@ def translate(program: Program, parameters: Mapping[str, Parameter]) -> Graph:
         outputs=tuple(dict.fromkeys(parts.outputs)),
         constants={name: parameter.shape for name, parameter in parameters.items()},
         types={name: parameter.dtype for name, parameter in parameters.items()},
-        ranks={name: len(shape) for name, shape in parts.shapes.items()},
+        shapes=parts.shapes,
     )
 
 

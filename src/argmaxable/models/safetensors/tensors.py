@@ -75,36 +75,33 @@ class _Entry:
 
 def tensors_of(path: Path) -> TensorSource:
     """The tensors of a .safetensors file; raises LoadError when its header does not describe the file."""
-    start, entries = _entries(path)
+    start, entries, saved_by = _contents(path)
 
     def read(name: str) -> NDArray[Any]:
         return _map(path, start, entries[name])
 
     infos = {name: TensorInfo(name, each.shape, _dtype_name(each.dtype)) for name, each in entries.items()}
-    return TensorSource(path.name, infos, read)
+    return TensorSource(path.name, infos, read, saved_by=saved_by)
 
 
 def place_of(path: Path, name: str) -> int:
     """Where in a .safetensors file the values of a tensor begin; raises LoadError."""
-    start, entries = _entries(path)
+    start, entries, _ = _contents(path)
     if name not in entries:
         raise LoadError(f"tensor {name!r} not found in {path.name} ({len(entries)} tensors).")
     return start + entries[name].begin
 
 
-def _entries(path: Path) -> tuple[int, dict[str, _Entry]]:
-    """Where the values begin in the file, and what its header says about each tensor."""
+def _contents(path: Path) -> tuple[int, dict[str, _Entry], str]:
+    """Where the values begin, what the header says about each tensor, and which library saved the file."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         header = _read_header(file, size)
-    start = 8 + len(header)
-    entries = {
-        name: _entry(name, value, size - start)
-        for name, value in _parsed(header).items()
-        if name != "__metadata__"
-    }
+    start, described = 8 + len(header), _parsed(header)
+    metadata = described.pop("__metadata__", None)
+    entries = {name: _entry(name, value, size - start) for name, value in described.items()}
     _require_seamless(entries, size - start)
-    return start, entries
+    return start, entries, str(metadata.get("format", "")) if isinstance(metadata, dict) else ""
 
 
 def _read_header(file: IO[bytes], size: int) -> bytes:

@@ -1,23 +1,18 @@
 """Worker processes on this machine over one memory-mapped head, one BLAS thread each.
 
-Plain child processes with pipes rather than multiprocessing: they need no `if __name__` guard in
-the user's script, inherit no threads, and take their thread count from their own environment.
+They start before there is a job, and load what they need meanwhile.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-import pickle
 import queue
-import subprocess
-import sys
-import threading
-from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from argmaxable.core.errors import InputError
 from argmaxable.core.scratch import remove_left_behind, scratch_folder
+from argmaxable.run.engines.children import Child, end_all, start_child
 from argmaxable.run.engines.worker import lay_out
 
 if TYPE_CHECKING:
@@ -25,25 +20,13 @@ if TYPE_CHECKING:
 
     from argmaxable.run.engines.engine import Job, Report
 
-ONE_THREAD = {
-    name: "1"
-    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-}
-
-
-@dataclass(eq=False)
-class _Worker:
-    process: subprocess.Popen[bytes]
-    pending: list[int] = field(default_factory=list)
-    listener: threading.Thread | None = None
-
 
 class Processes:
     """Worker processes that settle classes; a context manager that leaves nothing behind."""
 
     def __init__(self, workers: int) -> None:
         self._count = workers
-        self._workers: dict[int, _Worker] = {}
+        self._workers: dict[int, Child[int]] = {}
         self._reports: queue.SimpleQueue[tuple[int, Report | None]] = queue.SimpleQueue()
         self._files = contextlib.ExitStack()
 
@@ -53,24 +36,11 @@ class Processes:
 
     def spawn(self) -> None:
         """Start the processes; they load what they need and wait for a job."""
-        # The child finds the package where this process did, however sys.path came about.
-        # Ctrl-C is this process's to handle; a child must not hear it while it imports either.
-        code = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
-        code += (
-            f"import sys; sys.path[:] = {sys.path!r}; from argmaxable.run.engines.worker import main; main()"
-        )
         try:
             for number in range(self._count):
-                process = subprocess.Popen(
-                    [sys.executable, "-c", code],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    env={**os.environ, **ONE_THREAD},
+                self._workers[number] = start_child(
+                    "argmaxable.run.engines.worker", partial(self._hear, number)
                 )
-                worker = self._workers[number] = _Worker(process)
-                listener = threading.Thread(target=self._listen, args=(number, worker), daemon=True)
-                listener.start()
-                worker.listener = listener
         except BaseException:
             self.close()
             raise
@@ -88,23 +58,10 @@ class Processes:
         if not self._workers:
             self.spawn()
         for worker in self._workers.values():
-            self._send(worker, str(folder))
+            worker.send(str(folder))
 
-    def _listen(self, number: int, worker: _Worker) -> None:
-        assert worker.process.stdout is not None
-        try:
-            while True:
-                self._reports.put((number, pickle.load(worker.process.stdout)))
-        except (EOFError, OSError, ValueError, pickle.UnpicklingError):
-            self._reports.put((number, None))
-
-    def _send(self, worker: _Worker, message: object) -> None:
-        assert worker.process.stdin is not None
-        try:
-            pickle.dump(message, worker.process.stdin, pickle.HIGHEST_PROTOCOL)
-            worker.process.stdin.flush()
-        except (BrokenPipeError, OSError):
-            return  # the listener reports the death and hands the classes back
+    def _hear(self, number: int, report: Report | None) -> None:
+        self._reports.put((number, report))
 
     def idle(self) -> list[int]:
         """Workers with at most one class to go: time to send more."""
@@ -112,7 +69,7 @@ class Processes:
 
     def submit(self, worker: int, classes: list[int]) -> None:
         self._workers[worker].pending.extend(classes)
-        self._send(self._workers[worker], classes)
+        self._workers[worker].send(classes)
 
     @property
     def pending(self) -> int:
@@ -135,7 +92,7 @@ class Processes:
             elif number in self._workers:
                 dead = self._workers.pop(number)
                 orphans.extend(dead.pending)
-                _end(dead)
+                dead.end()
 
     def __enter__(self) -> Processes:
         return self
@@ -147,21 +104,7 @@ class Processes:
 
     def close(self) -> None:
         """End the processes, whatever they do, and remove their files; and those of runs that were killed."""
-        for worker in self._workers.values():
-            worker.process.kill()
-        for worker in self._workers.values():
-            _end(worker)
+        end_all(self._workers.values())
         self._workers.clear()
         self._files.close()
         remove_left_behind()
-
-
-def _end(worker: _Worker) -> None:
-    """Wait for a process that is dead or about to be, and close its pipes."""
-    worker.process.wait()
-    if worker.listener is not None:
-        worker.listener.join()
-    for pipe in (worker.process.stdin, worker.process.stdout):
-        if pipe is not None:
-            with contextlib.suppress(OSError):  # what was left to send has no reader any more
-                pipe.close()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import logging
 import os
-import signal
 import socket
 import sys
 import tempfile
@@ -17,7 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -30,6 +29,7 @@ from argmaxable.core.domains import domain_from_record
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import FLOAT_DTYPES, Head
 from argmaxable.core.scratch import scratch_folder
+from argmaxable.core.signals import uninterrupted
 from argmaxable.run.engines.engine import Job, Report
 
 if TYPE_CHECKING:
@@ -245,11 +245,13 @@ def _connected(ray: Any, address: str, workers: int | None) -> Iterator[None]:
         try:
             if _require_listener(address):
                 _require_admission(ray, address)
-            with _signals_unchanged():
+            with without_handlers(ray), uninterrupted() if address == "local" else nullcontext():
                 ray.init(address=address, **options)
-        except (
-            ray.exceptions.RayError, RuntimeError, ValueError, OSError, OverflowError,
-        ) as error:  # fmt: skip
+        except KeyboardInterrupt:
+            ray.shutdown()
+            raise
+        except Exception as error:  # Ray raises plain ones too, such as when its processes take too long
+            ray.shutdown()
             raise InputError(_refusal(ray, address, error)) from error
         try:
             yield
@@ -266,15 +268,16 @@ def _own_folder(files: ExitStack) -> dict[str, str]:
 
 
 @contextmanager
-def _signals_unchanged() -> Iterator[None]:
-    """Some versions of Ray take SIGTERM for themselves, and exit where a run should end in good order."""
-    is_main = threading.current_thread() is threading.main_thread()
-    handler = signal.getsignal(signal.SIGTERM)
+def without_handlers(ray: Any) -> Iterator[None]:
+    """Let Ray take no signal for itself. While it connects it would leave by `sys.exit` on SIGTERM: the run
+    would end without its verdicts, and with Ray's processes still writing where files are being removed."""
+    utils = ray._private.utils
+    own = utils.set_sigterm_handler
+    utils.set_sigterm_handler = lambda _: None
     try:
         yield
     finally:
-        if is_main and handler is not None:
-            signal.signal(signal.SIGTERM, handler)
+        utils.set_sigterm_handler = own
 
 
 def _refusal(ray: Any, address: str, error: Exception) -> str:
@@ -282,6 +285,11 @@ def _refusal(ray: Any, address: str, error: Exception) -> str:
         return (
             f"the Ray cluster at '{address}' refuses the token, or none was given. Set RAY_AUTH_MODE=token "
             "and RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH for a file with the token."
+        )
+    if address == "local":
+        return (
+            f"Ray did not start on this machine ({_first_line(error)}). Try again when it is less busy, or "
+            "leave out --ray and use --workers."
         )
     return (
         f"no Ray cluster at '{address[:60]}' ({_first_line(error)}). Start one with `ray start --head`, or "

@@ -8,10 +8,7 @@ unpickled.
 from __future__ import annotations
 
 import json
-import os
 import pickle
-import signal
-import sys
 import time
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +18,7 @@ import numpy as np
 from argmaxable.compute.blocks import row_blocks
 from argmaxable.core.domains import domain_from_record
 from argmaxable.core.head import FLOAT_DTYPES, Head
+from argmaxable.run.engines.children import pipes_of_this_child
 from argmaxable.run.engines.engine import Job, Report
 
 
@@ -67,12 +65,8 @@ def pick_up(folder: Path) -> Job:
 
 def main() -> None:
     """Read the name of a job's folder, then class ids until the pipe closes; write a report for each."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    source, sink = pipes_of_this_child()
     import_module("argmaxable.prove.prover")  # now, while the parent still prepares the job
-
-    source = sys.stdin.buffer
-    sink = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing else may write into the pipe
     try:
         prover = pick_up(Path(pickle.load(source))).prover()
         while True:

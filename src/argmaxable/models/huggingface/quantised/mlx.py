@@ -75,7 +75,7 @@ def dequantised(
 
         return held(rows_from(parts, info.shape[1], dtype, formula))
 
-    return source.with_dequantised(info, read, _parts(source)), replace(choice, feed=_feed(choice, config))
+    return source.with_dequantised(info, read, _parts(source)), replace(choice, feed=feed_of(choice, config))
 
 
 def _parts(source: TensorSource) -> set[str]:
@@ -186,7 +186,8 @@ def _unpacked(words: NDArray[np.uint32], bits: int) -> NDArray[np.uint8]:
     return steps.reshape(len(words), -1)
 
 
-def _feed(choice: HeadTensors, config: Mapping[str, Any]) -> NormTensors | Activation | Obstacle:
+def feed_of(choice: HeadTensors, config: Mapping[str, Any]) -> NormTensors | Activation | Obstacle:
+    """What feeds a head that MLX saved; unknown where it may have changed the gain of the norm."""
     types = Architecture.from_config(config).model_types
     if isinstance(choice.feed, NormTensors) and choice.feed.offset and not _ADD_ONE.intersection(types):
         return Obstacle("a norm to whose gain MLX may have added 1 already, which the file does not tell")

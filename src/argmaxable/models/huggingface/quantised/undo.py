@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from argmaxable.models.checkpoint.locate import HeadTensors
@@ -16,8 +17,8 @@ def undone(
 ) -> tuple[TensorSource, HeadTensors]:
     """The tensors and the head with its weight dequantised; both unchanged where it is not quantised.
 
-    Where programs also round the head's inputs, the domain becomes unknown. Raises LoadError, or
-    AmbiguousError when the numbers can be read in two ways.
+    Where programs also round the head's inputs, or MLX may have changed the norm before it, the domain
+    becomes unknown. Raises LoadError, or AmbiguousError when the numbers can be read in two ways.
     """
     if mlx.is_quantised(source, choice.weight):
         return mlx.dequantised(source, choice, config)
@@ -25,6 +26,8 @@ def undone(
         return fp8.dequantised(source, choice, config)
     if nf4.is_quantised(source, choice.weight):
         return nf4.dequantised(source, choice.weight), choice
+    if source.saved_by == "mlx":
+        return source, replace(choice, feed=mlx.feed_of(choice, config))
     return source, choice
 
 
