@@ -57,8 +57,9 @@ class InteriorPoint:
     single: bool = False
     before: InitVar[InteriorPoint | None] = None
     is_floored: InitVar[bool] = False
+    likely: InitVar[Vector | None] = None
 
-    def __post_init__(self, before: InteriorPoint | None, is_floored: bool) -> None:
+    def __post_init__(self, before: InteriorPoint | None, is_floored: bool, likely: Vector | None) -> None:
         self._table = self.table.double
         self.rows = self._table[:, :-1]
         self._unit = np.zeros(self._table.shape[1])
@@ -69,7 +70,7 @@ class InteriorPoint:
         if before is None:
             self.t = lowest - _START_DEPTH * spread
             slack -= self.t
-            weights = self._least_squares_weights()
+            weights = self._least_squares_weights(likely)
         else:
             self.t = lowest - _WARM_DEPTH * max(before.t - lowest, _LEAST_DEPTH * spread)
             slack -= self.t
@@ -95,18 +96,20 @@ class InteriorPoint:
         """The multipliers λ of the rows."""
         return self._multipliers[: len(self.rows)]
 
-    def _least_squares_weights(self) -> Vector:
-        """The smallest λ with Aᵀλ = 0 and Σλ = 1, floored to be positive."""
+    def _least_squares_weights(self, likely: Vector | None) -> Vector:
+        """The λ with Aᵀλ = 0 and Σλ = 1 that is smallest relative to the likely one (default: an even one),
+        floored to be positive."""
         count, size = self.rows.shape
         even = np.full(count, 1 / count)
-        normal = self._gram(even)
+        likely = even if likely is None else likely
+        normal = self._gram(likely)
         normal.reshape(-1)[:: size + 2] *= 1 + 1e-9
         factor, failed = dpotrf(normal.T, lower=1, clean=0, overwrite_a=1)
         if failed:
             return even
         z, _ = dpotrs(factor, self._unit, lower=1)
-        weights = even * (self._table @ z)
-        weights = np.maximum(weights, _WEIGHT_FLOOR * even * abs(float(weights.sum())))
+        weights = likely * (self._table @ z)
+        weights = np.maximum(weights, _WEIGHT_FLOOR * likely * abs(float(weights.sum())))
         total = float(weights.sum())
         return weights / total if np.isfinite(total) and total > 0 else even
 

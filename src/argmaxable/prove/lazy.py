@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from argmaxable.core.arrays import Ids, Matrix, Vector
 
 _MAX_STEPS = 150
+# What the last proof counts for in the average of proofs' weights, and how much must be known of it.
+_NEWS, _KNOWN = 0.1, 0.01
 # Steps whose Gram matrix may be of float32; twice as many where there are many features.
 _SINGLE_STEPS, _MANY_FEATURES = 15, 256
 # Corners of a hull that a solve starts with, in units of the dimension.
@@ -69,6 +71,11 @@ class Blockers:
     """How often each class stood in others' way: the rows a solve should know from the start."""
 
     score: Vector = field(repr=False)
+    # A moving average of the weights of proofs.
+    weights: Vector = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.weights = np.zeros(len(self.score))
 
     @staticmethod
     def of(coordinates: Coordinates) -> Blockers:
@@ -83,6 +90,15 @@ class Blockers:
     def proved(self, rows: Ids, weights: Vector) -> None:
         self.score *= 0.98
         self.score[rows] += np.minimum(weights * len(weights), 3)
+        self.weights *= 1 - _NEWS
+        self.weights[rows] += _NEWS / weights.sum() * weights
+
+    def likely_weights(self, rows: Ids) -> Vector:
+        """Weights of sum 1 to start a solve over these rows from: half what proofs had, half even."""
+        known = self.weights[rows]
+        total = float(known.sum())
+        even = 1 / len(rows)
+        return np.asarray(known / (2 * total) + even / 2) if total > _KNOWN else np.full(len(rows), even)
 
 
 def without(ids: Ids, class_id: int) -> Ids:
@@ -163,6 +179,7 @@ class _Attempt:
             space=self._space, most_steps=_MAX_STEPS,
             single_steps=_SINGLE_STEPS * (2 if coordinates.size >= _MANY_FEATURES else 1),
             is_warm=True, is_floored=not coordinates.is_cone,
+            likely=None if coordinates.is_cone else solver.blockers.likely_weights,
         )  # fmt: skip
         self.loop = MarginLoop(problem, rows)
         self.astray_limit = _ASTRAY_START

@@ -68,6 +68,8 @@ class Problem:
     # Whether a point over more rows takes over the weights of the one before, and how those are made positive.
     is_warm: bool = False
     is_floored: bool = False
+    # Weights of some ids to start from, positive and of sum 1.
+    likely: Callable[[Ids], Vector] | None = None
 
 
 class MarginLoop:
@@ -111,8 +113,9 @@ class MarginLoop:
         space, x = problem.space(before)
         single = problem.single_steps > 0 and problem.size >= _MANY_FEATURES
         self.point = InteriorPoint(
-            self.table, limits, space, x, single=single, before=before, is_floored=problem.is_floored
-        )
+            self.table, limits, space, x, single=single, before=before, is_floored=problem.is_floored,
+            likely=None if problem.likely is None else problem.likely(self.ids),
+        )  # fmt: skip
         if problem.is_single_again:
             self._single_left = problem.single_steps
 

@@ -12,7 +12,7 @@ from argmaxable.check.checker import Bound, Checker, require
 from argmaxable.core.progress import Deadline, Progress, ProgressCallback
 from argmaxable.core.result import Cost
 from argmaxable.core.verdict import Certificate, Method, Strength, Verdict
-from argmaxable.prove.transfer import transfer
+from argmaxable.prove.transfer import reweighted, transfer
 from argmaxable.run.settled_classes import SettledClasses, points_as_witnesses
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # How often finished classes are handed to the journal.
 _SECONDS_BETWEEN_ENTRIES = 1.0
+# Proofs in a row whose rows, weighted otherwise, prove nothing else, until no more are tried.
+_FRUITLESS = 32
 
 
 class Stop(Exception):
@@ -48,6 +50,7 @@ class Session:
     started: float
     phases: dict[str, float] = field(default_factory=dict)
     reports: list[Report] = field(default_factory=list)
+    _fruitless: int = 0
     _unrecorded: list[Verdict] = field(default_factory=list)
     _recorded_at: float = field(default_factory=time.perf_counter)
 
@@ -147,6 +150,18 @@ class Session:
             self.settled_classes.enter_bound(
                 other, Bound(upper, Strength.FLOAT64), certificate, Method.TRANSFER
             )
+        if self._fruitless < _FRUITLESS:
+            self._reweigh(certificate)
+
+    def _reweigh(self, certificate: Certificate) -> None:
+        """Try the proof's rows with other weights on classes nearby, until that has often been in vain."""
+        settled_classes, found = self.settled_classes, 0
+        for class_id, bound, other in reweighted(
+            self.coordinates, self.checker, certificate, settled_classes.open_ids
+        ):
+            settled_classes.enter_bound(class_id, bound, other, Method.TRANSFER)
+            found += 1
+        self._fruitless = 0 if found else self._fruitless + 1
 
     def cost(self) -> Cost:
         """What the run took so far, with the part before it was resumed."""
