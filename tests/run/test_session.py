@@ -62,6 +62,7 @@ def test_answers_of_other_processes_are_entered_after_a_check() -> None:
     session = new_session()
     answers = [session.prover.settle(class_id).answer for class_id in range(HEAD.classes)]
     session.enter_others([as_report(replace(answer, gaps=None, bound=None)) for answer in answers])
+    session.enter_placed()
     assert (session.settled_classes.argmaxable, session.settled_classes.unargmaxable) == (4, 1)
 
 
@@ -79,5 +80,7 @@ def test_answers_of_other_processes_are_entered_after_a_check() -> None:
     ],
 )  # fmt: skip
 def test_what_another_process_says_of_its_checks_counts_for_nothing(forged: Answer) -> None:
+    session = new_session()
     with pytest.raises(EvidenceError):
-        new_session().enter_others([as_report(forged)])
+        session.enter_others([as_report(forged)])
+        session.enter_placed()

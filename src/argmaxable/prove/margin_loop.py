@@ -65,7 +65,8 @@ class Problem:
     # Steps whose Gram matrix may be of float32, in all or from each start on.
     single_steps: int = 0
     is_single_again: bool = False
-    # Whether a point over more rows takes over the weights of the one before, and how those are made positive.
+    # Whether a point over more rows takes over the weights of the one before, and whether these are floored
+    # as in a fresh start or raised to average products with the slack.
     is_warm: bool = False
     is_floored: bool = False
     # Weights of some ids to start from, positive and of sum 1.

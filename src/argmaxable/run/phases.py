@@ -95,7 +95,10 @@ def _solve(session: Session) -> None:
             session.timed("reflection", partial(_try_reflections, session, engine))
             session.timed("shared rows", partial(_prove_together, session))
         with one_thread():  # each of the other processes has one too
-            session.timed("solving", partial(_solve_rest, session, engine))
+            try:
+                session.timed("solving", partial(_solve_rest, session, engine))
+            finally:
+                session.enter_placed()
 
 
 def _by_own_direction(session: Session) -> None:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # How often finished classes are handed to the journal.
 _SECONDS_BETWEEN_ENTRIES = 1.0
+# How often points of other processes are checked: one after the other they take several times as long.
+_SECONDS_BETWEEN_CHECKS = 0.1
 # Proofs in a row whose rows, weighted otherwise, prove nothing else, until no more are tried.
 _FRUITLESS = 32
 
@@ -51,6 +53,8 @@ class Session:
     phases: dict[str, float] = field(default_factory=dict)
     reports: list[Report] = field(default_factory=list)
     _fruitless: int = 0
+    _placed: list[Report] = field(default_factory=list)
+    _checked_at: float = field(default_factory=time.perf_counter)
     _unrecorded: list[Verdict] = field(default_factory=list)
     _recorded_at: float = field(default_factory=time.perf_counter)
 
@@ -95,17 +99,25 @@ class Session:
         self.enter(report, gaps=answer.gaps, bound=answer.bound)
 
     def enter_others(self, reports: list[Report]) -> None:
-        """Enter answers of other processes. Their points are checked together, here."""
-        placed = [report for report in reports if report.settled.answer.point is not None]
+        """Enter answers of other processes: proofs at once, points when some can be checked together."""
+        for report in reports:
+            if report.settled.answer.point is None:
+                self.enter(report)
+            else:
+                self._placed.append(report)
+        if time.perf_counter() - self._checked_at > _SECONDS_BETWEEN_CHECKS:
+            self.enter_placed()
+
+    def enter_placed(self) -> None:
+        """Check the points that other processes have found, and enter them."""
+        placed, self._placed = self._placed, []
         if placed:
             ids = np.array([report.settled.answer.class_id for report in placed])
             points = [report.settled.answer.point for report in placed]
             gaps = self.checker.gaps(ids, np.array(points))
             for k, report in enumerate(placed):
                 self.enter(report, gaps=gaps.part(slice(k, k + 1)))
-        for report in reports:
-            if report.settled.answer.point is None:
-                self.enter(report)
+        self._checked_at = time.perf_counter()
 
     def enter(
         self, report: Report, *, gaps: Gaps | None = None, bound: Bound | None = None, share: bool = True
