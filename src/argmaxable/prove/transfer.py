@@ -2,8 +2,8 @@
 unargmaxable too. On one real head a single proof settles more than half of the unargmaxable classes.
 
 A class close to one that was proven is often a mixture of the same rows with slightly different weights:
-λ + δ with Σ δ_i (w_i, 1) = (w_c, 1) − Σ λ_i (w_i, 1), δ as small as can be relative to λ. For some classes at once
-these take less time than a Newton step. Where λ + δ ≥ 0 it is a candidate, checked like everything else.
+λ + δ with Σ δ_i (w_i, 1) = (w_c, 1) − Σ λ_i (w_i, 1), δ as small as can be relative to λ. For some classes at
+once these take less time than a Newton step. Where λ + δ ≥ 0 it is a candidate, checked like everything else.
 """
 
 from __future__ import annotations
