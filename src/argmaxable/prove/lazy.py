@@ -179,8 +179,9 @@ class _Attempt:
             class_id=class_id, size=coordinates.size, rows=coordinates.rows, limits=self._limits,
             space=self._space, most_steps=_MAX_STEPS,
             single_steps=_SINGLE_STEPS * (2 if coordinates.size >= _MANY_FEATURES else 1),
-            is_warm=True, is_floored=True,
-            likely=None if coordinates.is_cone else solver.blockers.likely_weights,
+            # A fresh start takes fewer steps only where a large box stands in for a domain without end.
+            is_warm=coordinates.is_bounded or coordinates.is_cone, is_floored=True,
+            likely=solver.blockers.likely_weights if coordinates.is_bounded else None,
         )  # fmt: skip
         self.loop = MarginLoop(problem, rows)
         self.astray_limit = _ASTRAY_START
