@@ -66,7 +66,7 @@ class RowTable:
         )
         normal = np.multiply(scaled.T @ scaled, top, dtype=np.float64)
         np.matmul(scale, self.double, out=normal[:, -1])
-        return normal
+        return np.asarray(normal)
 
 
 def _larger(held: NDArray[Any], count: int, room: int) -> NDArray[Any]:
