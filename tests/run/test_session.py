@@ -43,6 +43,11 @@ def as_report(answer: Answer) -> Report:
     return Report(Settled(answer, Method.INTERIOR_POINT), 0.0)
 
 
+def enter_and_check(session: Session, reports: list[Report]) -> None:
+    session.enter_others(reports)
+    session.enter_placed()
+
+
 def test_answers_of_the_own_prover_carry_what_the_checker_said() -> None:
     session = new_session()
     for class_id in (CORNER, INSIDE):
@@ -61,7 +66,7 @@ def test_answers_of_the_own_prover_carry_what_the_checker_said() -> None:
 def test_answers_of_other_processes_are_entered_after_a_check() -> None:
     session = new_session()
     answers = [session.prover.settle(class_id).answer for class_id in range(HEAD.classes)]
-    session.enter_others([as_report(replace(answer, gaps=None, bound=None)) for answer in answers])
+    enter_and_check(session, [as_report(replace(answer, gaps=None, bound=None)) for answer in answers])
     assert (session.settled_classes.argmaxable, session.settled_classes.unargmaxable) == (4, 1)
 
 
@@ -80,4 +85,4 @@ def test_answers_of_other_processes_are_entered_after_a_check() -> None:
 )  # fmt: skip
 def test_what_another_process_says_of_its_checks_counts_for_nothing(forged: Answer) -> None:
     with pytest.raises(EvidenceError):
-        new_session().enter_others([as_report(forged)])
+        enter_and_check(new_session(), [as_report(forged)])

@@ -53,13 +53,13 @@ def row_slices(rows: Rows) -> Iterator[slice]:
     return (slice(first, min(first + step, count)) for first in range(0, count, step))
 
 
-def scores_at(rows: Rows, point: Vector32) -> Vector32:
-    """The product of every row with one point."""
+def scores_at(rows: Rows, points: Vector32) -> Vector32:
+    """The product of every row with one point, or with several that are columns."""
     if isinstance(rows, np.ndarray):
-        return np.asarray(rows @ point)
-    scores = np.empty(len(rows), np.float32)
+        return np.asarray(rows @ points)
+    scores = np.empty((len(rows), *points.shape[1:]), np.float32)
     for block in row_slices(rows):
-        scores[block] = rows[block] @ point
+        scores[block] = rows[block] @ points
     return scores
 
 

@@ -23,13 +23,13 @@ from dataclasses import InitVar, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argmaxable.compute.lapack import dpotrf, dpotrs
 from argmaxable.prove.feature_sets import BoxSet, CurvedSet, FeatureSet, Stalled
 
 if TYPE_CHECKING:
     from argmaxable.core.arrays import Matrix, Vector
+    from argmaxable.prove.row_table import RowTable
 
 # Tuned on the OCR heads of benchmarks/: how far λ is floored above zero at the start, how far t
 # starts below the smallest slack (in spreads of the slacks), how close a step goes to the boundary.
@@ -46,32 +46,35 @@ _LEAST_DEPTH = 0.01
 class InteriorPoint:
     """State of the iteration: x, t, and for the rows, then for a box's sides, slacks s and multipliers y.
 
-    With `before`, a point over the first of these rows, it goes on with that one's weights.
+    With `before`, a point over the first of these rows, it starts from that one's weights: floored, as those
+    of a fresh start are, or raised to an average product with the slack.
     """
 
-    rows: Matrix
+    table: RowTable
     limits: Vector
     space: FeatureSet
     x: Vector
     single: bool = False
     before: InitVar[InteriorPoint | None] = None
+    is_floored: InitVar[bool] = False
+    likely: InitVar[Vector | None] = None
 
-    def __post_init__(self, before: InteriorPoint | None) -> None:
-        self._table = np.ones((len(self.rows), self.rows.shape[1] + 1))
-        self._table[:, :-1] = self.rows
+    def __post_init__(self, before: InteriorPoint | None, is_floored: bool, likely: Vector | None) -> None:
+        self._table = self.table.double
         self.rows = self._table[:, :-1]
-        self._table32: NDArray[np.float32] | None = None
+        self._unit = np.zeros(self._table.shape[1])
+        self._unit[-1] = 1
         slack = self.limits - self.rows @ self.x
         spread = max(float(slack.std()), 0.05 * float(np.sqrt((self.rows[:64] ** 2).sum(axis=1).mean())))
         lowest = float(slack.min())
         if before is None:
             self.t = lowest - _START_DEPTH * spread
             slack -= self.t
-            weights = self._least_squares_weights()
+            weights = self._least_squares_weights(likely)
         else:
             self.t = lowest - _WARM_DEPTH * max(before.t - lowest, _LEAST_DEPTH * spread)
             slack -= self.t
-            weights = _weights_after(before, slack)
+            weights = (_floored if is_floored else _raised)(before.weights, slack)
         self.mu = float(weights @ slack) / len(slack)
         self._slack, self._multipliers = slack, weights
         self._curved: CurvedSet | None = None
@@ -93,51 +96,40 @@ class InteriorPoint:
         """The multipliers λ of the rows."""
         return self._multipliers[: len(self.rows)]
 
-    def _least_squares_weights(self) -> Vector:
-        """The smallest λ with Aᵀλ = 0 and Σλ = 1, floored to be positive."""
+    def _least_squares_weights(self, likely: Vector | None) -> Vector:
+        """The λ with Aᵀλ = 0 and Σλ = 1 that is smallest relative to the likely one (default: an even one),
+        floored to be positive."""
         count, size = self.rows.shape
         even = np.full(count, 1 / count)
-        normal = self._gram(even)
-        normal.flat[:: size + 2] *= 1 + 1e-9
-        factor, failed = dpotrf(normal, lower=1, clean=0, overwrite_a=1)
+        likely = even if likely is None else likely
+        normal = self._gram(likely)
+        normal.reshape(-1)[:: size + 2] *= 1 + 1e-9
+        factor, failed = dpotrf(normal.T, lower=1, clean=0, overwrite_a=1)
         if failed:
             return even
-        z, _ = dpotrs(factor, self._unit(), lower=1)
-        weights = even * (self._table @ z)
-        weights = np.maximum(weights, _WEIGHT_FLOOR * even * abs(float(weights.sum())))
+        z, _ = dpotrs(factor, self._unit, lower=1)
+        weights = likely * (self._table @ z)
+        weights = np.maximum(weights, _WEIGHT_FLOOR * likely * abs(float(weights.sum())))
         total = float(weights.sum())
         return weights / total if np.isfinite(total) and total > 0 else even
 
-    def _unit(self) -> Vector:
-        unit = np.zeros(self._table.shape[1])
-        unit[-1] = 1
-        return unit
-
     def _gram(self, scale: Vector) -> Matrix:
-        """[A 1]ᵀ diag(scale) [A 1], in Fortran order for LAPACK."""
-        if not self.single:
-            scaled = self._table * np.sqrt(scale)[:, None]
-            return np.asarray((scaled.T @ scaled).T)  # symmetric: a transposed view is in Fortran order
-        if self._table32 is None:
-            self._table32 = self._table.astype(np.float32)
-        top = float(scale.max())
-        scaled32 = self._table32 * np.sqrt(scale / top).astype(np.float32)[:, None]
-        normal = (scaled32.T @ scaled32).astype(np.float64)
-        normal *= top
-        # The column of t in float64: with that in float32 too, a seventh more steps are needed.
-        normal[-1] = normal[:, -1] = scale @ self._table
-        return normal.T
+        """[A 1]ᵀ diag(scale) [A 1]; its upper half at least, which is the lower one of its transpose in
+        Fortran order, as LAPACK sees it."""
+        return self.table.gram_by_float32(scale) if self.single else self.table.gram(scale)
 
     def _normal(self) -> Matrix:
         """N = Gᵀ diag(y/s) G, and what a curved set adds to it."""
         count, size = self.rows.shape
         scale = self._multipliers / self._slack
         normal = self._gram(scale[:count])
+        diagonal = normal.reshape(-1)[:: size + 2]
         if self._curved is None:
-            normal.flat[: size * (size + 2) : size + 2] += scale[count : count + size] + scale[count + size :]
+            diagonal[:-1] += scale[count : count + size]
+            diagonal[:-1] += scale[count + size :]
         else:
             self._curved.add_hessian(normal)
-        normal.flat[:: size + 2] *= 1 + 1e-13
+        diagonal *= 1 + 1e-13
         return normal
 
     def _shares(self, step: Vector) -> Vector:
@@ -161,15 +153,14 @@ class InteriorPoint:
 
     def step(self) -> None:
         """One predictor-corrector step; raises Stalled, and stays where it is, when floats allow none."""
-        factor, failed = dpotrf(self._normal(), lower=1, clean=0, overwrite_a=1)
+        factor, failed = dpotrf(self._normal().T, lower=1, clean=0, overwrite_a=1)
         if failed:
             raise Stalled
         curved, products = self._curved, self._multipliers * self._slack
         count = len(products) + (0 if curved is None else curved.count)
         self.mu = mu = (float(products.sum()) + (0.0 if curved is None else curved.complementarity())) / count
 
-        unit = self._unit()
-        step, _ = dpotrs(factor, unit, lower=1)
+        step, _ = dpotrs(factor, self._unit, lower=1)
         shares = self._shares(step)
         rest = 1 - shares
         if curved is not None:
@@ -181,7 +172,7 @@ class InteriorPoint:
         target = (after / count / mu) ** 2 * mu
 
         change = target / products - shares * rest  # κ
-        right = unit - self._gather(self._multipliers * change)
+        right = self._unit - self._gather(self._multipliers * change)
         if curved is not None:
             curved.correct(target, step[:-1])
             right[:-1] -= curved.pull()
@@ -221,10 +212,17 @@ class InteriorPoint:
         return weights, self.space.support(-(weights @ self.rows)) + float(weights @ self.limits)
 
 
-def _weights_after(before: InteriorPoint, slack: Vector) -> Vector:
-    """The old weights; each at least what makes its product with the slack an average one."""
-    known = len(before.weights)
-    mean = float(before.weights @ slack[:known]) / known
+def _floored(known: Vector, slack: Vector) -> Vector:
+    """The weights known, each at least a share of the mean one; as much for the rows that are new."""
+    least = _WEIGHT_FLOOR * float(known.sum()) / len(slack)
+    weights = np.full(len(slack), least)
+    np.maximum(known, least, out=weights[: len(known)])
+    return np.asarray(weights / weights.sum())
+
+
+def _raised(known: Vector, slack: Vector) -> Vector:
+    """The weights known; each at least what makes its product with the slack an average one."""
+    mean = float(known @ slack[: len(known)]) / len(known)
     weights = mean / slack
-    weights[:known] = np.maximum(weights[:known], before.weights)
+    weights[: len(known)] = np.maximum(weights[: len(known)], known)
     return np.asarray(weights / weights.sum())

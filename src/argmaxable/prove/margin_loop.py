@@ -14,6 +14,7 @@ import numpy as np
 from argmaxable.compute.threads import threads_for
 from argmaxable.prove.feature_sets import BallSet, BoxSet, FeatureSet, HullSet, Stalled
 from argmaxable.prove.interior_point import InteriorPoint
+from argmaxable.prove.row_table import RowTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,13 +65,18 @@ class Problem:
     # Steps whose Gram matrix may be of float32, in all or from each start on.
     single_steps: int = 0
     is_single_again: bool = False
-    # Whether a point over more rows takes over the weights of the one before.
+    # Whether a point over more rows takes over the weights of the one before, and whether these are floored
+    # as in a fresh start or raised to average products with the slack.
     is_warm: bool = False
+    is_floored: bool = False
+    # Weights of some ids to start from, positive and of sum 1.
+    likely: Callable[[Ids], Vector] | None = None
 
 
 class MarginLoop:
     """The state of one class's loop: the rows it knows, its interior point, what it cost so far."""
 
+    table: RowTable
     point: InteriorPoint
 
     def __init__(self, problem: Problem, ids: Ids) -> None:
@@ -85,13 +91,14 @@ class MarginLoop:
             self._run(rule)
 
     def _run(self, rule: Rule) -> None:
-        self._start(self.problem.rows(self.ids) - self.own, None)
+        self.table = RowTable(self.problem.rows(self.ids) - self.own)
+        self._start(None)
         while self.steps < self.problem.most_steps and self.point.mu > _MU_FLOOR and self._step():
             todo = rule.judge(self)
             if todo is Next.STOP:
                 return
             if todo is Next.RESTART:
-                self._start(self.point.rows, None)
+                self._start(None)
             if todo is Next.LOOK:
                 self.scans += 1
                 missing = rule.look(self)
@@ -100,20 +107,23 @@ class MarginLoop:
                 if len(missing):
                     self._grow(missing)
 
-    def _start(self, differences: Matrix, before: InteriorPoint | None) -> None:
-        """A fresh interior point over these differences w_i − w_c, or one that goes on from the last."""
+    def _start(self, before: InteriorPoint | None) -> None:
+        """An interior point over all rows known, which starts from nothing or from the one before."""
         problem = self.problem
-        limits = problem.limits(self.ids, differences)
+        limits = problem.limits(self.ids, self.table.double[:, :-1])
         space, x = problem.space(before)
         single = problem.single_steps > 0 and problem.size >= _MANY_FEATURES
-        self.point = InteriorPoint(differences, limits, space, x, single=single, before=before)
+        self.point = InteriorPoint(
+            self.table, limits, space, x, single=single, before=before, is_floored=problem.is_floored,
+            likely=None if problem.likely is None else problem.likely(self.ids),
+        )  # fmt: skip
         if problem.is_single_again:
             self._single_left = problem.single_steps
 
     def _grow(self, missing: Ids) -> None:
         self.ids = np.concatenate([self.ids, missing])
-        rows = np.vstack([self.point.rows, self.problem.rows(missing) - self.own])
-        self._start(rows, self.point if self.problem.is_warm else None)
+        self.table.append(self.problem.rows(missing) - self.own)
+        self._start(self.point if self.problem.is_warm else None)
 
     def _step(self) -> bool:
         """One step, in float64 where float32 does not do; False when there is none."""

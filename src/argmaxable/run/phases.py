@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,6 +47,8 @@ _WORTH_A_PROCESS = 0.4
 _LEFT_OPEN = 0.1
 # Reflection waits for proofs that settle at least so many classes each; it begins after so many that do not.
 _MANY_AT_ONCE, _FEW_IN_A_ROW = 8, 8
+# Solves that are got ready together.
+_FORESEEN = 16
 # Coordinates of points reflected at a time: 64 MB of float32, and a few copies.
 _REFLECTED_ENTRIES = 1 << 24
 
@@ -92,7 +95,10 @@ def _solve(session: Session) -> None:
             session.timed("reflection", partial(_try_reflections, session, engine))
             session.timed("shared rows", partial(_prove_together, session))
         with one_thread():  # each of the other processes has one too
-            session.timed("solving", partial(_solve_rest, session, engine))
+            try:
+                session.timed("solving", partial(_solve_rest, session, engine))
+            finally:
+                session.enter_placed()
 
 
 def _by_own_direction(session: Session) -> None:
@@ -284,11 +290,14 @@ def _solve_rest(session: Session, engine: Workers) -> None:
     """This process solves from the middle of the open classes, the others from the outside: the
     middle ones tend to be unargmaxable, with proofs that transfer, the outer ones argmaxable."""
     todo = deque(_from_the_middle(session.coordinates, session.settled_classes.open_ids).tolist())
-    total, pace = len(todo), Pace()
+    total, pace, solves = len(todo), Pace(), 0
     while todo or engine.pending:
         _feed(session, engine, todo)
         mine = _next(session, todo.popleft) if todo else None
         if mine is not None:
+            if not solves % _FORESEEN:
+                session.prover.solver.foresee([mine, *islice(todo, _FORESEEN - 1)])
+            solves += 1
             _settle_here(session, mine)
         reports, orphans = engine.collect(wait=0.0 if mine is not None else 0.05)
         session.enter_others(reports)

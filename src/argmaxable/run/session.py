@@ -12,7 +12,7 @@ from argmaxable.check.checker import Bound, Checker, require
 from argmaxable.core.progress import Deadline, Progress, ProgressCallback
 from argmaxable.core.result import Cost
 from argmaxable.core.verdict import Certificate, Method, Strength, Verdict
-from argmaxable.prove.transfer import transfer
+from argmaxable.prove.transfer import reweighted, transfer
 from argmaxable.run.settled_classes import SettledClasses, points_as_witnesses
 
 if TYPE_CHECKING:
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 # How often finished classes are handed to the journal.
 _SECONDS_BETWEEN_ENTRIES = 1.0
+# How often points of other processes are checked: one after the other they take several times as long.
+_SECONDS_BETWEEN_CHECKS = 0.1
+# Proofs in a row whose rows, weighted otherwise, prove nothing else, until no more are tried.
+_FRUITLESS = 32
 
 
 class Stop(Exception):
@@ -48,6 +52,9 @@ class Session:
     started: float
     phases: dict[str, float] = field(default_factory=dict)
     reports: list[Report] = field(default_factory=list)
+    _fruitless: int = 0
+    _placed: list[Report] = field(default_factory=list)
+    _checked_at: float = field(default_factory=time.perf_counter)
     _unrecorded: list[Verdict] = field(default_factory=list)
     _recorded_at: float = field(default_factory=time.perf_counter)
 
@@ -92,17 +99,25 @@ class Session:
         self.enter(report, gaps=answer.gaps, bound=answer.bound)
 
     def enter_others(self, reports: list[Report]) -> None:
-        """Enter answers of other processes. Their points are checked together, here."""
-        placed = [report for report in reports if report.settled.answer.point is not None]
+        """Enter answers of other processes: proofs at once, points when some can be checked together."""
+        for report in reports:
+            if report.settled.answer.point is None:
+                self.enter(report)
+            else:
+                self._placed.append(report)
+        if time.perf_counter() - self._checked_at > _SECONDS_BETWEEN_CHECKS:
+            self.enter_placed()
+
+    def enter_placed(self) -> None:
+        """Check the points that other processes have found, and enter them."""
+        placed, self._placed = self._placed, []
         if placed:
             ids = np.array([report.settled.answer.class_id for report in placed])
             points = [report.settled.answer.point for report in placed]
             gaps = self.checker.gaps(ids, np.array(points))
             for k, report in enumerate(placed):
                 self.enter(report, gaps=gaps.part(slice(k, k + 1)))
-        for report in reports:
-            if report.settled.answer.point is None:
-                self.enter(report)
+        self._checked_at = time.perf_counter()
 
     def enter(
         self, report: Report, *, gaps: Gaps | None = None, bound: Bound | None = None, share: bool = True
@@ -147,6 +162,18 @@ class Session:
             self.settled_classes.enter_bound(
                 other, Bound(upper, Strength.FLOAT64), certificate, Method.TRANSFER
             )
+        if self._fruitless < _FRUITLESS:
+            self._reweigh(certificate)
+
+    def _reweigh(self, certificate: Certificate) -> None:
+        """Try the proof's rows with other weights on classes nearby, until that has often been in vain."""
+        settled_classes, found = self.settled_classes, 0
+        for class_id, bound, other in reweighted(
+            self.coordinates, self.checker, certificate, settled_classes.open_ids
+        ):
+            settled_classes.enter_bound(class_id, bound, other, Method.TRANSFER)
+            found += 1
+        self._fruitless = 0 if found else self._fruitless + 1
 
     def cost(self) -> Cost:
         """What the run took so far, with the part before it was resumed."""

@@ -70,7 +70,9 @@ def main() -> None:
     try:
         prover = pick_up(Path(pickle.load(source))).prover()
         while True:
-            for class_id in pickle.load(source):
+            classes = pickle.load(source)
+            prover.solver.foresee(classes)
+            for class_id in classes:
                 start = time.perf_counter()
                 settled = prover.settle(class_id)
                 pickle.dump(Report(settled, time.perf_counter() - start), sink, pickle.HIGHEST_PROTOCOL)
