@@ -91,7 +91,8 @@ class _ClassSearch:
     ) -> None:
         self.search, self.class_id = search, class_id
         self.stop_at, self.rounds, self.deadline = stop_at, rounds, deadline
-        self.reserve = rounds // 3  # for the second part of the search
+        # For the second part of the search; to prove that a class is never among the first k takes the first.
+        self.reserve = rounds // (3 if stop_at is None else 6)
         self.rivals = search.checker.head.classes - 1
         self.disjoint = DisjointSupports(self.rivals + 1, np.random.default_rng((search.seed, class_id)))
         self.peers = peers(search.checker, search.twins, class_id)
