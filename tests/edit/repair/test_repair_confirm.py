@@ -15,14 +15,15 @@ ALONE = am.Engine(workers=1)
 def test_points_that_prove_a_class_are_taken_over() -> None:
     head = damaged()
     known = am.verify(head, BOX, engine=ALONE)
-    winner = known.argmaxable[0].class_id
-    point = am.Checker(head, BOX, centre=known.centre).point(winner, known.argmaxable[0].witness)
+    winner, witness = known.argmaxable[0].class_id, known.argmaxable[0].witness
+    assert witness is not None
+    point = am.Checker(head, BOX, centre=known.centre).point(winner, witness)
     result = verify_with_points(
         head, BOX, np.array([winner]), point[None], engine=ALONE, progress=ignore_progress
     )
-    witness = next(verdict.witness for verdict in result.verdicts if verdict.class_id == winner)
-    assert isinstance(witness, am.Point)
-    assert np.array_equal(witness.values, point)
+    taken = next(verdict.witness for verdict in result.verdicts if verdict.class_id == winner)
+    assert isinstance(taken, am.Point)
+    assert np.array_equal(taken.values, point)
 
 
 def test_points_that_prove_nothing_change_no_verdict() -> None:
