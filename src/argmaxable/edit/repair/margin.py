@@ -17,6 +17,7 @@ from argmaxable.check.checker import Checker
 from argmaxable.compute.coordinates import Coordinates, coordinates_of
 from argmaxable.compute.prepared import PreparedHead
 from argmaxable.core.errors import DomainError
+from argmaxable.prove.feature_sets import BallSet
 from argmaxable.prove.lazy import without
 from argmaxable.prove.margin_loop import MarginLoop, Next, Problem, domain_space
 
@@ -24,11 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from argmaxable.core.arrays import Ids, Matrix, Vector
+    from argmaxable.prove.feature_sets import FeatureSet
+    from argmaxable.prove.interior_point import InteriorPoint
     from argmaxable.run.engines.engine import Job
 
 _MAX_STEPS = 200
-# Newton steps whose Gram matrix may be of float32, counted from each start.
-_SINGLE_STEPS = 12
+# Newton steps whose Gram matrix may be of float32, counted from each start. After more of them the weights'
+# error, times the width of the domain, is all that keeps the two bounds apart.
+_SINGLE_STEPS = 8
 # Rows to begin with, in units of the features: of all classes those that stand in others' way most, for a
 # class solved before those that stood in its own. As many as there are features join that are near it.
 _FIRST_ROWS, _KEPT_ROWS = 3, 2
@@ -38,6 +42,8 @@ _SHARPNESS = 0.3
 # Weights below this share of the largest are the interior point's dust. More must not be dropped: in a wide
 # domain each adds its share of a row, times the width, to the bound.
 _DUST = 1e-11
+# When rows are added, x starts again at this share of the way from the middle of the domain to where it was.
+_WARM_SHARE = 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +192,7 @@ class _Solve:
         problem = Problem(
             class_id=class_id, size=solver.coordinates.size, rows=lambda ids: solver.rows[ids],
             limits=lambda ids, _: biases[class_id] - biases[ids],
-            space=lambda _: domain_space(solver.coordinates), most_steps=_MAX_STEPS,
+            space=self._space, most_steps=_MAX_STEPS,
             single_steps=single_steps, is_single_again=True, is_warm=True,
         )  # fmt: skip
         self.loop = MarginLoop(problem, rows)
@@ -194,6 +200,14 @@ class _Solve:
         self.best = float(self._gaps(middle).min()), middle
         count = len(self.loop.ids)
         self.upper, self.cut = math.inf, (self.loop.ids, np.full(count, 1 / max(count, 1)))
+
+    def _space(self, before: InteriorPoint | None) -> tuple[FeatureSet, Vector]:
+        """The domain and where x starts in it: in the middle, or near the point before."""
+        space, middle = domain_space(self.solver.coordinates)
+        if before is None:
+            return space, middle
+        x = middle + _WARM_SHARE * (before.x - middle)
+        return BallSet(space.radius, x) if isinstance(space, BallSet) else space, x
 
     def _gaps(self, x: Vector) -> Vector:
         """Gaps of the class to all others at a point; infinite to itself."""

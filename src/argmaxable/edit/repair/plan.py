@@ -23,8 +23,9 @@ from argmaxable.core.verdict import Status
 from argmaxable.edit.repair.bound import changed_classes, logit_movement
 from argmaxable.edit.repair.by_bias import by_bias
 from argmaxable.edit.repair.by_rows import by_rows
+from argmaxable.edit.repair.confirm import verify_with_points
 from argmaxable.edit.repair.task import Draft, RepairTask
-from argmaxable.questions.argmax import run_plan, verify
+from argmaxable.questions.argmax import run_plan
 from argmaxable.run.plan import DEFAULT_ENGINE, Engine, make_plan
 
 # A logit of 1000 is off by up to about 1e-4 when it is computed in float32: a class that wins by ten times
@@ -110,7 +111,10 @@ def repair(
     task = _task(before, chosen, margin, deadline, plan.settings.workers or 1, progress)
     draft = by_rows(task) if head.bias is None else by_bias(task, bias_only=bias_only, even=even)
     margins = _proven_margins(task, draft)
-    after = verify(draft.head, domain, engine=engine, progress=progress)
+    after = verify_with_points(
+        draft.head, domain, np.concatenate([task.chosen, task.standing]),
+        np.concatenate([draft.points, task.standing_points]), engine=engine, progress=progress,
+    )  # fmt: skip
     _require_kept(task, after)
     was_lost = np.array([verdict.class_id for verdict in before.unargmaxable], np.intp)
     found = np.array([verdict.class_id for verdict in after.argmaxable], np.intp)

@@ -18,9 +18,10 @@ import numpy as np
 from argmaxable.check.checker import Checker, rival_certificate
 from argmaxable.check.ranks import not_below, scores_at
 from argmaxable.core.best_rank import BestRank, support_of
+from argmaxable.questions.best_rank.disjoint import DisjointSupports
 from argmaxable.questions.best_rank.hitting import best_shares, few_that_meet, smallest_meeting_set
 from argmaxable.questions.best_rank.lower import prove_lower
-from argmaxable.questions.best_rank.reduced import peers, settle_without
+from argmaxable.questions.best_rank.reduced import Found, peers, settle_without
 from argmaxable.questions.best_rank.vertex import with_few_classes
 
 if TYPE_CHECKING:
@@ -33,12 +34,10 @@ if TYPE_CHECKING:
 _MOST_TWINS = 64
 # Certificates that a class takes over from others: thousands may prove it, and packing them would take long.
 _MOST_LENT = 64
-# Parts to deal the rivals into at first where no k is asked about, or one beyond the second number.
-_FIRST_PARTS, _MOST_PARTS = 4, 16
 # The share of the classes above a point that is tried to get below first.
 _NEAREST = 0.25
-# Deals in a row that may fail to raise the lower bound.
-_PATIENCE = 2
+# Supports in a row that may fail to raise the lower bound.
+_PATIENCE = 16
 
 
 @dataclass(eq=False)
@@ -92,9 +91,10 @@ class _ClassSearch:
     ) -> None:
         self.search, self.class_id = search, class_id
         self.stop_at, self.rounds, self.deadline = stop_at, rounds, deadline
-        self.reserve = rounds // 3  # for the second part of the search
+        # For the second part of the search; to prove that a class is never among the first k takes the first.
+        self.reserve = rounds // (3 if stop_at is None else 6)
         self.rivals = search.checker.head.classes - 1
-        self.rng = np.random.default_rng((search.seed, class_id))
+        self.disjoint = DisjointSupports(self.rivals + 1, np.random.default_rng((search.seed, class_id)))
         self.peers = peers(search.checker, search.twins, class_id)
         self.certificates = [rival_certificate(peer) for peer in self.peers[:_MOST_TWINS].tolist()]
         self.certificates += search.known.get(class_id, [])
@@ -126,32 +126,39 @@ class _ClassSearch:
 
     def _pack(self) -> None:
         """Supports with few classes in common, more and more of them: the cheapest lower bound."""
+        for support in self.supports:
+            self.disjoint.add_if_disjoint(support)
         needed, in_vain = best_shares(self.supports).needed, 0
-        parts = self.stop_at if self.stop_at and self.stop_at <= _MOST_PARTS else _FIRST_PARTS
-        parts = min(parts, self.rivals)
         while in_vain < _PATIENCE and self._goes_on(needed) and self.rounds > self.reserve:
-            self._deal(parts)
+            if not self._extend():
+                return
             before, needed = needed, best_shares(self.supports).needed
             in_vain = in_vain + 1 if needed <= before else 0
-            parts = min(2 * parts if needed >= parts else parts + 1 + parts // 4, self.rivals)
 
-    def _deal(self, parts: int) -> None:
-        """Deal the rivals into parts and look for a support in each, and in what earlier parts did not need.
+    def _extend(self) -> bool:
+        """A support more, or another instead of one; False when neither was found."""
+        disjoint = self.disjoint
+        found = self._try_without(disjoint.used)
+        if found.certificate is not None:
+            disjoint.add(support_of(self.certificates[-1]))
+            return True
+        for place, excluded in disjoint.offers(self._note_scarce(found.point)):
+            if self.rounds <= 0:
+                break
+            again = self._try_without(excluded)
+            if again.certificate is not None:
+                disjoint.replace(place, support_of(self.certificates[-1]))
+                return True
+            self._note_scarce(again.point)
+        return False
 
-        Dealt by their scores at the best point known, each part gets its share of the few classes above
-        there, without which it would prove nothing. Supports taken one after the other from all rivals use
-        those up.
-        """
-        classes = self.rivals + 1
-        scores = np.zeros(classes) if self.point is None else scores_at(self.search.checker, self.point)
-        rounds_dealt = -(-classes // parts)
-        hands = self.rng.permuted(np.tile(np.arange(parts), (rounds_dealt, 1)), axis=1).ravel()[:classes]
-        part_of = np.empty(classes, np.intp)
-        part_of[np.argsort(-scores, kind="stable")] = hands
-        free = np.ones(classes, bool)
-        for part in range(parts):
-            if self.rounds > 0 and self._try_without(np.flatnonzero(~free | (part_of > part))):
-                free[support_of(self.certificates[-1])] = False
+    def _note_scarce(self, point: Vector | None) -> Ids:
+        """The classes not below at a point; their prices rise."""
+        above = None if point is None else not_below(self.search.checker, self.class_id, point)
+        if above is None:
+            return np.empty(0, np.intp)
+        self.disjoint.note_scarce(above)
+        return above
 
     def _shrink(self) -> None:
         """Points with fewer classes above: of those above the best point known, the ones nearest to the class
@@ -171,25 +178,31 @@ class _ClassSearch:
         which are dearer to find, only where few did not add a support."""
         while self._goes_on(best_shares(self.supports).needed):
             few = few_that_meet(self.supports)
-            if self._try_without(few):
+            if self._try_without(few).certificate is not None:
                 continue
             fewest = smallest_meeting_set(self.supports)
-            if len(fewest) >= len(few) or not self._goes_on(len(fewest)) or not self._try_without(fewest):
+            if len(fewest) >= len(few) or not self._goes_on(len(fewest)):
+                return
+            if self._try_without(fewest).certificate is None:
                 return
 
-    def _try_without(self, excluded: Ids) -> bool:
-        """Verify the class without others; True when that adds a support."""
+    def _try_without(self, excluded: Ids) -> Found:
+        """Verify the class without others; a certificate adds a support."""
         self.rounds -= 1
         search = self.search
         excluded = np.union1d(excluded, self.peers)
         found = settle_without(search.checker, search.twins, self.class_id, excluded, seed=search.seed)
         if found.certificate is not None:
-            self.certificates.append(with_few_classes(search.checker, self.class_id, found.certificate))
+            self.certificates.append(
+                with_few_classes(
+                    search.checker, self.class_id, found.certificate, prices=self.disjoint.prices
+                )
+            )
         elif found.point is not None:
             self._count(found.point)
         elif not self.reason:
             self.reason = f"undecided without {len(excluded)} classes: {found.reason}"
-        return found.certificate is not None
+        return found
 
     def _count(self, point: Vector) -> None:
         above = not_below(self.search.checker, self.class_id, point)

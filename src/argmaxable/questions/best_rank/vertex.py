@@ -27,11 +27,16 @@ _RANK = 1e-11
 _RESIDUE = 1e-13
 # Points taken in before the others' shares are computed anew: each exchange loses a few digits.
 _BLOCK = 32
+# What the dearest class costs, in units of the biases' spread: so much that prices decide.
+_DEARNESS = 1000.0
 
 
 @one_thread()
-def with_few_classes(checker: Checker, class_id: int, certificate: Certificate) -> Certificate:
-    """A certificate on few of the same classes with a bound on the same side of 0, or the one given."""
+def with_few_classes(
+    checker: Checker, class_id: int, certificate: Certificate, *, prices: Vector | None = None
+) -> Certificate:
+    """A certificate on few of the same classes with a bound on the same side of 0, or the one given. With
+    prices, one for each class of the head, it has little weight on dear ones if there is such a one."""
     used = certificate.weights > 0
     if certificate.basis or not used.all():
         used[: certificate.basis] = True
@@ -41,9 +46,15 @@ def with_few_classes(checker: Checker, class_id: int, certificate: Certificate) 
     if len(certificate.classes) == certificate.basis:
         return certificate
     bound = checker.bound(class_id, certificate).upper
-    fewer = _purified(checker, certificate)
-    if fewer is not None and _is_as_good(checker.bound(class_id, fewer).upper, bound):
-        return fewer
+    biases = checker.head.biases(certificate.classes)
+    values = [biases]
+    if prices is not None and prices.any():
+        scale = _DEARNESS * (float(biases.std()) or 1.0) / float(prices.max())
+        values.insert(0, biases - scale * prices[certificate.classes])
+    for each in values:
+        fewer = _purified(checker, certificate, each)
+        if fewer is not None and _is_as_good(checker.bound(class_id, fewer).upper, bound):
+            return fewer
     return certificate
 
 
@@ -51,12 +62,12 @@ def _is_as_good(bound: float, former: float) -> bool:
     return bound < 0 or (bound <= 0 and former == 0)
 
 
-def _purified(checker: Checker, certificate: Certificate) -> Certificate | None:
+def _purified(checker: Checker, certificate: Certificate, values: Vector) -> Certificate | None:
     rows = checker.head.rows(certificate.classes) - checker.centre
     points = np.hstack([rows / max(float(np.abs(rows).max()), 1e-300), np.ones((len(rows), 1))])
     try:
         with np.errstate(all="ignore"):
-            weights = purify(points, certificate.weights, checker.head.biases(certificate.classes))
+            weights = purify(points, certificate.weights, values)
     except np.linalg.LinAlgError:
         return None
     if not np.isfinite(weights).all():
