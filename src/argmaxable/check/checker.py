@@ -289,7 +289,7 @@ class Checker:
 
 
 def exact_bound(domain: Domain, u: Dyadic, offset: Dyadic, total: Fraction, upper: float) -> Bound:
-    """The bound (h_X(u) + offset) / total in integers, or whether that is 0 or less; `upper` is known already."""
+    """(h_X(u) + offset) / total in integers, or whether that is 0 or less; `upper` is known already."""
     support = domain.support_exactly(u)
     if support is not None:
         upper = min(upper, round_up((support + offset).fraction() / total))
@@ -314,7 +314,7 @@ def require(proven: bool, claim: str) -> None:
 
 
 def is_well_formed(certificate: Certificate, class_id: int, classes: int) -> bool:
-    """Whether these are non-negative weights, not all 0, on distinct classes of the head other than this one."""
+    """Whether these are weights ≥ 0, not all 0, on distinct classes of the head other than this one."""
     ids, weights = certificate.classes, certificate.weights
     with np.errstate(over="ignore"):
         total = float(weights.sum()) if len(weights) else 0.0

@@ -1,7 +1,7 @@
 """Re-checks evidence about sets of labels, exactly and without a solver.
 
 A point of the domain proves a set feasible when all its gaps are positive there: σ_i (s_i(x) − θ_i), or
-s_i(x) − s_j(x) for i inside and j outside. Weights λ ≥ 0 on labels bound the margin from above by weak duality:
+s_i(x) − s_j(x) for i inside and j outside. Weights λ ≥ 0 on labels bound the margin by weak duality:
 
     t* ≤ h_X(u) + Σ f_i (b_i − θ_i)   with   u = Σ f_i w_i
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from argmaxable.check.checker import Bound, is_well_formed, exact_bound
+from argmaxable.check.checker import Bound, exact_bound, is_well_formed
 from argmaxable.check.witnesses import Scores
 from argmaxable.compute.blocks import blocks
 from argmaxable.compute.prepared import PreparedHead, prepared
@@ -31,7 +31,7 @@ from argmaxable.exact.dyadic import Dyadic, round_down
 from argmaxable.exact.rounding import TINY, UNIT, gamma
 
 if TYPE_CHECKING:
-    from argmaxable.core.arrays import Ids, Matrix, Vector
+    from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
     from argmaxable.core.domain import Domain
 
 # Scores held at a time with bounds on their errors.
@@ -43,8 +43,8 @@ _CLAIMED_SLACKS = 3
 
 
 def cut_head(head: Head, test: SetTest) -> Head:
-    """The head with thresholds taken off its biases, and one more row of zeros: the cut, which a label is above
-    exactly where it is on. Without bias and threshold the cut is all that is added."""
+    """The head with thresholds taken off its biases, and one more row of zeros: the cut, which a label is
+    above exactly where it is on."""
     weight = np.vstack([head.weight[:], np.zeros((1, head.features), head.weight.dtype)])
     bias = head.biases() - test.of_labels(head.classes)
     return Head(weight, np.append(bias, 0.0) if bias.any() else None, name=head.name)
@@ -68,7 +68,7 @@ class SetChecker:
 
     def margins(self, sets: Sequence[Members], points: Matrix, *, claims: Vector | None = None) -> Vector:
         """The proven margin of each set at its point z (n × point size): −∞ outside the domain, ∞ for a set
-        that asks for nothing. Arithmetic gets more exact where a sign, or a claim, can't be told otherwise."""
+        that asks for nothing. Arithmetic gets more exact where a sign, or a claim, can't be told."""
         lower = np.full(len(sets), -math.inf)
         inside = self.domain.contains(points)
         for block in blocks(len(sets), self.prepared.head.classes, _BLOCK_SCORES):
@@ -89,8 +89,8 @@ class SetChecker:
         if self.test.asks_nothing(members, self.head.classes):
             return math.inf
         wanted = 0.0 if claim is None else claim
-        for found in (lambda: (values, errors), lambda: self.scores.scores64(point)):
-            low, high = self._enclosed(*found())
+        for is_double in (False, True):
+            low, high = self._enclosed(*(self.scores.scores64(point) if is_double else (values, errors)))
             least, most = self._smallest(members, low, high)
             if claim is None:  # whoever computes it again must come out above
                 least = min(least, least - (_CLAIMED_SLACKS - 1) * (most - least) / 2)
@@ -126,34 +126,32 @@ class SetChecker:
 
     def _exact_margin(self, members: Members, point: Vector, low: Vector, high: Vector) -> float:
         """The smallest gap itself, rounded down: only labels that may be part of it are computed."""
-        inside = is_inside(members, len(low))
-        kind, x = self.test.kind, self.domain.place_exactly(point)
-        within = self._exact_scores(x, np.flatnonzero(inside & (low <= high[inside].min(initial=math.inf))))
-        if kind is SetKind.AT_LEAST:
-            return round_down(min(within))
-        above = ~inside & (high >= low[~inside].max(initial=-math.inf))
-        outer = self._exact_scores(x, np.flatnonzero(above))
+        inside, kind = is_inside(members, len(low)), self.test.kind
+        needed = inside & (low <= high[inside].min(initial=math.inf))
+        if kind is not SetKind.AT_LEAST:
+            needed |= ~inside & (high >= low[~inside].max(initial=-math.inf))
+        ids = np.flatnonzero(needed)
+        scores, denominator = self._exact_scores(point, ids)
+        within, outer = scores.integers[inside[ids]].tolist(), scores.integers[~inside[ids]].tolist()
         if kind is SetKind.TOP:
-            return round_down(min(within) - max(outer))
-        return round_down(min([*within, *(-score for score in outer)]))
+            smallest = min(within) - max(outer)
+        else:
+            smallest = min([*within, *(-score for score in outer)])
+        return round_down(smallest * Fraction(2) ** scores.exponent / denominator)
 
-    def _exact_scores(self, placed: tuple[Dyadic, int], ids: Ids) -> list[Fraction]:
-        """Scores of these labels over their thresholds at x = X / q."""
-        x, denominator = placed
-        biases = self.head.biases(ids)
-        products = Dyadic.of(self.head.rows(ids)) @ x if len(ids) else None
-        return [
-            products[k].fraction() / denominator
-            + Fraction(biases[k])
-            - Fraction(float(self.thresholds[label]))
-            for k, label in enumerate(ids.tolist())
-            if products is not None
-        ]
+    def _exact_scores(self, point: Vector, ids: Ids) -> tuple[Dyadic, int]:
+        """Scores of these labels over their thresholds, times a whole number, and that number."""
+        x, denominator = self.domain.place_exactly(point)
+        offsets = Dyadic.of(self.head.biases(ids)) - Dyadic.of(self.thresholds[ids])
+        used = np.flatnonzero(x.sign())  # what is 0 adds nothing
+        if not len(used):
+            return offsets, 1
+        return Dyadic.of(self.head.rows(ids)[:, used]) @ x[used] + offsets * denominator, denominator
 
     # ------------------------------------------------------------------ certificates
 
     def bound(self, members: Members, certificate: Certificate) -> Bound:
-        """The upper bound on the set's margin that the certificate proves. Its weights are meant literally."""
+        """The upper bound on the set's margin that the certificate proves, its weights meant literally."""
         inside = (
             is_inside(members, self.head.classes)[certificate.classes] if self._fits(certificate) else None
         )
@@ -169,14 +167,14 @@ class SetChecker:
     def _fits(self, certificate: Certificate) -> bool:
         return not certificate.basis and is_well_formed(certificate, -1, self.head.classes)
 
-    def _is_balanced(self, inside: Vector, certificate: Certificate) -> bool:
+    def _is_balanced(self, inside: Mask, certificate: Certificate) -> bool:
         """Whether weights are only where the question has conditions, and on both sides of the top k."""
         used = np.array([weight > 0 for weight in certificate.whole or certificate.weights.tolist()])
         if self.test.kind is SetKind.AT_LEAST:
             return bool(inside[used].all())
         return self.has_cut or bool((used & inside).any() and (used & ~inside).any())
 
-    def _float_bound(self, inside: Vector, certificate: Certificate) -> float:
+    def _float_bound(self, inside: Mask, certificate: Certificate) -> float:
         ids, weights = certificate.classes, certificate.weights
         # A side's sum rounds n times, its quotient once, and so do dot products of n terms, a row's centring
         # and a difference of biases: γ_{2n+12} of all sizes. What underflows is at most TINY a term.
@@ -199,7 +197,7 @@ class SetChecker:
         sound = math.isfinite(upper) and np.isfinite(u).all() and np.isfinite(size).all()
         return upper if sound else math.inf
 
-    def _exact_bound(self, inside: Vector, certificate: Certificate, upper: float) -> Bound:
+    def _exact_bound(self, inside: Mask, certificate: Certificate, upper: float) -> Bound:
         weights = Dyadic.of(certificate.weights)
         if certificate.whole:
             weights = Dyadic(np.array(certificate.whole, dtype=object), 0)

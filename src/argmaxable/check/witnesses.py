@@ -190,8 +190,8 @@ class Scores:
                 found.apart[where[k]] = low.min()
 
     def all_scores(self, points: Matrix) -> tuple[Matrix32, Callable[[int], Vector]]:
-        """Scores of all classes at points (n × features) in float32, and for each point a bound on the error of
-        every score."""
+        """Scores of all classes at points (n × features) in float32, and for each point bounds on the errors
+        of its scores."""
         rows = self.prepared.rows32
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             x, misplaced = self.domain.place(points)

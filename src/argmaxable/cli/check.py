@@ -29,7 +29,10 @@ _MOST_FAILURES = 20
 @takes_groups
 def check(
     bundle: Annotated[
-        Path, typer.Argument(metavar="BUNDLE", help="Folder that `argmaxable verify --output` or `sets --output` wrote.")
+        Path,
+        typer.Argument(
+            metavar="BUNDLE", help="Folder that `argmaxable verify --output` or `sets --output` wrote."
+        ),
     ],
     model: options.Model,
     *,

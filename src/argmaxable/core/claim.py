@@ -1,14 +1,13 @@
 """Claims: what is stated about a head over a domain, and what a re-check of the evidence found.
 
-Verdicts, ceilings and best ranks are claims about one class, others are about sets of labels. How each kind is
-stored and checked is said by one class in `proofs/`, listed in `proofs/kinds.py`.
+Verdicts, ceilings and best ranks are claims about one class, others are about sets of labels. How each kind
+is stored and checked is said by one class in `proofs/`, listed in `proofs/kinds.py`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Protocol
-
 
 # What a claim is about, and what no two claims of a kind have in common: the number of a class, or those of
 # all labels in a set.

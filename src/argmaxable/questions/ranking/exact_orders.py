@@ -64,11 +64,11 @@ def exact_certificate(
     rows = _gaps(head, domain, chosen)[0].integers
     if certificate.coordinates is not None and not domain.removes_mean:
         rows = rows[:, certificate.coordinates]
-    solved = cancelling_weights(rows, used, 2 ** max(-weights.exponent, 0), certificate.basis)
+    solved = _solve(rows, used, 2 ** max(-weights.exponent, 0), certificate.basis)
     return None if solved is None else _certificate(chosen, solved)
 
 
-def cancelling_weights(rows: Integers, used: Integers, unit: int, basis: int) -> list[int] | None:
+def _solve(rows: Integers, used: Integers, unit: int, basis: int) -> list[int] | None:
     """Weights on all rows that cancel: free ones on the first `basis`, the others in the ratios used.
 
     The used weights are integers over `unit`. Together all weights make one, as they did in floats; the

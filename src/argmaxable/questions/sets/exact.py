@@ -1,5 +1,6 @@
-"""Evidence about sets in rational arithmetic: exact weights next to float ones, and exact simplex. Nothing here
-is trusted: check/sets.py has the last word.
+"""Evidence about sets in rational arithmetic: exact weights next to float ones, and exact simplex.
+
+Nothing here is trusted: check/sets.py has the last word.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from argmaxable.check.solutions import weights_solving
 from argmaxable.core.label_sets import SetMethod
 from argmaxable.core.verdict import Certificate
 from argmaxable.exact.dyadic import Dyadic
@@ -29,20 +31,20 @@ def whole_certificate(rows: SignedRows, certificate: Certificate) -> Certificate
     Weights of its basis solve u = 0 in the certificate's coordinates; for the top k the weights inside and
     outside the set have the same sum.
     """
-    from argmaxable.questions.ranking.exact_orders import cancelling_weights  # loads rational arithmetic
-
-    weights = Dyadic.of(certificate.weights)
-    used = weights.integers * 2 ** max(weights.exponent, 0)
     table = _table(rows, certificate.classes)
     if certificate.coordinates is not None and not rows.space.coordinates.domain.removes_mean:
         table = table[:, _columns(rows, certificate.coordinates)]
-    solved = cancelling_weights(table, used, 2 ** max(-weights.exponent, 0), certificate.basis)
-    return None if solved is None else _whole(certificate.classes, solved)
+    target = np.zeros((1, table.shape[1]), dtype=object)
+    equations = Dyadic(np.vstack([table, target]), 0)
+    solved = weights_solving(equations, Dyadic.of(certificate.weights), certificate.basis)
+    return (
+        None if solved is None else _whole(certificate.classes, [int(number) for number in solved.integers])
+    )
 
 
 def _table(rows: SignedRows, ids: Ids) -> NDArray[Any]:
-    """σ_i w_i as z sees it in whole numbers (n × coordinates), each column in a unit of its own; for the top k
-    also σ_i. LayerNorm leaves only differences to the last feature."""
+    """σ_i w_i as z sees it in whole numbers (n × coordinates), up to a power of two; for the top k also σ_i.
+    LayerNorm leaves only differences to the last feature."""
     head, domain = rows.space.checker.head, rows.space.coordinates.domain
     signs = np.where(rows.inside[ids], 1, -1).astype(object)
     seen = domain.scaled_rows(Dyadic.of(head.rows(ids)))

@@ -125,7 +125,7 @@ class SetSearch:
         first = np.maximum(np.where(slope > 0, zero, -np.inf).max(axis=1), 0.0)
         last = np.where(slope < 0, zero, np.inf).min(axis=1)
         middle = np.where(np.isfinite(last), (first + last) / 2, 2 * first + 1)
-        return np.nan_to_num(middle).astype(np.float32)
+        return np.asarray(np.nan_to_num(middle), np.float32)
 
     def _margins(self, inside: Mask, products: Matrix32) -> Vector32:
         """The smallest gap of each set, from products with all rows."""

@@ -114,7 +114,7 @@ class _SetAttempt:
         lowest = np.argpartition(self.rows.gaps(self.start), count)[:count]
         # Both sides of the cut have to be there from the start.
         first = np.array(self.members[:count], np.intp)
-        outside = np.flatnonzero(~self.rows.inside)[:1]
+        outside = asked[~self.rows.inside[asked]][:1]
         return np.unique(np.concatenate([lowest, first, outside]))
 
     def _limits(self, ids: Ids, rows: Matrix) -> Vector:
