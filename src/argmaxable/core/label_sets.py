@@ -2,9 +2,9 @@
 on.
 
 One shape covers all three. Each label asks for a gap above 0: σ_i (s_i(x) − θ_i), with σ_i = +1 inside the
-set and −1 outside (*at least* asks nothing of the labels outside); or s_i(x) − s_j(x) for i inside and j outside
-(*top*). The margin t* is the largest over the domain of the smallest gap: positive exactly when the set can
-come out, strictly.
+set and −1 outside (*at least* asks nothing of the labels outside); or s_i(x) − s_j(x) for i inside and j
+outside (*top*). The margin t* is the largest over the domain of the smallest gap: positive exactly when the
+set can come out, strictly.
 """
 
 from __future__ import annotations

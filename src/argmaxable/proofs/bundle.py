@@ -49,7 +49,7 @@ def read_bundle(folder: Folder) -> Bundle[Verdict, None]:
 
 
 def read_all(folder: Folder) -> tuple[Bundle[Any, Any], ...]:
-    """Read the claims of every kind in a bundle's folder, its verdicts first; raises BundleError where no kind
+    """Read the claims of every kind in a bundle's folder, its verdicts first; raises BundleError where none
     makes it a bundle, and where not all are over the same domain."""
     found = [kind for kind in KINDS if are_in(kind, folder)]
     if not any(kind.stands_alone for kind in found):

@@ -238,8 +238,8 @@ def likely_to_fail(head: Head, test: SetTest, active: int, tries: int, seed: int
 
 
 def _neighbours(head: Head, label: int, most: int) -> Members:
-    """Labels whose rows, added up, point the way of this label's row: chosen one by one, each for what is left
-    of it."""
+    """Labels whose rows, added up, point the way of this label's row: chosen one by one, each for what is
+    left of it."""
     own = head.rows(np.array([label]))[0]
     left, chosen = own.copy(), list[int]()
     for _ in range(min(most, head.classes - 1)):

@@ -109,8 +109,8 @@ def _json_set(line: str, names: _Names) -> tuple[Members, int]:
 
 
 def _from_csv(path: Path, head: Head) -> Iterator[tuple[Members, int]]:
-    """A line is a set: its labels in cells of their own, or in one cell separated by | or ;. A first line that
-    names a column `count` is not a set: that column counts."""
+    """A line is a set: its labels in cells of their own, or in one cell separated by | or ;. A first line
+    that names a column `count` is not a set: that column counts."""
     names, place = _Names(head), None
     with path.open(encoding="utf-8-sig", newline="") as file:
         for number, cells in enumerate(csv.reader(file), 1):

@@ -1,5 +1,5 @@
-"""Cheap searches for points at which sets come out, many sets at a time: along the mean direction of each set,
-at the corners of a hull, and by reflection over the condition violated most. They never say "infeasible".
+"""Cheap searches for points at which sets come out, many sets at a time: along the mean direction of each
+set, at the corners of a hull, and by reflection over the condition violated most. None says "infeasible".
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from argmaxable.core.label_sets import Members, SetKind, SetMethod, is_inside
 from argmaxable.questions.sets.answer import SetAnswer
 
 if TYPE_CHECKING:
-    from argmaxable.core.arrays import Ids, Mask, Matrix, Matrix32, Vector, Vector32
+    from argmaxable.core.arrays import Ids, Mask, Matrix, Matrix32, Vector32
     from argmaxable.questions.sets.geometry import Space
 
 # Scores held at a time.

@@ -1,13 +1,14 @@
 """sets(head, domain, ...): for each set of labels, whether any input makes it come out, with evidence.
 
-First the cheap searches for all sets at once (search.py), then a solve for each that is left (solve.py), shared
-by processes. Whatever they find has passed check/sets.py.
+First the cheap searches for all sets at once (search.py), then a solve for each that is left (solve.py),
+shared by processes. Whatever they find has passed check/sets.py.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -53,12 +54,12 @@ def sets(
     time_limit: float | None = None,
     progress: ProgressCallback = ignore_progress,
 ) -> LabelSets:
-    """Whether each of the sets, given by the numbers of their labels, can come out at some input of the domain.
+    """Whether each of the sets, given by the numbers of their labels, can come out at some input.
 
     `kind` is "exactly" (the labels inside are above their thresholds, all others below), "top" (those inside
     score above all others) or "at-least" (those inside are above their thresholds), always strictly.
     `thresholds` are on the logits, one for all labels or one each; `logits_of` makes them of probabilities.
-    `counts` says how many examples have each set. Sets that occur twice are asked about once, and their counts
+    `counts` says how many examples have each set. Sets that occur twice are asked about once, their counts
     added. After `time_limit` seconds or Ctrl-C the rest is undecided, with `is_complete` False. Raises
     InputError for arguments that make no sense.
     """
@@ -111,12 +112,10 @@ class SetWork:
         starts: dict[int, Vector] = {}
         space = Space.of(self.checker)
         is_complete = False
-        try:
+        with suppress(KeyboardInterrupt):
             is_complete = self._search(space, sets, answers, starts) and self._solve(
                 space, sets, answers, starts
             )
-        except KeyboardInterrupt:
-            pass
         return answers, is_complete
 
     def _search(
@@ -204,7 +203,7 @@ def _claim(checker: SetChecker, members: Members, answer: SetAnswer) -> SetClaim
 
 
 def _with_tie(checker: SetChecker, members: Members, answer: SetAnswer) -> SetAnswer:
-    """With the point 0, where an infeasible set reaches a margin of 0 there: every score meets its threshold."""
+    """With the point 0, where an infeasible set reaches a margin of 0 there."""
     if answer.upper != 0 or not (checker.domain.has_origin and checker.domain.has_features):
         return answer
     origin = np.zeros(checker.domain.point_size(checker.head.features))
