@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from argmaxable.check.sets import failed_sets
-from argmaxable.core.errors import BundleError
+from argmaxable.core.errors import BundleError, InputError
 from argmaxable.core.feasibility import Feasibility
 from argmaxable.core.label_sets import LabelSets, SetClaim, SetMethod, SetTest, set_name
 from argmaxable.core.verdict import Certificate
@@ -99,6 +99,10 @@ class SetClaims(ClaimKind[SetClaim, SetTest]):
         return SetTest.from_record(header["question"])
 
     def check(self, checker: Checker, claims: Sequence[SetClaim], settings: SetTest) -> Iterable[Failure]:
+        try:
+            settings.require_labels(checker.head.classes)
+        except InputError as error:
+            raise BundleError(f"{self.files.header}: {error}") from error
         return failed_sets(checker.prepared, checker.domain, claims, settings)
 
     def states_nothing(self, claim: SetClaim, head: Head) -> bool:

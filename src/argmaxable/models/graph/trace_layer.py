@@ -1,8 +1,8 @@
 """Traces a tensor of a graph back to the linear layer it comes from.
 
 The classes a model can answer are decided by argmax(W x + b) only if nothing but order-preserving
-steps stand between that layer and the output. So the trace from the output passes a softmax (also one
-written out as exp / sum), changes of layout, positive factors and the addition of constants, follows both
+steps stand between that layer and the output. So the trace from the output passes a sigmoid, a softmax (also
+one written out as exp / sum), changes of layout, positive factors and the addition of constants, follows both
 branches of an If, and stops at anything else.
 """
 
@@ -26,7 +26,8 @@ _LAYOUT = frozenset(
     {"Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Cast", "Dropout"}
 )
 _IDENTITY = frozenset({"Identity"})
-_ORDER_PRESERVING = frozenset({"Softmax", "LogSoftmax", "QLinearSoftmax", "Exp", "Log", "ArgMax"})
+_ACTIVATIONS = {"Sigmoid": "sigmoid"} | dict.fromkeys(("Softmax", "LogSoftmax", "QLinearSoftmax"), "softmax")
+_ORDER_PRESERVING = frozenset({*_ACTIVATIONS, "Exp", "Log", "ArgMax"})
 _ADDITIONS = frozenset({"Add", "QLinearAdd"})
 # Rounding to 8 bits never turns the order of two logits round, but may make them equal.
 _ROUNDING = frozenset(
@@ -48,7 +49,8 @@ class LinearLayer:
     `stored_by_class` says the weight is classes × features (otherwise features × classes). What comes after
     does not tell layers apart: `features` is what it is given in each place where it is used, `targets` are
     the shapes its product is reshaped to, `crossing` names an operation along other axes than the classes',
-    and `notes` say what a user should know about the choice.
+    `activation` is what follows it ("sigmoid", "softmax" or "" for neither), and `notes` say what a user
+    should know about the choice.
     """
 
     weight: Stored
@@ -57,6 +59,7 @@ class LinearLayer:
     features: tuple[Features, ...] = field(default=(), compare=False)
     targets: tuple[tuple[int, ...], ...] = field(default=(), compare=False)
     crossing: str = field(default="", compare=False)
+    activation: str = field(default="", compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)
 
 
@@ -89,7 +92,12 @@ def different(layers: Iterable[LinearLayer]) -> tuple[LinearLayer, ...]:
     for layer in layers:
         known = found.setdefault(layer, layer)
         places = tuple(dict.fromkeys((*known.features, *layer.features)))
-        found[layer] = replace(known, features=places, crossing=known.crossing or layer.crossing)
+        found[layer] = replace(
+            known,
+            features=places,
+            crossing=known.crossing or layer.crossing,
+            activation=known.activation or layer.activation,
+        )
     return tuple(found.values())
 
 
@@ -214,6 +222,7 @@ def _layer(graph: Graph, path: list[Node]) -> LinearLayer | None:
         features=(replace(product.features, rank=product.features.rank or _rank(graph, path)),),
         targets=tuple(shape for shape in shapes if shape is not None),
         crossing=crossing(graph, path, product),
+        activation=next((_ACTIVATIONS[node.op] for node in path if node.op in _ACTIVATIONS), ""),
         notes=(_ROUNDED,) if rounded else (),
     )
 
