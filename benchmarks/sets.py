@@ -24,7 +24,9 @@ import argmaxable as am
 THIN = 1e-7
 
 
-def largest_margin(weight: np.ndarray, bias: np.ndarray, members: tuple[int, ...], kind: str, reach: float) -> float:
+def largest_margin(
+    weight: np.ndarray, bias: np.ndarray, members: tuple[int, ...], kind: str, reach: float
+) -> float:
     """The margin of a set over the box ±reach by HiGHS, at most 1; with a row for each pair of the top k."""
     inside = np.isin(np.arange(len(weight)), members)
     if kind == "top":
@@ -39,7 +41,9 @@ def largest_margin(weight: np.ndarray, bias: np.ndarray, members: tuple[int, ...
         return 1.0
     table = np.hstack([-np.array(rows), np.ones((len(rows), 1))])
     bounds = [(-reach, reach)] * weight.shape[1] + [(None, 1.0)]
-    found = linprog(np.append(np.zeros(weight.shape[1]), -1.0), A_ub=table, b_ub=np.array(offsets), bounds=bounds)
+    found = linprog(
+        np.append(np.zeros(weight.shape[1]), -1.0), A_ub=table, b_ub=np.array(offsets), bounds=bounds
+    )
     return float(-found.fun)
 
 
@@ -55,7 +59,9 @@ def truth(heads: int, seed: int) -> None:
         kind = ("exactly", "top", "at-least")[number % 3]
         every = [one for size in range(labels + 1) for one in combinations(range(labels), size)]
         started = time.process_time()
-        found = am.sets(am.Head(weight, bias), am.Box(-3.0, 3.0), every, kind=kind, engine=am.Engine(workers=1))
+        found = am.sets(
+            am.Head(weight, bias), am.Box(-3.0, 3.0), every, kind=kind, engine=am.Engine(workers=1)
+        )
         spent += time.process_time() - started
         for claim in found.claims:
             margin = largest_margin(weight.astype(float), bias.astype(float), claim.members, kind, 3.0)
@@ -69,13 +75,20 @@ def truth(heads: int, seed: int) -> None:
 
 def tell(name: str, found: am.LabelSets, seconds: float) -> None:
     methods = Counter(f"{claim.status.value} by {claim.method.value}" for claim in found.claims)
-    print(f"{name}: {dict(methods)}; {seconds:.1f} CPU s, {1000 * seconds / len(found.claims):.1f} ms a set", flush=True)
+    print(
+        f"{name}: {dict(methods)}; {seconds:.1f} CPU s, {1000 * seconds / len(found.claims):.1f} ms a set",
+        flush=True,
+    )
 
 
 def timed(head: am.Head, domain: am.Domain, sets: list[tuple[int, ...]], kind: str, workers: int) -> None:
     started, wall = time.process_time(), time.perf_counter()
     found = am.sets(head, domain, sets, kind=kind, engine=am.Engine(workers=workers))
-    tell(f"{len(sets):,} sets, {kind}, wall {time.perf_counter() - wall:.1f} s", found, time.process_time() - started)
+    tell(
+        f"{len(sets):,} sets, {kind}, wall {time.perf_counter() - wall:.1f} s",
+        found,
+        time.process_time() - started,
+    )
 
 
 def random_sets(labels: int, size: int, count: int) -> list[tuple[int, ...]]:
