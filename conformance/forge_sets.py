@@ -128,13 +128,12 @@ def _in_arrays(bundle: SetBundle) -> dict[str, Callable[[SetBundle], None]]:
         lies["points-infinite"] = lambda one: one.arrays["points32"].fill(np.inf)
     whole = [k for k, line in enumerate(bundle.lines) if "weights" in line]
     for number in whole:
-        weights = bundle.lines[number]["weights"]
         lies[f"{number}-weight-below-0"] = lambda one, k=number: one.lines[k]["weights"].__setitem__(
             0, "-0x1"
         )
         lies[f"{number}-weights-missing"] = lambda one, k=number: one.lines[k]["weights"].pop()
-        lies[f"{number}-weights-zero"] = lambda one, k=number, n=len(weights): one.lines[k].update(
-            weights=["0x0"] * n
+        lies[f"{number}-weights-zero"] = lambda one, k=number: one.lines[k].update(
+            weights=["0x0" for _ in one.lines[k]["weights"]]
         )
     if len(bundle.arrays["certificate_weights"]) and not whole:
         lies["weights-below-0"] = lambda one: np.negative(

@@ -1,4 +1,4 @@
-"""Writes good_sets/ and expected_sets.json anew, with argmaxable: bundles of label sets about heads of heads/.
+"""Writes good_sets/ and expected_sets.json anew, with argmaxable: sets of labels about heads of heads/.
 
 python conformance/make_sets.py
 """

@@ -1,4 +1,4 @@
-"""Bundles of label sets: on their own, beside verdicts, and what both checkers say to good and forged ones."""
+"""Bundles of label sets: alone, beside verdicts, and what both checkers say to good and forged ones."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def feasible(head: am.Head, domain: am.Domain, kind: am.SetKind, **options: obje
 
 
 def sign_patterns(weight: np.ndarray) -> set[tuple[int, ...]]:
-    """The sets of labels above 0 somewhere in the plane, without bias: one between any two neighbouring lines."""
+    """The sets of labels above 0 somewhere in the plane, without bias: one between neighbouring lines."""
     normals = np.arctan2(weight[:, 1], weight[:, 0])
     lines = np.sort(np.mod(np.concatenate([normals + np.pi / 2, normals - np.pi / 2]), 2 * np.pi))
     middles = (lines + np.append(lines[1:], lines[0] + 2 * np.pi)) / 2
