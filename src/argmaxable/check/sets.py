@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 # Scores held at a time with bounds on their errors.
 _BLOCK_SCORES = 1 << 21
+# A quotient below this may lose digits to underflow, which a large row makes more of: left to integers.
+_LEAST_FACTOR = 2.0**-900
 _NOTHING = Bound(math.inf, Strength.EXACT)
 # A margin is claimed three bounds on its rounding below what floats found, so that it is proven again in any
 # order of summation.
@@ -60,7 +62,10 @@ class SetChecker:
         domain.require_features(self.head.features)
         self.has_cut = test.kind is not SetKind.TOP
         # Gaps to the cut and between labels do not change when a vector is taken off all rows.
-        self.prepared = PreparedHead(cut_head(self.head, test)) if self.has_cut else whole
+        if self.has_cut:
+            self.prepared = PreparedHead(cut_head(self.head, test))
+        else:
+            self.prepared = PreparedHead(self.head) if whole.compute.device != "numpy" else whole
         self.scores = Scores(self.prepared, domain)
         self.thresholds = test.of_labels(self.head.classes)
 
@@ -184,6 +189,8 @@ class SetChecker:
             if not self.has_cut:
                 sides = np.where(inside, weights[inside].sum(), weights[~inside].sum())
             factors = np.where(inside, weights, -weights) / sides
+            if (np.abs(factors[weights > 0]) < _LEAST_FACTOR).any():
+                return math.inf
             rows = self.head.rows(ids)
             if not self.has_cut:  # the factors add up to 0: what all rows share cancels
                 rows = rows - self.prepared.centre

@@ -198,8 +198,8 @@ def _hints(request: Request, done: ModelVerdicts, output: Path | None) -> list[s
         lines.append(f"The file itself proves the domain {known}, which --domain auto verifies over.")
     if done.finding.activation == "sigmoid":
         lines.append(
-            "The output is a sigmoid: this tells whether a label can score highest, not whether it can be on, "
-            "nor with which others; argmaxable sets does."
+            "The output is a sigmoid: this tells whether a label can score highest, not whether it can be "
+            "on, nor with which others; argmaxable sets does."
         )
     if done.was_known:
         lines.append(f"Found again as run {done.run_id}; --overwrite verifies anew.")

@@ -46,7 +46,6 @@ class SetMethod(StrEnum):
 
     NO_CONDITION = "no condition"
     MEAN_DIRECTION = "mean direction"
-    EQUATIONS = "equations"
     REFLECTION = "reflection"
     INTERIOR_POINT = "interior point"
     SIMPLEX = "exact simplex"

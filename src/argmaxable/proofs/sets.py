@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from argmaxable.check.sets import failed_sets
 from argmaxable.core.errors import BundleError, InputError
 from argmaxable.core.feasibility import Feasibility
 from argmaxable.core.label_sets import LabelSets, SetClaim, SetMethod, SetTest, set_name
-from argmaxable.core.verdict import Certificate
 from argmaxable.proofs.claims_file import Folder, are_in, read_claims, write_claims
 from argmaxable.proofs.in_words import differs
 from argmaxable.proofs.kind import Bundle, ClaimFiles, ClaimKind
@@ -25,10 +21,9 @@ from argmaxable.proofs.values import (
     rounded_down,
     rounded_up,
     text,
-    whole_hex,
     whole_number,
 )
-from argmaxable.proofs.verdicts import VERDICTS
+from argmaxable.proofs.verdicts import VERDICTS, in_rational_form
 
 if TYPE_CHECKING:
     from argmaxable.check.checker import Checker
@@ -90,7 +85,9 @@ class SetClaims(ClaimKind[SetClaim, SetTest]):
             upper=finite_number(line["upper"], math.inf),
             method=SetMethod(line.get("method", SetMethod.NONE)),
             point=evidence.point(line),
-            certificate=_certificate(line, evidence),
+            certificate=in_rational_form(line, evidence.certificate(line["certificate"]))
+            if "certificate" in line
+            else None,
             count=whole_number(line.get("count", 1), 0, LARGEST),
             reason=text(line.get("reason", "")),
         )
@@ -148,15 +145,3 @@ def _require_same_subject(found: LabelSets, folder: Folder) -> None:
         raise BundleError(
             f"{Path(folder)} has verdicts about another head or domain. Write the sets into another folder."
         )
-
-
-def _certificate(line: Line, evidence: EvidenceReader) -> Certificate | None:
-    if "certificate" not in line:
-        return None
-    certificate = evidence.certificate(line["certificate"])
-    if "weights" not in line:
-        return certificate
-    weights = tuple(whole_hex(weight) for weight in line["weights"])
-    if len(weights) != len(certificate.classes):
-        raise ValueError("the whole weights do not fit the certificate")
-    return replace(certificate, weights=np.ones(len(weights)), whole=weights)

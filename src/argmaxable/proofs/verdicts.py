@@ -189,7 +189,11 @@ def _certificate(line: Line, evidence: EvidenceReader) -> Certificate | None:
         return Certificate(np.array([whole_number(line["rival"], 0, LARGEST)]), np.ones(1))
     if "certificate" not in line:
         return None
-    certificate = evidence.certificate(line["certificate"])
+    return in_rational_form(line, evidence.certificate(line["certificate"]))
+
+
+def in_rational_form(line: Line, certificate: Certificate) -> Certificate:
+    """The certificate with the whole weights of its line, if that has some; raises ValueError."""
     if "weights" not in line:
         return certificate
     weights = [whole_hex(weight) for weight in line["weights"]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from fractions import Fraction
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -196,6 +197,25 @@ def test_processes_find_the_same() -> None:
     assert [claim.status for claim in alone.claims] == [claim.status for claim in together.claims]
 
 
+def test_weights_that_underflow_prove_nothing_in_floats() -> None:
+    head = am.Head([[1e30], [-1.0]], [0.0, 1.0])
+    certificate = am.Certificate(np.array([0, 1]), np.array([5e-324, 1.0]))
+    checker = SetChecker(head, am.Box(-1e300, 1e300), am.SetTest("at-least"))
+    assert checker.bound((0, 1), certificate).upper > 0
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_narrow_weights_are_taken_as_they_are(dtype: str) -> None:
+    weight = (
+        np.random.default_rng(1)
+        .normal(size=(6, 2))
+        .astype(ml_dtypes.bfloat16 if dtype != "float16" else dtype)
+    )
+    wide = am.Head(weight.astype(np.float64))
+    for kind in (am.SetKind.EXACTLY, am.SetKind.TOP):
+        assert feasible(am.Head(weight), am.Ball(1.0), kind) == feasible(wide, am.Ball(1.0), kind)
+
+
 # ---------------------------------------------------------------------- what is asked
 
 HEAD = am.Head([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
@@ -226,6 +246,7 @@ def test_a_time_limit_leaves_the_rest_undecided() -> None:
         ({"sets": [[0]], "kind": "top", "thresholds": 1.0}, "they have no thresholds"),
         ({"sets": [[0]], "counts": [1, 2]}, "2 counts for 1 sets"),
         ({"sets": [[0]], "time_limit": 0}, "time limit must be above 0"),
+        ({"sets": [[0]], "engine": am.Engine(ray="local")}, "processes of this machine"),
     ],
 )
 def test_what_makes_no_sense_is_refused(arguments: dict[str, object], message: str) -> None:

@@ -67,6 +67,8 @@ def sets(
     ready = prepared(head)
     test = SetTest(kind, thresholds)
     wanted = _wanted(sets, counts, ready.head.classes)
+    if engine.ray is not None or engine.device != "numpy":
+        raise InputError("sets are worked on by processes of this machine: pass Engine(workers=...) alone.")
     plan = make_plan(ready.head, domain, engine=engine, time_limit=time_limit)
     work = SetWork(
         SetChecker(ready, domain, test), plan.settings.workers or 1, Deadline(time_limit), progress
