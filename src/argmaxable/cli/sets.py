@@ -45,7 +45,7 @@ def sets(
     file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[FILE]",
+            metavar="FILE",
             help="Label sets: .jsonl (a list of labels a line), .csv (a set a line) or .npz (a sparse "
             "matrix, examples × labels, as scipy.sparse.save_npz writes it).",
         ),
