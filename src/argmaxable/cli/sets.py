@@ -134,7 +134,8 @@ def _written(answer: _Asked, output: Path | None, report: Path | None, model: st
         from argmaxable.proofs.sets import write_sets
 
         write_sets(answer.sets, output)
-        check = shlex.join(["argmaxable", "check", str(output), model])
+        choices = options.chosen_by(answer.found.ref)
+        check = shlex.join(["argmaxable", "check", str(output), model, *choices])
         yield f"Proofs: {output} (re-check them with: {check})"
     if report is not None:
         from argmaxable.report.page.html import sets_page

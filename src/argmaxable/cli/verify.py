@@ -224,14 +224,5 @@ def _page(result: Result, output: Path | None) -> str:
 
 def _choices(request: Request) -> list[str]:
     """The options by which the head was found, for another command to find it again."""
-    ref = request.ref
-    given = {
-        "--tensor": ref.tensor,
-        "--bias-tensor": ref.bias_tensor,
-        "--revision": ref.revision,
-        "--subfolder": ref.subfolder,
-        "--cache-dir": ref.cache_dir,
-        "--round-to": request.round_to,
-    }
-    words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
-    return [*words, "--transpose"] if ref.transpose else words
+    rounded = [] if request.round_to is None else ["--round-to", str(request.round_to)]
+    return [*options.chosen_by(request.ref), *rounded]
