@@ -156,7 +156,6 @@ class SetSearch:
         self, sets: Sequence[Members], open_: Ids, inside: Mask, points: Matrix32, answers: list[SetAnswer]
     ) -> None:
         """While a condition fails, reflect the point across its hyperplane; remember the best point met."""
-        coordinates = self.space.coordinates
         x, best = points[open_].copy(), np.full(len(open_), -np.inf, np.float32)
         for _ in range(_REFLECTIONS):
             products = x @ self._rows.T
@@ -171,7 +170,7 @@ class SetSearch:
                 products = products[still]
             if not len(open_):
                 return
-            x = self._inside(coordinates, self._mirrored(x, inside, products))
+            x = self._inside(self._mirrored(x, inside, products))
 
     def _mirrored(self, x: Matrix32, inside: Mask, products: Matrix32) -> Matrix32:
         scores = products + self._offsets
@@ -191,7 +190,7 @@ class SetSearch:
         length = np.maximum((normal * normal).sum(axis=1), np.float32(1e-30))
         return np.asarray(x - (2 * np.minimum(gap, 0) / length)[:, None] * normal, np.float32)
 
-    def _inside(self, coordinates: object, x: Matrix32) -> Matrix32:
+    def _inside(self, x: Matrix32) -> Matrix32:
         space = self.space.coordinates
         if space.is_cone:
             return np.clip(x, np.where(space.lo < 0, -np.inf, 0), np.where(space.hi > 0, np.inf, 0)).astype(
