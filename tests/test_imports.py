@@ -36,6 +36,7 @@ MAY_KNOW: dict[str, set[str]] = {
         "prove/simplex.py",
         "check/mixtures.py",
         "questions/ranking/exact_orders.py",
+        "questions/sets/exact.py",
     },
     "gguf": {"models/gguf/tensors.py"},
     "google": {"models/onnx/reader.py"},

@@ -31,7 +31,7 @@ HEAD = LinearLayer(Stored("W"), stored_by_class=False, biases=(Stored("b"),))
 @pytest.mark.parametrize(
     ("nodes", "stopped_at"),
     [
-        ([node("Sigmoid", "z", "y")], "Sigmoid"),
+        ([node("Relu", "z", "y")], "Relu"),
         ([node("Mul", "z temperature", "y")], "Mul"),
         ([node("Add", "z residual", "y")], "Add"),
         ([node("Sub", "z other", "y")], "Sub"),

@@ -26,6 +26,7 @@ def write_all(folder: Path, head: am.Head) -> am.Result:
     am.write_bundle(result, folder)
     write_ceilings(am.ceilings(head, DOMAIN), folder)
     write_ranks(result, am.best_ranks(head, DOMAIN, result=result), folder, top_k=None)
+    am.write_sets(am.sets(head, DOMAIN, [[0], [1, 2]], engine=am.Engine(workers=1)), folder)
     return result
 
 
@@ -41,9 +42,10 @@ def test_a_folder_is_read_kind_by_kind(tmp_path: Path) -> None:
     assert [bundle.kind for bundle in read_all(tmp_path)] == list(KINDS)
 
 
-def test_a_folder_without_verdicts_is_not_a_bundle(tmp_path: Path) -> None:
+def test_a_folder_without_verdicts_and_sets_is_not_a_bundle(tmp_path: Path) -> None:
     write_all(tmp_path, random_head(0))
     (tmp_path / "manifest.json").unlink()
+    (tmp_path / "sets.json").unlink()
     with pytest.raises(am.BundleError, match=r"manifest\.json"):
         read_all(tmp_path)
 

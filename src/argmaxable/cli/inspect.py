@@ -19,6 +19,10 @@ from argmaxable.models.finding import Finding
 _MOST_SHOWN = 8
 # Labels can be whole phrases: those of ImageNet have 20 characters on average, some 100.
 _WIDEST_LABELS = 76
+_OUTPUTS = {
+    "sigmoid": "sigmoid: each label by itself; `argmaxable sets` asks which sets of labels can be predicted",
+    "softmax": "softmax: one class at a time",
+}
 
 
 @takes_groups
@@ -64,6 +68,8 @@ def _rows(finding: Finding) -> Iterator[tuple[str, str]]:
     yield "weight", str(finding.weight)
     yield "", finding.why
     yield "bias", _bias(finding)
+    if finding.activation:
+        yield "output", _OUTPUTS[finding.activation]
     yield "labels", _labels(finding)
     yield "inputs", "not known from the file" if finding.inputs is None else finding.inputs.description
     yield "domain", _domain(finding)
@@ -117,6 +123,7 @@ def as_record(finding: Finding) -> dict[str, Any]:
         "weight": asdict(finding.weight),
         "why": finding.why,
         "bias": None if finding.bias is None else asdict(finding.bias),
+        "activation": finding.activation or None,
         "labels": None
         if labels is None
         else {

@@ -92,6 +92,19 @@ class ModelOptions(OptionGroup):
         return ModelRef(model, **vars(self))
 
 
+def chosen_by(ref: ModelRef) -> list[str]:
+    """The options that name the same head of the same model."""
+    given = {
+        "--tensor": ref.tensor,
+        "--bias-tensor": ref.bias_tensor,
+        "--revision": ref.revision,
+        "--subfolder": ref.subfolder,
+        "--cache-dir": ref.cache_dir,
+    }
+    words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
+    return [*words, "--transpose"] if ref.transpose else words
+
+
 # Of a model that is to be written back, so it has to be here.
 TENSORS = ("tensor", "bias_tensor", "transpose")
 HUB = ("revision", "subfolder", "cache_dir")

@@ -196,6 +196,11 @@ def _hints(request: Request, done: ModelVerdicts, output: Path | None) -> list[s
     known = None if inputs is None else inputs.domain
     if request.domain != DEFAULT_DOMAIN_TEXT and known is not None and known != done.result.domain:
         lines.append(f"The file itself proves the domain {known}, which --domain auto verifies over.")
+    if done.finding.activation == "sigmoid":
+        lines.append(
+            "The output is a sigmoid: this tells whether a label can score highest, not whether it can be "
+            "on, nor with which others; argmaxable sets does."
+        )
     if done.was_known:
         lines.append(f"Found again as run {done.run_id}; --overwrite verifies anew.")
     elif done.run_id is not None:
@@ -219,14 +224,5 @@ def _page(result: Result, output: Path | None) -> str:
 
 def _choices(request: Request) -> list[str]:
     """The options by which the head was found, for another command to find it again."""
-    ref = request.ref
-    given = {
-        "--tensor": ref.tensor,
-        "--bias-tensor": ref.bias_tensor,
-        "--revision": ref.revision,
-        "--subfolder": ref.subfolder,
-        "--cache-dir": ref.cache_dir,
-        "--round-to": request.round_to,
-    }
-    words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
-    return [*words, "--transpose"] if ref.transpose else words
+    rounded = [] if request.round_to is None else ["--round-to", str(request.round_to)]
+    return [*options.chosen_by(request.ref), *rounded]

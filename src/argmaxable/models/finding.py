@@ -17,6 +17,9 @@ from argmaxable.core.stored_rows import StoredRows
 
 Arrays = tuple[NDArray[Any] | StoredRows, NDArray[Any] | None]
 
+# Said of every head whose file ends in a sigmoid.
+SIGMOID_NOTE = "a sigmoid answers each class by itself; the argmax is the one answered most surely"
+
 
 @dataclass(frozen=True)
 class TensorInfo:
@@ -71,6 +74,9 @@ class Finding:
     labels: Labels | None = None
     inputs: HeadInputs | None = None
     alternatives: tuple[TensorInfo, ...] = ()
+    # What the file applies to the logits: "sigmoid", which answers each label by itself, or "softmax"; ""
+    # where it does not say.
+    activation: str = ""
     notes: tuple[str, ...] = field(default=())
 
     @property

@@ -30,7 +30,7 @@ from argmaxable.proofs.evidence import (
     Line,
 )
 from argmaxable.proofs.in_words import differs
-from argmaxable.proofs.kind import Bundle, ClaimFiles, ClaimKind
+from argmaxable.proofs.kind import Bundle, ClaimFiles, ClassClaimKind
 from argmaxable.proofs.values import (
     LARGEST,
     finite_number,
@@ -59,12 +59,13 @@ _EXPONENTS = (-4000, 4000)
 _UNFINISHED = ("interrupted", "not reached")
 
 
-class VerdictClaims(ClaimKind[Verdict, None]):
+class VerdictClaims(ClassClaimKind[Verdict, None]):
     """Verdicts and the vector that rebuilds their own-direction witnesses."""
 
     noun, plural, format = "verdict", "verdicts", "argmaxable-proofs-2"
     earlier_format = "argmaxable-proofs-1"
     files = ClaimFiles("manifest.json", "verdicts.jsonl", "evidence.npz")
+    stands_alone = True
     arrays: ClassVar[ArrayTypes] = {**CENTRE, **POINTS_AND_CERTIFICATES, **TIES}
 
     def encode(self, claim: Verdict, evidence: EvidenceWriter) -> Line:
@@ -188,7 +189,11 @@ def _certificate(line: Line, evidence: EvidenceReader) -> Certificate | None:
         return Certificate(np.array([whole_number(line["rival"], 0, LARGEST)]), np.ones(1))
     if "certificate" not in line:
         return None
-    certificate = evidence.certificate(line["certificate"])
+    return in_rational_form(line, evidence.certificate(line["certificate"]))
+
+
+def in_rational_form(line: Line, certificate: Certificate) -> Certificate:
+    """The certificate with the whole weights of its line, if that has some; raises ValueError."""
     if "weights" not in line:
         return certificate
     weights = [whole_hex(weight) for weight in line["weights"]]

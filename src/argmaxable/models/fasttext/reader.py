@@ -49,6 +49,7 @@ def find(path: Path, options: ReadOptions) -> Finding:
         read=read,
         labels=None if options.transpose else Labels(model.names, "the model's dictionary"),
         inputs=_describe_inputs(model),
+        activation="sigmoid" if model.arguments.loss in _WITH_SIGMOIDS else "",
         notes=_notes(model),
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from argmaxable.core.errors import LoadError
-from argmaxable.models.finding import Arrays, Finding, Labels, TensorInfo
+from argmaxable.models.finding import SIGMOID_NOTE, Arrays, Finding, Labels, TensorInfo
 from argmaxable.models.graph.domain import Reader, inputs_of
 from argmaxable.models.graph.linear_layer import (
     chosen_bias,
@@ -61,7 +61,8 @@ def find_in_graph(
         labels=labels,
         inputs=None if options.transpose else inputs_of(graph, layer.features, features, values),
         alternatives=tuple(_info(graph, name) for name in other_weights(graph, layer.weight.name)),
-        notes=(*layer.notes, *doubts),
+        activation=layer.activation,
+        notes=(*layer.notes, *([SIGMOID_NOTE] if layer.activation == "sigmoid" else []), *doubts),
     )
 
 

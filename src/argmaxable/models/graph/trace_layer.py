@@ -1,8 +1,8 @@
 """Traces a tensor of a graph back to the linear layer it comes from.
 
 The classes a model can answer are decided by argmax(W x + b) only if nothing but order-preserving
-steps stand between that layer and the output. So the trace from the output passes a softmax (also one
-written out as exp / sum), changes of layout, positive factors and the addition of constants, follows both
+steps stand between that layer and the output. So the trace from the output passes a sigmoid, a softmax (also
+one written out as exp / sum), changes of layout, positive factors and the addition of constants, follows both
 branches of an If, and stops at anything else.
 """
 
@@ -26,7 +26,8 @@ _LAYOUT = frozenset(
     {"Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Cast", "Dropout"}
 )
 _IDENTITY = frozenset({"Identity"})
-_ORDER_PRESERVING = frozenset({"Softmax", "LogSoftmax", "QLinearSoftmax", "Exp", "Log", "ArgMax"})
+_ACTIVATIONS = {"Sigmoid": "sigmoid"} | dict.fromkeys(("Softmax", "LogSoftmax", "QLinearSoftmax"), "softmax")
+_ORDER_PRESERVING = frozenset({*_ACTIVATIONS, "Exp", "Log", "ArgMax"})
 _ADDITIONS = frozenset({"Add", "QLinearAdd"})
 # Rounding to 8 bits never turns the order of two logits round, but may make them equal.
 _ROUNDING = frozenset(
@@ -47,7 +48,8 @@ class LinearLayer:
 
     `stored_by_class` says the weight is classes × features (otherwise features × classes). What comes after
     does not tell layers apart: `features` is what it is given in each place where it is used, `crossing` says
-    what follows that is not along the classes, and `notes` what a user should know about the choice.
+    what follows that is not along the classes, `activation` is what follows it ("sigmoid", "softmax" or ""
+    for neither), and `notes` say what a user should know about the choice.
     """
 
     weight: Stored
@@ -55,6 +57,7 @@ class LinearLayer:
     biases: tuple[Stored, ...] = ()
     features: tuple[Features, ...] = field(default=(), compare=False)
     crossing: str = field(default="", compare=False)
+    activation: str = field(default="", compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)
 
 
@@ -87,7 +90,12 @@ def different(layers: Iterable[LinearLayer]) -> tuple[LinearLayer, ...]:
     for layer in layers:
         known = found.setdefault(layer, layer)
         places = tuple(dict.fromkeys((*known.features, *layer.features)))
-        found[layer] = replace(known, features=places, crossing=known.crossing or layer.crossing)
+        found[layer] = replace(
+            known,
+            features=places,
+            crossing=known.crossing or layer.crossing,
+            activation=known.activation or layer.activation,
+        )
     return tuple(found.values())
 
 
@@ -210,6 +218,7 @@ def _layer(graph: Graph, path: list[Node]) -> LinearLayer | None:
         biases=tuple(bias for bias in (*addends, product.bias) if bias is not None),
         features=(replace(product.features, rank=product.features.rank or _rank(graph, path)),),
         crossing=crossing(graph, path, product),
+        activation=next((_ACTIVATIONS[node.op] for node in path if node.op in _ACTIVATIONS), ""),
         notes=(_ROUNDED,) if rounded else (),
     )
 

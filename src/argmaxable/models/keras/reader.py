@@ -17,7 +17,7 @@ from argmaxable.core.balls import LayerNorm
 from argmaxable.core.boxes import Box
 from argmaxable.core.errors import LoadError
 from argmaxable.models.activations import ANYTHING
-from argmaxable.models.finding import Arrays, Finding, HeadInputs, TensorInfo
+from argmaxable.models.finding import SIGMOID_NOTE, Arrays, Finding, HeadInputs, TensorInfo
 from argmaxable.models.keras.config import (
     KerasLayer,
     Network,
@@ -88,6 +88,7 @@ def find_in(file: KerasFile, path: Path, options: ReadOptions) -> Finding:
         labels=labels,
         inputs=inputs,
         alternatives=tuple(alternatives),
+        activation=next((name for name in ("sigmoid", "softmax") if name in choice.activations), ""),
         notes=(*_notes(choice, classes), *doubts),
     )
 
@@ -227,5 +228,5 @@ def _notes(choice: _Choice, classes: int) -> tuple[str, ...]:
     if classes == 1:
         return ("one class only: the sign of its logit decides, not an argmax",)
     if "sigmoid" in choice.activations:
-        return ("a sigmoid answers each class by itself; the argmax is the one answered most surely",)
+        return (SIGMOID_NOTE,)
     return ()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from argmaxable.core.errors import AmbiguousError, LoadError
 from argmaxable.core.head import FLOAT_DTYPES
-from argmaxable.models.finding import Arrays, Finding, Labels, TensorInfo
+from argmaxable.models.finding import SIGMOID_NOTE, Arrays, Finding, Labels, TensorInfo
 from argmaxable.models.labels.vocabulary import class_labels, search_beside
 from argmaxable.models.tflite.flatbuffer import Damaged
 from argmaxable.models.tflite.inputs import describe_inputs
@@ -99,6 +99,7 @@ def _find(path: Path, options: ReadOptions) -> Finding:
         labels=labels,
         inputs=None if layer.operator is None else describe_inputs(model, layer.operator.input(0)),
         alternatives=tuple(_info(each.weight) for each in layers if each.weight.index != layer.weight.index),
+        activation="" if options.tensor is not None else _activation(model),
         notes=(*_notes(model, layer, options), *doubts),
     )
 
@@ -308,6 +309,12 @@ def _notes(model: Model, layer: _Layer, options: ReadOptions) -> tuple[str, ...]
         notes.append(
             "the logits are rounded to integers before they are compared, so close ones may be equal"
         )
-    if options.tensor is None and "LOGISTIC" in [operator.kind for operator, _ in _trace_back(model)]:
-        notes.append("a sigmoid answers each class by itself; the argmax is the one answered most surely")
+    if options.tensor is None and _activation(model) == "sigmoid":
+        notes.append(SIGMOID_NOTE)
     return tuple(notes)
+
+
+def _activation(model: Model) -> str:
+    """What the model applies to its logits."""
+    names = {"LOGISTIC": "sigmoid", "SOFTMAX": "softmax", "LOG_SOFTMAX": "softmax"}
+    return next((names[operator.kind] for operator, _ in _trace_back(model) if operator.kind in names), "")
