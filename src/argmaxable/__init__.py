@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from argmaxable.core.head import Facts, Head
     from argmaxable.core.hull import Hull
     from argmaxable.core.progress import Progress
+    from argmaxable.core.reach import Reach
     from argmaxable.core.result import Cost, Record, Result
     from argmaxable.core.select import Selection
     from argmaxable.core.stored_rows import StoredRows
@@ -143,6 +144,7 @@ __all__ = [
     "Pruned",
     "RMSNorm",
     "RankProof",
+    "Reach",
     "Recheck",
     "Record",
     "Repair",
@@ -240,6 +242,7 @@ _NAMES = {
     ),
     "core.hull": ("Hull",),
     "core.progress": ("Progress",),
+    "core.reach": ("Reach",),
     "core.result": (
         "Cost",
         "Record",
