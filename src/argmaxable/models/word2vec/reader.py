@@ -31,6 +31,8 @@ def find(path: Path, options: ReadOptions) -> Finding:
     """The vectors as a head with a class for each word; raises LoadError."""
     if options.tensor is not None:
         raise LoadError("a file of word vectors has one matrix: leave out tensor= (--tensor).")
+    if not path.stat().st_size:  # mmap refuses empty files
+        raise LoadError(f"is empty. {_DAMAGED}")
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         header = re.match(HEADER, data)
         if header is None:
