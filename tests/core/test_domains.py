@@ -46,8 +46,12 @@ DOMAINS = {
     "hull of mixed scales": am.Hull([[1e-12, 1e12, 0.0], [1.0, -1e12, 1e-300], [0.1, 0.2, 0.3]]),
     "hull of one input, thrice": am.Hull([[0.1, 0.2, 0.3]] * 3),
     "reach": am.Reach([0.1, -2.0, 0.0], [[1.0, 0.3, 5.0], [0.0, 0.7, -0.1], [1.0, 1.0, 0.2]], am.Box(-1, 2)),
-    "reach in a ball": am.Reach([0.3, 0.0, -7.0], [[0.1, 0.0, 1.0], [0.0, -3.0, 0.0], [0.2] * 3], am.Ball(0.5)),
-    "reach of mixed scales": am.Reach([1e6, 0.0, 1e-6], np.diag([1e-12, 1.0, 1e12]), am.Box([0, 0, -1], [0.3, 0, 1])),
+    "reach in a ball": am.Reach(
+        [0.3, 0.0, -7.0], [[0.1, 0.0, 1.0], [0.0, -3.0, 0.0], [0.2] * 3], am.Ball(0.5)
+    ),
+    "reach of mixed scales": am.Reach(
+        [1e6, 0.0, 1e-6], np.diag([1e-12, 1.0, 1e12]), am.Box([0, 0, -1], [0.3, 0, 1])
+    ),
 }
 every_domain = pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
 entries = st.floats(-4, 4) | st.floats(-1e6, 1e6) | st.sampled_from([0.0, -0.0, 0.1, -0.5, 1.0, 2.0, 5e-324])

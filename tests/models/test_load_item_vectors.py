@@ -99,7 +99,9 @@ def test_labels_are_the_ids_and_words(tmp_path: Path) -> None:
 
 
 def test_word_vectors_in_a_bin_file_are_told_by_their_first_line(tmp_path: Path) -> None:
-    data = b"2 12\na " + np.arange(12, dtype=np.float32).tobytes() + b"\nb " + np.ones(12, np.float32).tobytes()
+    data = (
+        b"2 12\na " + np.arange(12, dtype=np.float32).tobytes() + b"\nb " + np.ones(12, np.float32).tobytes()
+    )
     head = am.load_head(saved(tmp_path, "GoogleNews.bin", data))
     assert (head.classes, head.features, head.label(1)) == (2, 12, "b")
 

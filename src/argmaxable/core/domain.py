@@ -61,6 +61,11 @@ class Domain(ABC):
     def scope(self) -> str:
         """What verdicts are about, to end a sentence with: "for features within ±100"; "" for all inputs."""
 
+    def denial(self) -> str:
+        """What an unargmaxable class can't do, in words, with the inputs that this is about."""
+        where = self.scope()
+        return f"can never be predicted {where}" if where else "can never be predicted, whatever the input"
+
     @abstractmethod
     def as_record(self) -> dict[str, Any]:
         """Plain JSON values from which `from_record` rebuilds the domain exactly."""

@@ -69,6 +69,11 @@ class Hull(Domain):
         count = len(self.points)
         return "at this one input" if count == 1 else f"at mixtures of these {count:,} inputs"
 
+    def denial(self) -> str:
+        """Real inputs need not be mixtures of those seen, so "never" would say too much."""
+        count = len(self.points)
+        return f"can be predicted at no mixture of these {count:,} inputs" if count > 1 else super().denial()
+
     def as_record(self) -> dict[str, Any]:
         return {"kind": self.kind} | matrix_record(self.points, "points")
 

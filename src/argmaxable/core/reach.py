@@ -83,9 +83,7 @@ class Reach(Domain):
 
     def require_features(self, features: int) -> None:
         if len(self.base) != features:
-            raise DomainError(
-                f"the reach's base has {len(self.base)} features but the head has {features}."
-            )
+            raise DomainError(f"the reach's base has {len(self.base)} features but the head has {features}.")
 
     @property
     def _count(self) -> int:

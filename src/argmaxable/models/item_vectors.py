@@ -91,7 +91,9 @@ def l2_bias(rows: NDArray[Any]) -> NDArray[np.float64]:
     bias = np.empty(len(rows))
     for first in range(0, len(rows), _BLOCK_ROWS):
         some = rows[first : first + _BLOCK_ROWS].astype(np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused where a Head is made
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # what is not finite is refused where a Head is made
             bias[first : first + _BLOCK_ROWS] = -0.5 * (some * some).sum(axis=1)
     return bias
 

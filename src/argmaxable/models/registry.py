@@ -144,7 +144,9 @@ BUILT_IN: tuple[ModelFormat, ...] = (
     FileFormat("parquet", (".parquet",), "argmaxable.models.parquet.reader:find", magic=b"PAR1"),
     FileFormat("pytorch", (".bin", ".pt", ".pth", ".ckpt"), "argmaxable.models.pytorch.reader:find"),
     # Refused, with advice.
-    FileFormat("pickle", (".kv", ".pkl", ".pickle", ".joblib"), "argmaxable.models.pickles.reader:find", _PICKLE),
+    FileFormat(
+        "pickle", (".kv", ".pkl", ".pickle", ".joblib"), "argmaxable.models.pickles.reader:find", _PICKLE
+    ),
 )
 
 

@@ -234,7 +234,9 @@ def certificate_of(coordinates: Coordinates, problem: ExactProblem, vertex: Vert
     positive = [k for k, weight in enumerate(vertex.weights) if weight > 0]
     ids = np.array([problem.rivals[vertex.rows[k]] for k in positive])
     weights = np.array([float(vertex.weights[k]) for k in positive])
-    if not coordinates.domain.has_features:  # no equations in features name these weights: they stand as they are
+    if (
+        not coordinates.domain.has_features
+    ):  # no equations in features name these weights: they stand as they are
         over = math.lcm(*(vertex.weights[k].denominator for k in positive))
         return Certificate(ids, weights, whole=tuple(int(vertex.weights[k] * over) for k in positive))
     everything = coordinates.is_cone and not np.isfinite(coordinates.domain_bounds()).any()

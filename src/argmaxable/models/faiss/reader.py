@@ -94,7 +94,9 @@ def _read_count(file: IO[bytes], what: str, expected: int, width: int) -> None:
     raw = file.read(8)
     count = int.from_bytes(raw, "little")
     if len(raw) < 8 or count != expected or _left(file) < expected * width:
-        raise LoadError(f"has {count} {what}, expected {expected}, and {_left(file)} bytes of them. {_DAMAGED}")
+        raise LoadError(
+            f"has {count} {what}, expected {expected}, and {_left(file)} bytes of them. {_DAMAGED}"
+        )
 
 
 def _skip_vectors(file: IO[bytes], header: _Header) -> int:

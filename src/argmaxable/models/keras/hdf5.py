@@ -183,7 +183,9 @@ def ask(program: str, question: Mapping[str, Any], library: str) -> bytes:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise LoadError(f"holds a file that the {library} library takes too long to read. {_DAMAGED}") from error
+        raise LoadError(
+            f"holds a file that the {library} library takes too long to read. {_DAMAGED}"
+        ) from error
     if done.returncode == 0:
         return done.stdout
     crashed = f"the {library} library crashed on it ({done.returncode})"

@@ -66,7 +66,9 @@ def _values(file: Any, column: str) -> bytes:
     if array.null_count or array.flatten().null_count:
         raise ValueError(f"column {column!r} has missing values")
     flat = array.flatten().to_numpy(zero_copy_only=False)
-    lengths = {array.type.list_size} if hasattr(array.type, "list_size") else set(array.value_lengths().to_pylist())
+    lengths = (
+        {array.type.list_size} if hasattr(array.type, "list_size") else set(array.value_lengths().to_pylist())
+    )
     if len(lengths) != 1:
         raise ValueError(f"column {column!r} has vectors of {len(lengths)} different lengths")
     return np.int64(lengths.pop()).tobytes() + flat.astype(flat.dtype.newbyteorder("<")).tobytes()
