@@ -8,8 +8,9 @@ import numpy as np
 from oracles import dot, placed, rationals, support_is_at_most
 
 import argmaxable as am
+from argmaxable.core.feasibility import Feasibility
 from argmaxable.core.orders import Order
-from argmaxable.questions.ranking.rankings import Feasibility, RankingVerdict
+from argmaxable.questions.ranking.rankings import RankingVerdict
 
 
 def exact_scores(head: am.Head, domain: am.Domain, z: np.ndarray) -> list[Fraction] | None:

@@ -38,8 +38,10 @@ if TYPE_CHECKING:
         NotFoundError,
         StoreError,
     )
+    from argmaxable.core.feasibility import Feasibility
     from argmaxable.core.head import Facts, Head
     from argmaxable.core.hull import Hull
+    from argmaxable.core.label_sets import LabelSets, SetClaim, SetKind, SetMethod, SetTest, logits_of
     from argmaxable.core.progress import Progress
     from argmaxable.core.reach import Reach
     from argmaxable.core.result import Cost, Record, Result
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from argmaxable.proofs.kind import Bundle, ClaimFiles, ClaimKind
     from argmaxable.proofs.rationals import with_rational_weights
     from argmaxable.proofs.recheck import recheck
+    from argmaxable.proofs.sets import write_sets
     from argmaxable.questions.best_rank.top_k import best_ranks
     from argmaxable.questions.ceiling.compute import ceilings
     from argmaxable.questions.ceiling.nucleus import nucleus
@@ -73,6 +76,8 @@ if TYPE_CHECKING:
     from argmaxable.questions.explain.explanation import Competitor, Explanation, Share, Width
     from argmaxable.questions.explain.growth import Growth
     from argmaxable.questions.explain.margin import Margin
+    from argmaxable.questions.sets.every import EverySet, EveryStatus, every_set
+    from argmaxable.questions.sets.sets import sets
     from argmaxable.run.journal import Journal
     from argmaxable.run.plan import Engine
     from argmaxable.store import Store, open_store
@@ -107,6 +112,8 @@ __all__ = [
     "Dyadic",
     "Engine",
     "Entry",
+    "EverySet",
+    "EveryStatus",
     "Everywhere",
     "EvidenceError",
     "EvidenceReader",
@@ -114,6 +121,7 @@ __all__ = [
     "Explanation",
     "Facts",
     "Failure",
+    "Feasibility",
     "Finding",
     "FinePoint",
     "Gaps",
@@ -125,6 +133,7 @@ __all__ = [
     "IdenticalRows",
     "InputError",
     "Journal",
+    "LabelSets",
     "Labels",
     "LayerNorm",
     "LoadError",
@@ -151,6 +160,10 @@ __all__ = [
     "Result",
     "SeenRows",
     "Selection",
+    "SetClaim",
+    "SetKind",
+    "SetMethod",
+    "SetTest",
     "Share",
     "Status",
     "Store",
@@ -165,9 +178,11 @@ __all__ = [
     "__version__",
     "best_ranks",
     "ceilings",
+    "every_set",
     "explain",
     "find_head",
     "load_head",
+    "logits_of",
     "nucleus",
     "open_store",
     "parse_domain",
@@ -175,10 +190,12 @@ __all__ = [
     "read_bundle",
     "recheck",
     "repair",
+    "sets",
     "verify",
     "verify_model",
     "with_rational_weights",
     "write_bundle",
+    "write_sets",
 ]
 
 # Which module defines which names: the imports above, for those who run them.
@@ -236,11 +253,13 @@ _NAMES = {
         "NotFoundError",
         "StoreError",
     ),
+    "core.feasibility": ("Feasibility",),
     "core.head": (
         "Facts",
         "Head",
     ),
     "core.hull": ("Hull",),
+    "core.label_sets": ("LabelSets", "SetClaim", "SetKind", "SetMethod", "SetTest", "logits_of"),
     "core.progress": ("Progress",),
     "core.reach": ("Reach",),
     "core.result": (
@@ -296,6 +315,7 @@ _NAMES = {
     ),
     "proofs.rationals": ("with_rational_weights",),
     "proofs.recheck": ("recheck",),
+    "proofs.sets": ("write_sets",),
     "questions.best_rank.top_k": ("best_ranks",),
     "questions.ceiling.compute": ("ceilings",),
     "questions.ceiling.nucleus": ("nucleus",),
@@ -308,6 +328,8 @@ _NAMES = {
     ),
     "questions.explain.growth": ("Growth",),
     "questions.explain.margin": ("Margin",),
+    "questions.sets.every": ("EverySet", "EveryStatus", "every_set"),
+    "questions.sets.sets": ("sets",),
     "run.journal": ("Journal",),
     "run.plan": ("Engine",),
     "store": (

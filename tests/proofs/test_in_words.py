@@ -282,7 +282,7 @@ def test_whole_weights_alone_count_where_they_are_given(tmp_path: Path) -> None:
     found = am.recheck(am.read_bundle(tmp_path), result.head)
     spoilt = [new.class_id for new, old in zip(verdicts, result.verdicts, strict=True) if new is not old]
     assert spoilt
-    assert [failure.class_id for failure in found.failures] == spoilt
+    assert [failure.key for failure in found.failures] == spoilt
 
 
 def with_another_weight(verdict: am.Verdict) -> am.Verdict:
@@ -326,7 +326,7 @@ def test_a_fine_point_is_a_witness_where_float64_is_too_coarse(
     )  # fmt: skip
     am.write_bundle(replace(result, verdicts=(*result.verdicts[:2], settled)), tmp_path)
     found = am.recheck(am.read_bundle(tmp_path), THIN)
-    assert [failure.class_id for failure in found.failures] == ([] if proven else [2])
+    assert [failure.key for failure in found.failures] == ([] if proven else [2])
     assert found.contradictions == ()
 
 

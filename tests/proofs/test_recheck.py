@@ -250,7 +250,7 @@ class Forgery:
         """Re-check; no class may count as proven by a claim that is false."""
         bundle = read_bundle(self.folder)
         found = recheck(bundle, self.head)
-        failed = {failure.class_id for failure in found.failures}
+        failed = {failure.key for failure in found.failures}
         passed = [claim for claim in bundle.claims if claim.class_id not in failed]
         if bundle.domain == self.domain:
             self.require_true(passed, self.truth)
@@ -315,7 +315,7 @@ def lines_with(lines: list[Line], status: str, field: str) -> list[Line]:
 
 
 def fails(forgery: Forgery, class_id: int, why: str = "") -> bool:
-    return any(failure.class_id == class_id and why in failure.why for failure in forgery.check().failures)
+    return any(failure.key == class_id and why in failure.why for failure in forgery.check().failures)
 
 
 @pytest.mark.parametrize("name", ["biased", "unbiased", "narrow"])
@@ -336,7 +336,7 @@ def test_another_status_fails(name: str, status: Status, forgeries: dict[str, Fo
     forgery.write_lines(lines)
     found = forgery.check()
     forgery.restore()
-    assert {failure.class_id for failure in found.failures} == set(changed)
+    assert {failure.key for failure in found.failures} == set(changed)
 
 
 LIES: dict[str, tuple[str, str, Callable[[Line], Line], str]] = {
@@ -449,7 +449,7 @@ def test_a_class_out_of_range_fails_and_fills_no_gap(number: int, biased: Forger
     lines[8]["class"] = number
     biased.write_lines(lines)
     found = biased.check()
-    assert [failure.class_id for failure in found.failures] == [number]
+    assert [failure.key for failure in found.failures] == [number]
     assert (found.proven, found.missing) == (39, 1)
 
 
@@ -481,7 +481,7 @@ def test_a_tie_group_with_a_stranger_fails(stranger: int, biased: Forgery) -> No
     numbers = {line["tie"]: line["class"] for line in reversed(biased.lines()) if "tie" in line}
     ordered = [next(g for g in groups if numbers[k] in g) for k in sorted(numbers)]
     regroup(biased, *([*sorted(group), stranger] for group in ordered))
-    assert {failure.class_id for failure in biased.check().failures} >= set(numbers.values())
+    assert {failure.key for failure in biased.check().failures} >= set(numbers.values())
 
 
 def test_a_member_of_a_tie_group_proves_no_margin_for_one_that_is_not_its_twin(biased: Forgery) -> None:
@@ -633,7 +633,7 @@ def test_points_of_another_length_fail(features: int, biased: Forgery) -> None:
     )
     found = biased.check()
     using = [line["class"] for line in biased.lines() if "point32" in line]
-    assert {failure.class_id for failure in found.failures} == set(using)
+    assert {failure.key for failure in found.failures} == set(using)
 
 
 # ---------------------------------------------------------------------- the domain
@@ -647,7 +647,7 @@ def test_evidence_moved_to_another_domain_proves_what_is_true_there_and_no_more(
 ) -> None:
     domain = parse_domain(text)
     biased.move_to(domain)
-    failed = {failure.class_id for failure in biased.check().failures}
+    failed = {failure.key for failure in biased.check().failures}
     passed = [claim for claim in read_bundle(biased.folder).claims if claim.class_id not in failed]
     assert failed
     biased.require_true(passed, verify(biased.head, domain, engine=ONE_PROCESS).verdicts)

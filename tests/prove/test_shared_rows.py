@@ -105,7 +105,7 @@ def test_shared_proofs_survive_a_bundle_and_are_noticed_when_changed(tmp_path: P
     changed = am.Head(other)
     bundle.manifest["head"]["sha256"] = changed.sha256()
     failures = am.recheck(bundle, changed).failures
-    assert 0 in {failure.class_id for failure in failures}
+    assert 0 in {failure.key for failure in failures}
 
 
 @pytest.mark.parametrize("constant", [False, True])

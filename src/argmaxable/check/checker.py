@@ -118,7 +118,7 @@ class Checker:
 
     def bound(self, class_id: int, certificate: Certificate) -> Bound:
         """The upper bound on the class's margin that the certificate proves."""
-        if not _is_well_formed(certificate, class_id, self.head.classes):
+        if not is_well_formed(certificate, class_id, self.head.classes):
             return _NOTHING
         if certificate.whole:
             return self._exact_bound(class_id, certificate.classes, _whole_weights(certificate), math.inf)
@@ -137,7 +137,7 @@ class Checker:
     def bounds(self, classes: Ids, certificate: Certificate) -> Vector:
         """Upper bounds by float64 that one certificate proves for many classes at once."""
         is_literal = not (certificate.basis or certificate.whole)
-        if not is_literal or not _is_well_formed(certificate, -1, self.head.classes):
+        if not is_literal or not is_well_formed(certificate, -1, self.head.classes):
             return np.full(len(classes), math.inf)
         uppers = self._float_bounds(classes, certificate)
         uppers[np.isin(classes, certificate.classes)] = math.inf
@@ -188,14 +188,14 @@ class Checker:
 
     def proves_in_rationals(self, class_id: int, certificate: Certificate) -> bool:
         """Whether the certificate proves t* ≤ 0 by integers and rationals alone, which may take minutes."""
-        if not _is_well_formed(certificate, class_id, self.head.classes):
+        if not is_well_formed(certificate, class_id, self.head.classes):
             return False
         if not certificate.whole:
             certificate = with_independent_basis(self.head, self.domain, certificate)
         return self._proves_exactly(class_id, certificate, 0.0)
 
     def _proves_exactly(self, class_id: int, certificate: Certificate, claim: float) -> bool:
-        if not math.isfinite(claim) or not _is_well_formed(certificate, class_id, self.head.classes):
+        if not math.isfinite(claim) or not is_well_formed(certificate, class_id, self.head.classes):
             return False
         weights: Dyadic | None = Dyadic.of(certificate.weights)
         if certificate.whole:
@@ -218,13 +218,7 @@ class Checker:
     def _exact_bound(self, class_id: int, classes: Ids, weights: Dyadic, upper: float) -> Bound:
         """Decide h_X(u) + Σ λ_i (b_c − b_i) ≤ 0 in integers; `upper` is known already."""
         u, offset = self._direction(class_id, classes, weights)
-        total = weights.sum().fraction()
-        support = self.domain.support_exactly(u)
-        if support is not None:
-            upper = min(upper, round_up((support + offset).fraction() / total))
-        elif self.domain.support_is_at_most(u, offset * -1):
-            upper = min(upper, 0.0 if u.sign().any() else round_up(offset.fraction() / total))
-        return Bound(upper, Strength.EXACT)
+        return exact_bound(self.domain, u, offset, weights.sum().fraction(), upper)
 
     def _bound_by_solution(self, class_id: int, certificate: Certificate) -> Bound:
         """Exact weights next to the stored ones: shown to exist, or else computed as rationals."""
@@ -242,9 +236,7 @@ class Checker:
         the same basis, and no coordinates left out."""
         uppers = np.full(len(classes), math.inf)
         sound = [
-            k
-            for k, c in enumerate(classes.tolist())
-            if _is_well_formed(certificates[k], c, self.head.classes)
+            k for k, c in enumerate(classes.tolist()) if is_well_formed(certificates[k], c, self.head.classes)
         ]
         if not sound:
             return uppers
@@ -296,6 +288,16 @@ class Checker:
         return rows @ shift + biases, gamma(self.head.features + 6) * size
 
 
+def exact_bound(domain: Domain, u: Dyadic, offset: Dyadic, total: Fraction, upper: float) -> Bound:
+    """(h_X(u) + offset) / total in integers, or whether that is 0 or less; `upper` is known already."""
+    support = domain.support_exactly(u)
+    if support is not None:
+        upper = min(upper, round_up((support + offset).fraction() / total))
+    elif domain.support_is_at_most(u, offset * -1):
+        upper = min(upper, 0.0 if u.sign().any() else round_up(offset.fraction() / total))
+    return Bound(upper, Strength.EXACT)
+
+
 def rival_certificate(rival: int) -> Certificate:
     """The simplest certificate: all weight on one rival."""
     return Certificate(np.array([rival]), np.ones(1))
@@ -311,7 +313,8 @@ def require(proven: bool, claim: str) -> None:
         raise EvidenceError(f"{claim} This is a bug in argmaxable, not in your model; please report it.")
 
 
-def _is_well_formed(certificate: Certificate, class_id: int, classes: int) -> bool:
+def is_well_formed(certificate: Certificate, class_id: int, classes: int) -> bool:
+    """Whether these are weights ≥ 0, not all 0, on distinct classes of the head other than this one."""
     ids, weights = certificate.classes, certificate.weights
     with np.errstate(over="ignore"):
         total = float(weights.sum()) if len(weights) else 0.0

@@ -42,7 +42,12 @@ def exact_weights(head: Head, domain: Domain, class_id: int, certificate: Certif
         return None
     ids = np.append(certificate.classes, class_id)
     rows = _equations(domain, Dyadic.of(head.rows(ids)), coordinates)
-    weights = Dyadic.of(certificate.weights)
+    return weights_solving(rows, Dyadic.of(certificate.weights), basis)
+
+
+def weights_solving(rows: Dyadic, weights: Dyadic, basis: int) -> Dyadic | None:
+    """Weights on all rows but the last (as integers, up to one common positive factor) that mix them into the
+    last: those of the first `basis` rows are solved for, the others are as given. None without such."""
     solved = _solve(rows, weights, basis)
     if solved is None:
         return None
@@ -116,6 +121,11 @@ def _independent_equations(left: NDArray[Any]) -> list[int] | None:
         return list(range(rows))
     found = _pivots(left.T)
     return found if len(found) == columns else None
+
+
+def independent_rows(rows: NDArray[Any]) -> bool:
+    """Whether rows of whole numbers are independent: they are if they are so modulo a large prime."""
+    return len(_pivots(rows.T)) == len(rows)
 
 
 def _pivots(matrix: NDArray[Any]) -> list[int]:

@@ -36,7 +36,7 @@ def failed_verdicts(checker: Checker, claims: Sequence[Verdict]) -> Iterator[Fai
     # First, because members of a tie group share what is proven for one of them.
     untied = list(_failed_ties(checker.head, [claim for claim in sound if claim.tie_group]))
     yield from untied
-    strangers = {failure.class_id for failure in untied}
+    strangers = {failure.key for failure in untied}
     sound = [claim for claim in sound if claim.class_id not in strangers]
     yield from _failed_lower_bounds(checker, [claim for claim in sound if claim.lower > -math.inf])
     yield from _failed_upper_bounds(checker, [claim for claim in sound if claim.upper < math.inf])

@@ -5,7 +5,7 @@ first, integers where those can't tell. Half of the check; the other half is cer
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from argmaxable.compute.blocks import BLOCK_SCORES, row_blocks
 from argmaxable.compute.compare import Best, best_at, best_at_own_rows
 from argmaxable.compute.prepared import PreparedHead, seen_rows
-from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
+from argmaxable.compute.rows import row_slices
+from argmaxable.core.arrays import Ids, Mask, Matrix, Matrix32, Vector
 from argmaxable.core.domain import Domain
 from argmaxable.core.verdict import Strength
 from argmaxable.exact.dyadic import Dyadic, round_down
@@ -171,10 +172,8 @@ class Scores:
         where: Ids,
     ) -> None:
         x, misplaced = placed
-        scores = np.empty((len(classes), self.head.classes))
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            for block in row_blocks(self.head.classes, self.head.features):
-                scores[:, block] = x @ (self.head.rows(block) - self.centre).T + self.biases[block]
+            scores = self._float64_scores(x)
             error = self._score_error(x, misplaced, _DOUBLE)
             for k, class_id in enumerate(classes):
                 slack = error(self.norms, np.abs(self.biases), k)
@@ -189,6 +188,34 @@ class Scores:
                 found.lower[where[k]] = low.min()
                 low[unclear[twins]] = math.inf
                 found.apart[where[k]] = low.min()
+
+    def all_scores(self, points: Matrix) -> tuple[Matrix32, Callable[[int], Vector]]:
+        """Scores of all classes at points (n × features) in float32, and for each point bounds on the errors
+        of its scores."""
+        rows = self.prepared.rows32
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            x, misplaced = self.domain.place(points)
+            scores = np.empty((len(points), self.head.classes), np.float32)
+            for block in row_slices(rows):
+                scores[:, block] = x.astype(np.float32) @ rows[block].T
+            if self.prepared.has_bias:
+                scores += self.prepared.biases32
+            error = self._score_error(x, misplaced, _SINGLE)
+        return scores, lambda k: np.asarray(error(self.norms, np.abs(self.biases), k))
+
+    def scores64(self, point: Vector) -> tuple[Vector, Vector]:
+        """The same for one point in float64."""
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            x, misplaced = self.domain.place(point[None])
+            scores = self._float64_scores(x)[0]
+            error = self._score_error(x, misplaced, _DOUBLE)
+            return scores, np.asarray(error(self.norms, np.abs(self.biases), 0))
+
+    def _float64_scores(self, x: Matrix) -> Matrix:
+        scores = np.empty((len(x), self.head.classes))
+        for block in row_blocks(self.head.classes, self.head.features):
+            scores[:, block] = x @ (self.head.rows(block) - self.centre).T + self.biases[block]
+        return scores
 
     def _own_slack(self, classes: Ids, exponents: Ids) -> Vector:
         """Bound on the error of a gap at 2^exponent · row, formed by products of rows and scaled after.

@@ -28,6 +28,7 @@ GROUPS = {
         "inspect": "Show the output layer found in MODEL and what feeds it.",
         "explain": "Say what keeps a class from winning, or how safely it wins.",
         "doctor": "Name rows that stand out: untrained, duplicated, zero.",
+        "sets": "Tell which sets of labels MODEL can never predict.",
         "ranking": "Decide whether any input ranks the classes in this order.",
     },
     "Fix": {

@@ -18,6 +18,7 @@ from argmaxable.proofs.bundle import read_all
 from argmaxable.proofs.in_words import not_compared
 from argmaxable.proofs.kind import Bundle
 from argmaxable.proofs.recheck import recheck
+from argmaxable.proofs.verdicts import VERDICTS
 from argmaxable.questions.arithmetic.formats import rounded
 
 Bundles = tuple[Bundle[Any, Any], ...]
@@ -28,7 +29,10 @@ _MOST_FAILURES = 20
 @takes_groups
 def check(
     bundle: Annotated[
-        Path, typer.Argument(metavar="BUNDLE", help="Folder that `argmaxable verify --output` wrote.")
+        Path,
+        typer.Argument(
+            metavar="BUNDLE", help="Folder that `argmaxable verify --output` or `sets --output` wrote."
+        ),
     ],
     model: options.Model,
     *,
@@ -65,7 +69,7 @@ def check(
         outcomes = [recheck(one, head, rational=rational, progress=progress) for one in bundles]
     for one, found in zip(bundles, outcomes, strict=True):
         typer.echo("\n".join(_said(one, found, head)))
-    if rational:
+    if rational and bundles[0].kind is VERDICTS:
         typer.echo(_said_of_rationals(bundles[0].claims, outcomes[0]))
     for what in dict.fromkeys(what for one in bundles for what in not_compared(one, head)):
         typer.echo(f"Not compared: {what}.")
@@ -78,19 +82,20 @@ def _said(bundle: Bundle[Any, Any], found: Recheck, head: Head) -> Iterator[str]
     """The outcome in words, the same for every kind of claim."""
     kind, total = bundle.kind, len(bundle.claims) + found.missing
     yield f"{found.proven:,} of {total:,} {kind.plural} proven{kind.scope(bundle)}."
-    failed = {failure.class_id for failure in found.failures}
+    failed = {failure.key for failure in found.failures}
     proven = [
         claim
         for claim in bundle.claims
-        if claim.class_id not in failed and not kind.states_nothing(claim, head)
+        if kind.key(claim) not in failed and not kind.states_nothing(claim, head)
     ]
     summary = kind.summary(proven, bundle)
     if summary:
         yield summary
     if found.undecided or found.missing:
-        yield f"{found.undecided:,} undecided, {found.missing:,} classes without a {kind.noun}."
+        missing = f", {found.missing:,} classes without a {kind.noun}" if kind.covers_every_class else ""
+        yield f"{found.undecided:,} undecided{missing}."
     for failure in found.failures[:_MOST_FAILURES]:
-        yield f"class {failure.class_id}: {kind.noun} NOT PROVEN: {failure.why}."
+        yield f"{kind.subject(failure.key)}: {kind.noun} NOT PROVEN: {failure.why}."
     if len(found.failures) > _MOST_FAILURES:
         yield f"… and {len(found.failures) - _MOST_FAILURES:,} more."
     for contradiction in found.contradictions:
@@ -99,5 +104,5 @@ def _said(bundle: Bundle[Any, Any], found: Recheck, head: Head) -> Iterator[str]
 
 def _said_of_rationals(verdicts: tuple[Verdict, ...], found: Recheck) -> str:
     unargmaxable = {verdict.class_id for verdict in verdicts if verdict.status is Status.UNARGMAXABLE}
-    proven = unargmaxable - {failure.class_id for failure in found.failures}
+    proven = unargmaxable - {failure.key for failure in found.failures}
     return f"{len(proven):,} of {len(unargmaxable):,} unargmaxable classes proven by rational numbers alone."

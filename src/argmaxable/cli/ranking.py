@@ -13,10 +13,11 @@ from argmaxable.check.orders import OrderCertificate
 from argmaxable.cli import options
 from argmaxable.cli.option_groups import takes_groups
 from argmaxable.cli.progress import progress_bar
+from argmaxable.core.feasibility import Feasibility
 from argmaxable.core.head import Head
 from argmaxable.core.labels import visible
 from argmaxable.questions.ranking.notation import Chain, join, parse_chain
-from argmaxable.questions.ranking.rankings import Feasibility, RankingVerdict, is_feasible
+from argmaxable.questions.ranking.rankings import RankingVerdict, is_feasible
 from argmaxable.report.answer import domain_line
 from argmaxable.workflow.find_model import DEFAULT_DOMAIN_TEXT, find_model
 

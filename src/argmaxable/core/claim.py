@@ -1,7 +1,7 @@
-"""Claims: what is stated about one class of a head over a domain, and what a re-check of the evidence found.
+"""Claims: what is stated about a head over a domain, and what a re-check of the evidence found.
 
-Verdicts, ceilings and best ranks are claims. How each kind is stored and checked is said by one class in
-`proofs/`, listed in `proofs/kinds.py`.
+Verdicts, ceilings and best ranks are claims about one class, others are about sets of labels. How each kind
+is stored and checked is said by one class in `proofs/`, listed in `proofs/kinds.py`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+# What a claim is about, and what no two claims of a kind have in common: the number of a class, or those of
+# all labels in a set.
+Key = int | tuple[int, ...]
 
-class Claim(Protocol):
+
+class ClassClaim(Protocol):
     """Anything that is stated about one class."""
 
     @property
@@ -24,7 +28,7 @@ class Claim(Protocol):
 class Failure:
     """A claim that its evidence does not prove, and why."""
 
-    class_id: int
+    key: Key
     why: str
 
 

@@ -48,3 +48,8 @@ class Deadline:
     @property
     def has_passed(self) -> bool:
         return self._end is not None and time.monotonic() >= self._end
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Above 0 even when it has passed; None without a limit."""
+        return None if self._end is None else max(self._end - time.monotonic(), 1e-9)

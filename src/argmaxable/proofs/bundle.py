@@ -1,4 +1,5 @@
-"""Proof bundles: a folder with every verdict and its evidence, for anyone to check (docs/proofs.md).
+"""Proof bundles: a folder with verdicts, or sets of labels, and their evidence, for anyone to check
+(docs/proofs.md).
 
 Claims of other kinds about the same head may be in the folder too.
 """
@@ -48,13 +49,16 @@ def read_bundle(folder: Folder) -> Bundle[Verdict, None]:
 
 
 def read_all(folder: Folder) -> tuple[Bundle[Any, Any], ...]:
-    """Read the claims of every kind in a bundle's folder, its verdicts first; raises BundleError, also where
-    they are not all over the same domain."""
-    bundles = tuple(read_claims(kind, folder) for kind in KINDS if kind is VERDICTS or are_in(kind, folder))
+    """Read the claims of every kind in a bundle's folder, its verdicts first; raises BundleError where none
+    makes it a bundle, and where not all are over the same domain."""
+    found = [kind for kind in KINDS if are_in(kind, folder)]
+    if not any(kind.stands_alone for kind in found):
+        found = [VERDICTS]  # what is missing, as an error will say
+    bundles = tuple(read_claims(kind, folder) for kind in found)
     for bundle in bundles:
         if bundle.domain != bundles[0].domain:
             raise BundleError(
-                f"the {bundle.kind.plural} in {folder} are about the domain {bundle.domain}, its verdicts "
-                f"about {bundles[0].domain}. Write them into folders of their own."
+                f"the {bundle.kind.plural} in {folder} are about the domain {bundle.domain}, its "
+                f"{bundles[0].kind.plural} about {bundles[0].domain}. Write them into folders of their own."
             )
     return bundles

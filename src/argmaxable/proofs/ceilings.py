@@ -10,7 +10,7 @@ from argmaxable.check.ceilings import failed_ceilings
 from argmaxable.check.probabilities import never_enters
 from argmaxable.core.ceiling import Ceiling, CeilingClaim, Ceilings, Entry, Membership, Mixture, Nucleus
 from argmaxable.proofs.claims_file import Folder, write_claims
-from argmaxable.proofs.kind import Bundle, ClaimFiles, ClaimKind
+from argmaxable.proofs.kind import Bundle, ClaimFiles, ClassClaimKind
 from argmaxable.proofs.values import (
     LARGEST,
     finite_number,
@@ -41,7 +41,7 @@ class CeilingSettings:
     top_p: float | None
 
 
-class CeilingKind(ClaimKind[CeilingClaim, CeilingSettings]):
+class CeilingKind(ClassClaimKind[CeilingClaim, CeilingSettings]):
     """Intervals around largest probabilities, with answers about the nucleus."""
 
     noun, plural, format = "ceiling", "ceilings", "argmaxable-ceilings-2"

@@ -80,23 +80,29 @@ def _about_labels(bundle: Bundle[Any, Any], head: Head) -> Iterator[str]:
 
 
 def _wrong_labels(bundle: Bundle[Any, Any], head: Head) -> Iterator[str]:
+    names = [*_names(bundle)]
     wrong = [
-        claim
-        for claim in bundle.claims
-        if claim.class_id < head.classes and not _are_equal(claim.label, head.label(claim.class_id))
+        (number, label)
+        for number, label in names
+        if number < head.classes and not _are_equal(label, head.label(number))
     ]
     if wrong:
-        first = wrong[0]
+        number, label = wrong[0]
         yield (
-            f"{len(wrong):,} of {len(bundle.claims):,} labels are not the model's: class {first.class_id} is "
-            f"{visible(head.label(first.class_id))}, not {visible(first.label)}. If other labels were meant, "
+            f"{len(wrong):,} of {len(names):,} labels are not the model's: class {number} is "
+            f"{visible(head.label(number))}, not {visible(label)}. If other labels were meant, "
             "pass them with --labels"
         )
 
 
 def _are_numbers(bundle: Bundle[Any, Any]) -> bool:
     """Whether each class is called by its number, as classes of a model without labels are."""
-    return all(claim.label == str(claim.class_id) for claim in bundle.claims)
+    return all(label == str(number) for number, label in _names(bundle))
+
+
+def _names(bundle: Bundle[Any, Any]) -> Iterator[tuple[int, str]]:
+    """The classes that the claims name, with their labels."""
+    return (name for claim in bundle.claims for name in bundle.kind.names(claim))
 
 
 def _are_equal(label: str, other: str) -> bool:
@@ -106,7 +112,7 @@ def _are_equal(label: str, other: str) -> bool:
 
 def _sha256_of_lines(bundle: Bundle[Any, Any], head: Head) -> str:
     """Fingerprint of the labels in the lines where each class has one; else empty."""
-    labels = {claim.class_id: claim.label for claim in bundle.claims}
+    labels = dict(_names(bundle))
     if sorted(labels) != list(range(head.classes)):
         return ""
     return labels_sha256([labels[class_id] for class_id in range(head.classes)])

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from argmaxable.check.checker import Checker
 from argmaxable.compute.prepared import PreparedHead
 from argmaxable.core.arrays import Vector
-from argmaxable.core.claim import Claim, Failure
+from argmaxable.core.claim import ClassClaim, Failure, Key
 from argmaxable.core.domain import Domain
 from argmaxable.core.head import Head
 from argmaxable.core.progress import ProgressCallback
@@ -25,13 +25,14 @@ from argmaxable.proofs.evidence import (
     Line,
 )
 
-C = TypeVar("C", bound=Claim)
+C = TypeVar("C")
+K = TypeVar("K", bound=ClassClaim)
 S = TypeVar("S")
 
 
 @dataclass(frozen=True)
 class ClaimFiles:
-    """The files of one kind of claim: the header, a line for each class, the arrays that lines refer to."""
+    """The files of one kind of claim: the header, a line for each claim, the arrays that lines refer to."""
 
     header: str
     lines: str
@@ -53,7 +54,21 @@ class ClaimKind(ABC, Generic[C, S]):
     files: ClassVar[ClaimFiles]
     arrays: ClassVar[ArrayTypes] = POINTS_AND_CERTIFICATES
     # Whether a class of the head without such a claim is missing one.
-    covers_every_class: ClassVar[bool] = True
+    covers_every_class: ClassVar[bool] = False
+    # Whether a folder with nothing but such claims is a bundle.
+    stands_alone: ClassVar[bool] = False
+
+    @abstractmethod
+    def key(self, claim: C) -> Key:
+        """What the claim is about. No two claims of a bundle may have the same key."""
+
+    @abstractmethod
+    def names(self, claim: C) -> Iterable[tuple[int, str]]:
+        """The classes that the claim names, with their labels."""
+
+    @abstractmethod
+    def subject(self, key: Key) -> str:
+        """What a claim with this key is about, for people: "class 7"."""
 
     @abstractmethod
     def encode(self, claim: C, evidence: EvidenceWriter) -> Line:
@@ -69,7 +84,8 @@ class ClaimKind(ABC, Generic[C, S]):
 
     @abstractmethod
     def check(self, checker: Checker, claims: Sequence[C], settings: S) -> Iterable[Failure]:
-        """The claims that their evidence does not prove. Each is about another class of the head."""
+        """The claims that their evidence does not prove. Each has a key of its own, and names classes of the
+        head only."""
 
     @abstractmethod
     def states_nothing(self, claim: C, head: Head) -> bool:
@@ -92,6 +108,21 @@ class ClaimKind(ABC, Generic[C, S]):
     ) -> Iterable[Failure]:
         """The claims that rational numbers alone do not prove, for kinds that can be proven so."""
         return ()
+
+
+class ClassClaimKind(ClaimKind[K, S]):
+    """A kind of claim about single classes."""
+
+    covers_every_class: ClassVar[bool] = True
+
+    def key(self, claim: K) -> Key:
+        return claim.class_id
+
+    def names(self, claim: K) -> Iterable[tuple[int, str]]:
+        return ((claim.class_id, claim.label),)
+
+    def subject(self, key: Key) -> str:
+        return f"class {key}"
 
 
 @dataclass(frozen=True, eq=False)

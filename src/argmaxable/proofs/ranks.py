@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from argmaxable.check.ranks import failed_ranks
 from argmaxable.core.best_rank import BestRank, RankProof
 from argmaxable.proofs.claims_file import Folder, write_claims
-from argmaxable.proofs.kind import Bundle, ClaimFiles, ClaimKind
+from argmaxable.proofs.kind import Bundle, ClaimFiles, ClassClaimKind
 from argmaxable.proofs.values import LARGEST, text, whole_number
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _PROOF, _PROOF_WITH_TIES = "proof", "proof_with_ties"
 
 
-class RankKind(ClaimKind[BestRank, int | None]):
+class RankKind(ClassClaimKind[BestRank, int | None]):
     """Bounds on best ranks; the setting is the k of a top-k that was asked about."""
 
     noun, plural, format = "best rank", "bounds on best ranks", "argmaxable-ranks-2"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
 from argmaxable.check.checker import Checker
-from argmaxable.core.claim import Failure, Recheck
+from argmaxable.core.claim import Failure, Key, Recheck
 from argmaxable.core.errors import BundleError, DomainError
 from argmaxable.core.head import Head
 from argmaxable.core.progress import ProgressCallback, ignore_progress
@@ -30,19 +30,19 @@ def recheck(
     `progress` hears how many of how many are done.
     """
     kind, checker = bundle.kind, _checker(bundle, head)
-    failures = {failure.class_id: failure for failure in _out_of_place(bundle.claims, head)}
-    left = [claim for claim in bundle.claims if claim.class_id not in failures]
-    failures |= {f.class_id: f for f in kind.check(checker, left, bundle.settings)}
+    failures = {failure.key: failure for failure in _out_of_place(bundle, head)}
+    left = [claim for claim in bundle.claims if kind.key(claim) not in failures]
+    failures |= {failure.key: failure for failure in kind.check(checker, left, bundle.settings)}
     if rational:
-        left = [claim for claim in left if claim.class_id not in failures]
-        failures |= {f.class_id: f for f in kind.check_in_rationals(checker, left, progress)}
-    empty = [claim.class_id for claim in bundle.claims if kind.states_nothing(claim, head)]
-    claimed = {claim.class_id for claim in bundle.claims}
-    known = sum(1 for class_id in claimed if class_id < head.classes)
+        left = [claim for claim in left if kind.key(claim) not in failures]
+        failures |= {failure.key: failure for failure in kind.check_in_rationals(checker, left, progress)}
+    empty = [kind.key(claim) for claim in bundle.claims if kind.states_nothing(claim, head)]
+    claimed = {kind.key(claim) for claim in bundle.claims}
+    known = {number for claim in bundle.claims for number, _ in kind.names(claim) if number < head.classes}
     return Recheck(
         proven=len(claimed - failures.keys() - set(empty)),
         undecided=len(empty),
-        missing=head.classes - known if kind.covers_every_class else 0,
+        missing=head.classes - len(known) if kind.covers_every_class else 0,
         failures=tuple(failures.values()),
         contradictions=tuple(contradictions(bundle, checker.prepared)),
     )
@@ -66,12 +66,14 @@ def _checker(bundle: Bundle[C, S], head: Head) -> Checker:
         raise BundleError(f"{subject} a domain that does not fit the head: {error}") from error
 
 
-def _out_of_place(claims: Sequence[C], head: Head) -> Iterator[Failure]:
-    """Claims about classes that the head does not have, or that have another claim."""
-    seen: set[int] = set()
-    for claim in claims:
-        if claim.class_id >= head.classes:
-            yield Failure(claim.class_id, f"the head has no class {claim.class_id}")
-        elif claim.class_id in seen:
-            yield Failure(claim.class_id, "the class is claimed twice")
-        seen.add(claim.class_id)
+def _out_of_place(bundle: Bundle[C, S], head: Head) -> Iterator[Failure]:
+    """Claims about classes that the head does not have, or about what has another claim."""
+    kind, seen = bundle.kind, set[Key]()
+    for claim in bundle.claims:
+        key = kind.key(claim)
+        stray = next((number for number, _ in kind.names(claim) if number >= head.classes), None)
+        if stray is not None:
+            yield Failure(key, f"the head has no class {stray}")
+        elif key in seen:
+            yield Failure(key, f"the {kind.subject(key).split()[0]} is claimed twice")
+        seen.add(key)

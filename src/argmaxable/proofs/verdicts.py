@@ -30,7 +30,7 @@ from argmaxable.proofs.evidence import (
     Line,
 )
 from argmaxable.proofs.in_words import differs
-from argmaxable.proofs.kind import Bundle, ClaimFiles, ClaimKind
+from argmaxable.proofs.kind import Bundle, ClaimFiles, ClassClaimKind
 from argmaxable.proofs.values import (
     LARGEST,
     finite_number,
@@ -59,12 +59,13 @@ _EXPONENTS = (-4000, 4000)
 _UNFINISHED = ("interrupted", "not reached")
 
 
-class VerdictClaims(ClaimKind[Verdict, None]):
+class VerdictClaims(ClassClaimKind[Verdict, None]):
     """Verdicts and the vector that rebuilds their own-direction witnesses."""
 
     noun, plural, format = "verdict", "verdicts", "argmaxable-proofs-2"
     earlier_format = "argmaxable-proofs-1"
     files = ClaimFiles("manifest.json", "verdicts.jsonl", "evidence.npz")
+    stands_alone = True
     arrays: ClassVar[ArrayTypes] = {**CENTRE, **POINTS_AND_CERTIFICATES, **TIES}
 
     def encode(self, claim: Verdict, evidence: EvidenceWriter) -> Line:

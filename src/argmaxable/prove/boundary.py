@@ -5,7 +5,7 @@ rows, whose exact weights the checker then solves for or shows to exist.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from argmaxable.compute.lapack import dpotrf, dpotrs, pivoted_triangle
 from argmaxable.core.verdict import Certificate
 
 if TYPE_CHECKING:
-    from argmaxable.compute.coordinates import Coordinates
     from argmaxable.core.arrays import Ids, Matrix, Vector
 
 # Weights below this share of the largest count as zero when the support is degenerate; a strictly
@@ -28,8 +27,20 @@ _MANY_FEATURES, _SPREAD = 128, 1.5
 _CORRECTIONS = 3
 
 
+class RowSource(Protocol):
+    """What a basis is chosen from: rows by their ids (n × size), and the feature of each coordinate."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def used(self) -> Ids: ...
+
+    def rows(self, ids: Ids) -> Matrix: ...
+
+
 def basis_certificate(
-    coordinates: Coordinates,
+    coordinates: RowSource,
     class_id: int,
     rows: Ids,
     weights: Vector,
@@ -69,7 +80,7 @@ def basis_certificate(
 
 
 def _spread_certificate(
-    coordinates: Coordinates, class_id: int, rows: Ids, weights: Vector
+    coordinates: RowSource, class_id: int, rows: Ids, weights: Vector
 ) -> Certificate | None:
     """A certificate whose basis is larger than it need be: no rows have to be chosen, which takes as long as
     many Newton steps, and the exact weights that the checker shows to exist are close to these."""

@@ -162,11 +162,16 @@ def box_space(
 
 def points_at(coordinates: Coordinates, point: InteriorPoint) -> list[Vector]:
     """Points z of the domain where an interior point is: rounded, which makes smaller proofs, and exact."""
-    if isinstance(point.space, HullSet):
-        weights = point.space.weights()
+    return points_in(coordinates, point.space, point.x)
+
+
+def points_in(coordinates: Coordinates, space: FeatureSet, at: Vector) -> list[Vector]:
+    """The same for a feature set and the point in it."""
+    if isinstance(space, HullSet):
+        weights = space.weights()
         rounded = (
             np.where(weights > _DUST * weights.max(), weights, 0.0).astype(np.float32).astype(np.float64)
         )
         return [rounded, weights]
-    rounded = point.x.astype(np.float32).astype(np.float64)
-    return [coordinates.to_point(x[None])[0] for x in (rounded, point.x)]
+    rounded = at.astype(np.float32).astype(np.float64)
+    return [coordinates.to_point(x[None])[0] for x in (rounded, at)]

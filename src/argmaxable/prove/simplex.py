@@ -76,14 +76,14 @@ def exact_problem(coordinates: Coordinates, class_id: int, rivals: Ids) -> Exact
             if len(used) != coordinates.size
             else (coordinates.lo, coordinates.hi)
         )
-        return ExactProblem(rivals, table, [zero] * len(rivals), _rationals(low), _rationals(high))
+        return ExactProblem(rivals, table, [zero] * len(rivals), rationals(low), rationals(high))
     biases = _exact_offsets(coordinates, ids)
     limits = [biases[-1] - value for value in biases[:-1]]
     low, high = coordinates.domain_bounds()
-    return ExactProblem(rivals, table, limits, _rationals(low), _rationals(high))
+    return ExactProblem(rivals, table, limits, rationals(low), rationals(high))
 
 
-def _rationals(values: NDArray[np.float64]) -> list[Any]:
+def rationals(values: NDArray[np.float64]) -> list[Any]:
     """Exact values; infinite ones become a stand-in so far off that the checker will notice."""
     far = flint.fmpq(2) ** _FAR_BITS
     out = []

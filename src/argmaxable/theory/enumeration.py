@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 
 from argmaxable.check.orders import proven_gap
 from argmaxable.core.errors import InputError
+from argmaxable.core.feasibility import Feasibility
 from argmaxable.core.orders import Order, chain, top
-from argmaxable.questions.ranking.rankings import EVERYWHERE, Feasibility, is_feasible
+from argmaxable.questions.ranking.rankings import EVERYWHERE, is_feasible
 from argmaxable.theory.mirrors import Mirrors
 from argmaxable.theory.regions import count_regions
 

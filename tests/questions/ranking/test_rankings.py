@@ -10,8 +10,9 @@ from oracles import exact_margin, margin_by_clarabel, margin_by_highs
 from order_truths import evidence_holds, gap_head
 
 import argmaxable as am
+from argmaxable.core.feasibility import Feasibility
 from argmaxable.core.orders import Order, chain, top
-from argmaxable.questions.ranking.rankings import Feasibility, RankingVerdict, is_feasible
+from argmaxable.questions.ranking.rankings import RankingVerdict, is_feasible
 
 EVERYWHERE = am.Everywhere()
 FEASIBLE, INFEASIBLE = Feasibility.FEASIBLE, Feasibility.INFEASIBLE

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +19,7 @@ from argmaxable.check.orders import OrderCertificate, proven_gap, proves_infeasi
 from argmaxable.compute.blocks import row_blocks
 from argmaxable.core.boxes import Everywhere
 from argmaxable.core.errors import ArgmaxableError
+from argmaxable.core.feasibility import Feasibility
 from argmaxable.core.head import Head
 from argmaxable.core.orders import Order, as_order
 from argmaxable.core.progress import Deadline
@@ -37,14 +37,6 @@ EVERYWHERE = Everywhere()
 _SMALL_TABLE = 100
 # Exact simplex costs minutes beyond this many.
 _LARGEST_TABLE = 60_000
-
-
-class Feasibility(StrEnum):
-    """What is proven about an order over a domain."""
-
-    FEASIBLE = "feasible"
-    INFEASIBLE = "infeasible"
-    UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,18 +14,25 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from argmaxable.core.feasibility import Feasibility
 from argmaxable.core.verdict import Status
 from argmaxable.core.version import VERSION
+from argmaxable.report.answer import domain_line
 from argmaxable.report.page.columns import columns, shown_label
 from argmaxable.report.page.pictures import margin_charts, steps_chart, weight_charts
 from argmaxable.report.page.wording import CHARACTERS, STATUSES
+from argmaxable.report.sets import by_examples, headline
 
 if TYPE_CHECKING:
+    from argmaxable.core.domain_source import DomainSource
+    from argmaxable.core.label_sets import LabelSets
     from argmaxable.report.page.content import Content
     from argmaxable.report.page.weights import Weights
 
 # Labels shown on top, before any table; scripts with a row of their own.
 _MOST_LABELS, _MOST_GROUPS = 400, 16
+# Sets of labels listed on their page; bundles have all of them.
+_MOST_SETS = 2000
 # In a script element's text only "<" can mean an end or a comment; the others are there for careless readers.
 _HARMLESS = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
 
@@ -51,6 +58,23 @@ def page(content: Content, weights: Weights | None = None) -> str:
         steps=steps_chart(subject.verdicts, content.noun),
         weight_charts=None if weights is None else weight_charts(subject.verdicts, weights, content.noun),
         most_groups=_MOST_GROUPS,
+        version=VERSION,
+    )
+    return text.lstrip()
+
+
+def sets_page(found: LabelSets, source: DomainSource | None) -> str:
+    """A page about sets of labels: the answer, then those that can never be predicted."""
+    style = _text("report.css")
+    text: str = _template("sets.html").render(
+        answer=headline(found, source),
+        domain_line=domain_line(found.domain, source),
+        found=found,
+        never=by_examples(found.having(Feasibility.INFEASIBLE)),
+        undecided=found.having(Feasibility.UNDECIDED),
+        most_listed=_MOST_SETS,
+        policy=_policy("", style),
+        style=style,
         version=VERSION,
     )
     return text.lstrip()
