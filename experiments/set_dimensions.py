@@ -1,8 +1,9 @@
 """How many features it takes until sets of k items can be the top k, for random rows and for the best ones.
 
-Weller et al. 2025 optimise free vectors and fit the largest number of items n(d) at which all pairs can be the
-top 2: n = −10.5322 + 4.0309 d + 0.0520 d² + 0.0037 d³. Against that stands the cyclic polytope: on the
-trigonometric (or moment) curve 2k features make every set of k feasible, for any n. Random rows are neither.
+Weller et al. 2025 optimise free vectors and fit the largest number of items n(d) at which all pairs can be
+the top 2: n = −10.5322 + 4.0309 d + 0.0520 d² + 0.0037 d³. Against that stands the cyclic polytope: on the
+trigonometric (or moment) curve 2k features make every set of k feasible, for any n. Random rows are
+neither.
 
     python -m experiments.set_dimensions --smoke
     python -m experiments.set_dimensions
@@ -45,7 +46,10 @@ def measure(settings: Settings, text: Path | None) -> Mapping[str, Any]:
     """Random sets as the top k, over all query vectors."""
     generator = np.random.default_rng(settings["seed"])
     rows = _rows(settings, generator)
-    asked = [generator.choice(len(rows), settings["size"], replace=False).tolist() for _ in range(settings["asked"])]
+    asked = [
+        generator.choice(len(rows), settings["size"], replace=False).tolist()
+        for _ in range(settings["asked"])
+    ]
     found = am.sets(am.Head(rows), am.Everywhere(), asked, kind="top", engine=am.Engine(workers=1))
     return {
         "asked": len(found.claims),
@@ -72,16 +76,27 @@ def items_of_weller(features: float) -> float:
 def table(measured: Sequence[Cell]) -> str:
     """A row for each number of features."""
     sizes = sorted({cell.settings["size"] for cell in measured})
-    columns = ["rows", "features", *(f"infeasible sets of {size}" for size in sizes), "undecided", "n(d) of Weller's fit"]
+    columns = [
+        "rows",
+        "features",
+        *(f"infeasible sets of {size}" for size in sizes),
+        "undecided",
+        "n(d) of Weller's fit",
+    ]
     rows = []
     for kind in (RANDOM, CURVE):
-        for features in sorted({cell.settings["features"] for cell in measured if cell.settings["rows"] == kind}):
+        for features in sorted(
+            {cell.settings["features"] for cell in measured if cell.settings["rows"] == kind}
+        ):
             some = {
                 cell.settings["size"]: cell.found
                 for cell in measured
                 if (cell.settings["rows"], cell.settings["features"]) == (kind, features)
             }
-            shares = [f"{some[size]['infeasible']} of {some[size]['asked']}" if size in some else "" for size in sizes]
+            shares = [
+                f"{some[size]['infeasible']} of {some[size]['asked']}" if size in some else ""
+                for size in sizes
+            ]
             open_ = sum(found["undecided"] for found in some.values())
             rows.append([kind, features, *shares, open_, f"{max(0.0, items_of_weller(features)):,.0f}"])
     return markdown_table(columns, rows)
@@ -95,7 +110,9 @@ def figures(measured: Sequence[Cell]) -> dict[str, Figure]:
         axes = figure.subplots()
         for size in sorted({cell.settings["size"] for cell in measured}):
             some = [each for each in measured if each.settings["size"] == size]
-            random = sorted((e for e in some if e.settings["rows"] == RANDOM), key=lambda e: e.settings["features"])
+            random = sorted(
+                (e for e in some if e.settings["rows"] == RANDOM), key=lambda e: e.settings["features"]
+            )
             (line,) = axes.plot(
                 [each.settings["features"] for each in random], [_share(each) for each in random], "o-",
                 markersize=3, label=f"random rows, k = {size}",
@@ -118,7 +135,8 @@ def _share(cell: Cell) -> float:
 EXPERIMENT = Experiment(
     name="set_dimensions",
     source="Weller et al. 2025 (LIMIT), and the cyclic polytope",
-    expected="with freely optimised vectors all pairs of n items can be the top 2 up to n(d) as fitted; by theory 2k "
+    expected="with freely optimised vectors all pairs of n items can be the top 2 up to n(d) as "
+    "fitted; by theory 2k "
     "features suffice for every set of k of any number of items.",
     cells=cells,
     measure=measure,

@@ -1,5 +1,5 @@
-"""Vectors of search indices and recommenders as heads. The files are written here byte by byte, as faiss 1.15,
-hnswlib 0.8 and gensim 4.4 write them; the same layouts were read from files of those libraries."""
+"""Vectors of search indices and recommenders as heads. The files are written here byte by byte, as faiss
+1.15, hnswlib 0.8 and gensim 4.4 write them; the same layouts were read from files of those libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Sets of labels on the trigonometric curve: the alternation rule against linear programmes, and the counts."""
+"""Sets of labels on the trigonometric curve: the alternation rule against linear programmes, and the
+counts."""
 
 from __future__ import annotations
 
@@ -97,8 +98,8 @@ def test_what_can_not_be_counted_is_refused(call: object) -> None:
 
 
 def exactly_on(rows: np.ndarray, chosen: tuple[int, ...]) -> bool:
-    """Whether exactly these labels can be on over all of space, by verdict: the class of zeros wins against the
-    signed rows."""
+    """Whether exactly these labels can be on over all of space, by verdict: the class of zeros wins against
+    the signed rows."""
     signs = np.full(len(rows), 1.0)
     signs[list(chosen)] = -1.0
     head = am.Head(np.vstack([rows * signs[:, None], np.zeros((1, rows.shape[1]))]))

@@ -67,9 +67,11 @@ class QueryOptions(OptionGroup):
         if equal is not None:
             record["equal_lengths"] = {"spread": equal.spread, "doubtful_degrees": equal.doubtful_degrees}
             lines.append(
-                f"All vectors have the same length up to a factor of 1 + {equal.spread:.1e}, as for cosine search. "
+                f"All vectors have the same length up to a factor of 1 + {equal.spread:.1e}, as for "
+                "cosine search. "
                 "With exactly equal lengths every item with a direction of its own is first for a query that "
-                f"points its way; as stored, that is in doubt only for items within {equal.doubtful_degrees:.2g} "
+                "points its way; as stored, that is in doubt only for items within "
+                f"{equal.doubtful_degrees:.2g} "
                 "degrees of another. The verdicts are about the stored numbers."
             )
         if bias is not None and bias.name == L2_BIAS:
@@ -77,9 +79,11 @@ class QueryOptions(OptionGroup):
             doubtful = within_rounding(done.result, error)
             record["rounded_distances"] = {"error": error, "within_rounding": list(doubtful)}
             lines.append(
-                f"Nearest by distance is the argmax with the bias −½‖w‖², here rounded (by at most {error:.1e}). "
+                "Nearest by distance is the argmax with the bias −½‖w‖², here rounded (by at most "
+                f"{error:.1e}). "
                 + (
-                    f"{len(doubtful):,} verdicts have a margin within that and are about the rounded bias only."
+                    f"{len(doubtful):,} verdicts have a margin within that and are about the rounded bias "
+                    "only."
                     if doubtful
                     else "No verdict has a margin within that, so all hold for exact distances."
                 )

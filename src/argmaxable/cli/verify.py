@@ -149,7 +149,8 @@ def verify(
     judge = gate.judge(stored.db, as_json=written.as_json)
     asked = probabilities.question()
     request = Request(
-        source.of(model), queries.domain_or(domain), classes.selection(), method=method, patience=patience, seed=seed,
+        source.of(model), queries.domain_or(domain), classes.selection(), method=method, patience=patience,
+        seed=seed,
         round_to=round_to,
     )  # fmt: skip
     with progress_bar("reading the model") as progress, stored.opened() as store:

@@ -15,7 +15,8 @@ _DTYPES = {"float32": "<f4", "float64": "<f8"}
 
 
 def finite_matrix(values: ArrayLike, whole: str, row: str) -> Matrix:
-    """A read-only matrix of finite numbers; `whole` and `row` name it and its rows in errors (DomainError)."""
+    """A read-only matrix of finite numbers; `whole` and `row` name it and its rows in errors
+    (DomainError)."""
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

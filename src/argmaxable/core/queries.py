@@ -32,7 +32,8 @@ class QuerySet(StrEnum):
 
 
 def domain_of_queries(queries: ArrayLike, kind: QuerySet | str = QuerySet.HULL) -> Hull | Box | Ball:
-    """The smallest hull, box, or ball around 0 (its radius rounded up) that holds the queries (n × features)."""
+    """The smallest hull, box, or ball around 0 (its radius rounded up) that holds the queries (n ×
+    features)."""
     points = finite_matrix(queries, "a set of queries", "query")
     if QuerySet(kind) is QuerySet.HULL:
         return Hull(points)
@@ -53,7 +54,8 @@ class Queries:
         queries = finite_matrix(_read(self.path), "a set of queries", "query")
         if queries.shape[1] != features:
             raise DomainError(
-                f"{self.path}: {len(queries):,} queries with {queries.shape[1]:,} features, but the items have "
+                f"{self.path}: {len(queries):,} queries with {queries.shape[1]:,} features, but the "
+                "items have "
                 f"{features:,}. Pass the queries that these items are compared with."
             )
         return domain_of_queries(queries, self.kind)

@@ -1,10 +1,10 @@
 """Rows on the trigonometric curve, and what rounding leaves of their promise.
 
-A row ρ·(1, cos θ, sin θ, …, cos kθ, sin kθ) scores x by a trigonometric polynomial p of degree k at the angle θ.
-For a set S of m ≤ k labels let q = Π (1 − cos(θ − θ_i)) over S: it is 0 on S and at least μ elsewhere. So
-p = μ/2 − q is positive on S alone. Stored rows are off the curve by at most η in each entry, and the
-coefficients of p add up to at most μ/2 + √2·2^m in size (each factor has 2 in exponentials; a pair of those
-becomes a cosine and a sine of √2 times that). The signs stay as they are when
+A row ρ·(1, cos θ, sin θ, …, cos kθ, sin kθ) scores x by a trigonometric polynomial p of degree k at the
+angle θ. For a set S of m ≤ k labels let q = Π (1 − cos(θ − θ_i)) over S: it is 0 on S and at least μ
+elsewhere. So p = μ/2 − q is positive on S alone. Stored rows are off the curve by at most η in each entry,
+and the coefficients of p add up to at most μ/2 + √2·2^m in size (each factor has 2 in exponentials; a pair
+of those becomes a cosine and a sine of √2 times that). The signs stay as they are when
 
     μ/2 > η (μ/2 + √2·2^m).
 
@@ -22,8 +22,8 @@ Matrix = NDArray[np.float64]
 
 
 def proven_active(rows: Matrix) -> int:
-    """The largest m such that every set of at most m labels is proven feasible for the rows as stored (labels ×
-    (2k + 1)): some x makes exactly its scores positive. −1 where not even the empty set is."""
+    """The largest m such that every set of at most m labels is proven feasible for the rows as stored
+    (labels × (2k + 1)): some x makes exactly its scores positive. −1 where not even the empty set is."""
     if not (np.isfinite(rows).all() and (rows[:, 0] > 0).all()):
         return -1
     degree = rows.shape[1] // 2

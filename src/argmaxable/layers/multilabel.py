@@ -1,10 +1,10 @@
 """DFTLinear: a multi-label output layer that can switch on every set of at most k labels (Grivas, Vergari &
 Lopez, AAAI 2024).
 
-Its first 2k + 1 columns are rows of the discrete Fourier transform, points on the trigonometric curve, for which
-a set is feasible exactly when it changes sign at most 2k times around the circle. Positive factors of rows and
-other angles in the same order change nothing about that, so both may be learned. Further features and a bias
-can't take a set away either: x may leave the former at 0 and outgrow the latter.
+Its first 2k + 1 columns are rows of the discrete Fourier transform, points on the trigonometric curve, for
+which a set is feasible exactly when it changes sign at most 2k times around the circle. Positive factors of
+rows and other angles in the same order change nothing about that, so both may be learned. Further features
+and a bias can't take a set away either: x may leave the former at 0 and outgrow the latter.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from argmaxable.layers.norms import as_array
 class DFTLinear(nn.Linear):
     """An nn.Linear with a logit for each label, to be trained with BCEWithLogitsLoss.
 
-    `active` is k; features must be at least 2k + 1, and columns beyond are learned as usual. With `learned` the
-    angles (their order is kept) and the rows' lengths are too.
+    `active` is k; features must be at least 2k + 1, and columns beyond are learned as usual. With `learned`
+    the angles (their order is kept) and the rows' lengths are too.
     """
 
     def __init__(
@@ -41,7 +41,8 @@ class DFTLinear(nn.Linear):
     ) -> None:
         if active < 1 or features < 2 * active + 1:
             raise InputError(
-                f"every set of at most {active} labels takes {2 * active + 1} features (active at least 1), found "
+                f"every set of at most {active} labels takes {2 * active + 1} features (active at "
+                "least 1), found "
                 f"{features}. Use more features, or fewer active labels."
             )
         place: dict[str, Any] = {"device": device, "dtype": dtype}
@@ -94,8 +95,9 @@ class DFTLinear(nn.Linear):
         return proven_active(as_array(self.weight)[:, : 2 * self.active + 1])
 
     def guarantees(self, active: int | None = None) -> bool:
-        """Whether every set of at most `active` labels (default: the layer's own) is proven feasible for the
-        numbers as stored. False means only that it is not proven: a set at a time, `argmaxable sets` decides."""
+        """Whether every set of at most `active` labels (default: the layer's own) is proven feasible for
+        the numbers as stored. False means only that it is not proven: a set at a time, `argmaxable sets`
+        decides."""
         return self.proven_active >= (self.active if active is None else active)
 
     def extra_repr(self) -> str:

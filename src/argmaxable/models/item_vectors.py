@@ -1,8 +1,8 @@
 """Vectors of a search index or a recommender as a head: an item is a class, its vector a row.
 
-The item found first is the argmax of w·x for inner products. For cosines it is the same with vectors of length
-one, as such indices store them. For Euclidean distances the nearest item is the argmax of w·x − ½‖w‖²: its
-bias is not a float in general, so it is rounded, and `bias_error` says by how much at most.
+The item found first is the argmax of w·x for inner products. For cosines it is the same with vectors of
+length one, as such indices store them. For Euclidean distances the nearest item is the argmax of w·x −
+½‖w‖²: its bias is not a float in general, so it is rounded, and `bias_error` says by how much at most.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class ItemVectors:
 
 
 def finding_of_items(items: ItemVectors, metric: Metric, options: ReadOptions) -> Finding:
-    """The vectors as a head that ranks items as the index does; raises LoadError for options that don't fit."""
+    """The vectors as a head that ranks items as the index does; raises LoadError for options that don't
+    fit."""
     if options.bias_tensor is not None or options.transpose:
         raise LoadError(
             f"a {items.format} file has one vector for each item and no bias: leave out bias_tensor= and "

@@ -29,8 +29,8 @@ _CTRANSLATE2 = rb"[\x02-\x20]\0\0\0.\0(\w+Spec|Transformer(Base|Big))\0|\x01\0\0
 
 # An index of vectors, and one with ids of its own around it; other kinds of faiss's are told what they are.
 _FAISS = rb"Ix[A-Z][A-Za-z0-9]"
-# The numbers of words and of features, then the first word. Anybody's matrix may begin with two small numbers,
-# but nobody's word vectors have fewer than ten features.
+# The numbers of words and of features, then the first word. Anybody's matrix may begin with two small
+# numbers, but nobody's word vectors have fewer than ten features.
 _WORD2VEC = rb"[1-9]\d{0,9} [1-9]\d{1,6}\r?\n\S"
 # Python's protocols 2 to 5. PyTorch's older files begin so as well: their suffixes count before that.
 _PICKLE = rb"\x80[\x02-\x05]"

@@ -1,9 +1,9 @@
-"""What the stored numbers of a search index mean for its search: rows of equal length for cosines, a rounded bias
-for Euclidean distances.
+"""What the stored numbers of a search index mean for its search: rows of equal length for cosines, a
+rounded bias for Euclidean distances.
 
-With exactly equal lengths every item with a direction of its own is first at its own vector: w_c·w_c > w_c·w_i.
-Stored lengths differ by rounding. The item c still wins there against i unless the cosine of their angle is at
-least ‖w_c‖/‖w_i‖ ≥ smallest/largest, so only items closer than that angle are in doubt.
+With exactly equal lengths every item with a direction of its own is first at its own vector: w_c·w_c >
+w_c·w_i. Stored lengths differ by rounding. The item c still wins there against i unless the cosine of their
+angle is at least ‖w_c‖/‖w_i‖ ≥ smallest/largest, so only items closer than that angle are in doubt.
 """
 
 from __future__ import annotations

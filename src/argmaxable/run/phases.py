@@ -144,7 +144,8 @@ def _try_corners(session: Session) -> None:
 
 
 def _try_far_points(session: Session, ids: Ids) -> None:
-    """Where z is not of feature space: each class at the point of the domain that favours its own row most."""
+    """Where z is not of feature space: each class at the point of the domain that favours its own row
+    most."""
     for block in blocks(len(ids), max(1, session.coordinates.size)):
         points = session.coordinates.to_point(far_points(session.coordinates, ids[block]))
         gaps = session.checker.gaps(ids[block], points)

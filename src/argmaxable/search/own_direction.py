@@ -43,7 +43,8 @@ def _exponents(checker: Checker, classes: Ids) -> Ids:
 
 
 def far_points(coordinates: Coordinates, classes: Ids) -> Matrix:
-    """For each class the coordinates at which its own row scores most: a corner of a box, the rim of a ball."""
+    """For each class the coordinates at which its own row scores most: a corner of a box, the rim of a
+    ball."""
     rows = coordinates.rows(classes)
     if coordinates.radius is None:
         return np.where(rows > 0, coordinates.hi, coordinates.lo)

@@ -1,10 +1,10 @@
 """Which sets of labels a multi-label head can switch on: how many, and which for rows on a circle.
 
 A set is a sign pattern of the scores. For N labels in general position and d features without a bias
-Σ_{i<d} 2·C(N−1, i) of the 2^N patterns are feasible (Cover 1965); a bias counts as one more feature. For rows on
-the trigonometric curve (1, cos θ, sin θ, …, cos kθ, sin kθ) a pattern is feasible exactly when it changes sign
-at most 2k times around the circle, since a trigonometric polynomial of degree k has at most 2k zeros there. So
-2k + 1 features make every set of at most k labels feasible (Grivas, Vergari & Lopez 2024).
+Σ_{i<d} 2·C(N−1, i) of the 2^N patterns are feasible (Cover 1965); a bias counts as one more feature. For
+rows on the trigonometric curve (1, cos θ, sin θ, …, cos kθ, sin kθ) a pattern is feasible exactly when it
+changes sign at most 2k times around the circle, since a trigonometric polynomial of degree k has at most 2k
+zeros there. So 2k + 1 features make every set of at most k labels feasible (Grivas, Vergari & Lopez 2024).
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from argmaxable.core.errors import InputError
 
 
 def count_sign_patterns(labels: int, dims: int, *, bias: bool = False) -> int:
-    """How many sets of labels are feasible for rows in general position, exactly; raises InputError below 1."""
+    """How many sets of labels are feasible for rows in general position, exactly; raises InputError below
+    1."""
     if labels < 1 or dims < 1:
         raise InputError(f"labels and features are counted from 1, found {labels} and {dims}.")
     return sum(2 * math.comb(labels - 1, i) for i in range(min(dims + bias, labels)))

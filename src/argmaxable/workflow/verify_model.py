@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from argmaxable.compute.prepared import PreparedHead
 from argmaxable.core.domain import Domain
-from argmaxable.core.queries import Queries
 from argmaxable.core.progress import ProgressCallback, ignore_progress
+from argmaxable.core.queries import Queries
 from argmaxable.core.result import Result
 from argmaxable.core.select import Selection
 from argmaxable.core.verdict import Algorithm

@@ -1,7 +1,7 @@
 """Flat indices of faiss (IndexFlatIP, IndexFlatL2), alone or with ids of their own (IndexIDMap).
 
-Such a file is a header, then all vectors in float32, as faiss's `write_index` has them. Other indices compress
-vectors or search only some of them: what they return is not the argmax of a linear layer.
+Such a file is a header, then all vectors in float32, as faiss's `write_index` has them. Other indices
+compress vectors or search only some of them: what they return is not the argmax of a linear layer.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def find(path: Path, options: ReadOptions) -> Finding:
         code = file.read(4) if header is not None else code
         if code not in _FLAT:
             raise LoadError(
-                f"is a faiss index of the kind {code!r}; only flat ones (IndexFlatIP, IndexFlatL2, also in an "
+                f"is a faiss index of the kind {code!r}; only flat ones (IndexFlatIP, IndexFlatL2, "
+                "also in an "
                 "IndexIDMap) rank by exact scores. Save the vectors with numpy.save instead."
             )
         flat = _read_header(file, code)

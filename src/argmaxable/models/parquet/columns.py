@@ -1,9 +1,10 @@
-"""The program that reads Parquet files, in a process of its own. With `report/parquet.py` it is the only one that
-imports `pyarrow`, a native library that a damaged file may crash or make ask for any amount of memory.
+"""The program that reads Parquet files, in a process of its own. With `report/parquet.py` it is the only
+one that imports `pyarrow`, a native library that a damaged file may crash or make ask for any amount of
+memory.
 
 On stdin it gets one question in JSON: the file, and the column wanted. Without a column it answers with an
-outline in JSON: rows, columns of vectors with their width, columns of texts or numbers; with one by its values,
-as bytes or JSON; if it fails, with the reason.
+outline in JSON: rows, columns of vectors with their width, columns of texts or numbers; with one by its
+values, as bytes or JSON; if it fails, with the reason.
 """
 
 from __future__ import annotations

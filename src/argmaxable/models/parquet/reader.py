@@ -1,5 +1,5 @@
-"""Vectors in a column of a Parquet file, one for each item. The library that reads it runs in a process of its
-own (`columns`), with a limit on memory and time.
+"""Vectors in a column of a Parquet file, one for each item. The library that reads it runs in a process of
+its own (`columns`), with a limit on memory and time.
 """
 
 from __future__ import annotations

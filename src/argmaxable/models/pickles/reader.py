@@ -30,6 +30,7 @@ def find(path: Path, options: ReadOptions) -> Finding:
     beside = path.with_name(f"{path.name}.vectors.npy")
     more = f" Or pass {beside.name}, which lies beside it and holds the vectors." if beside.is_file() else ""
     raise LoadError(
-        "is a pickle, which can run code when it is loaded, so it was not read. Load it where you trust it, and "
+        "is a pickle, which can run code when it is loaded, so it was not read. Load it where "
+        "you trust it, and "
         f"save what is needed: {instead}.{more}"
     )

@@ -1,4 +1,5 @@
-"""Word vectors as word2vec, gensim (`save_word2vec_format`) and fastText (.vec) write them, binary or as text.
+"""Word vectors as word2vec, gensim (`save_word2vec_format`) and fastText (.vec) write them, binary or as
+text.
 
 The first line has the number of words and of features. Then each word is followed by a space and its vector:
 float32 in binary, decimal numbers up to the end of the line in text, which gensim rounds to float32 as well.
