@@ -257,6 +257,11 @@ def placed(domain: am.Domain, z: Rationals) -> Rationals | None:
             return None
         columns = [rationals(column) for column in domain.points.T]
         return [dot(z, column) / sum(z) for column in columns]
+    if isinstance(domain, am.Reach):
+        if placed(domain.within, z) is None:
+            return None
+        rows = [rationals(row) for row in domain.moves]
+        return [start + dot(z, row) for start, row in zip(rationals(domain.base), rows, strict=True)]
     if isinstance(domain, am.RMSNorm | am.LayerNorm):
         if isinstance(domain, am.LayerNorm):
             z = [entry - sum(z) / size for entry in z]
@@ -282,6 +287,9 @@ def support_is_at_most(domain: am.Domain, u: Rationals, limit: Fraction) -> bool
         return limit >= 0 and Fraction(domain.radius) ** 2 * dot(u, u) <= limit**2
     if isinstance(domain, am.Hull):
         return all(dot(u, rationals(point)) <= limit for point in domain.points)
+    if isinstance(domain, am.Reach):
+        seen = [dot(u, rationals(move)) for move in domain.moves.T]
+        return support_is_at_most(domain.within, seen, limit - dot(u, rationals(domain.base)))
     assert isinstance(domain, am.RMSNorm | am.LayerNorm)
     limit -= dot(rationals(domain.shifts(size)), u)
     v = [g * entry for g, entry in zip(rationals(domain.gains(size)), u, strict=True)]

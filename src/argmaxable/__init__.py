@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from argmaxable.core.hull import Hull
     from argmaxable.core.label_sets import LabelSets, SetClaim, SetKind, SetMethod, SetTest, logits_of
     from argmaxable.core.progress import Progress
+    from argmaxable.core.reach import Reach
     from argmaxable.core.result import Cost, Record, Result
     from argmaxable.core.select import Selection
     from argmaxable.core.stored_rows import StoredRows
@@ -152,6 +153,7 @@ __all__ = [
     "Pruned",
     "RMSNorm",
     "RankProof",
+    "Reach",
     "Recheck",
     "Record",
     "Repair",
@@ -259,6 +261,7 @@ _NAMES = {
     "core.hull": ("Hull",),
     "core.label_sets": ("LabelSets", "SetClaim", "SetKind", "SetMethod", "SetTest", "logits_of"),
     "core.progress": ("Progress",),
+    "core.reach": ("Reach",),
     "core.result": (
         "Cost",
         "Record",

@@ -45,6 +45,13 @@ DOMAINS = {
     "hull": am.Hull([[0.1, -2.0, 0.0], [1.0, 0.3, 5.0], [-1.0, 0.0, 0.7]]),
     "hull of mixed scales": am.Hull([[1e-12, 1e12, 0.0], [1.0, -1e12, 1e-300], [0.1, 0.2, 0.3]]),
     "hull of one input, thrice": am.Hull([[0.1, 0.2, 0.3]] * 3),
+    "reach": am.Reach([0.1, -2.0, 0.0], [[1.0, 0.3, 5.0], [0.0, 0.7, -0.1], [1.0, 1.0, 0.2]], am.Box(-1, 2)),
+    "reach in a ball": am.Reach(
+        [0.3, 0.0, -7.0], [[0.1, 0.0, 1.0], [0.0, -3.0, 0.0], [0.2] * 3], am.Ball(0.5)
+    ),
+    "reach of mixed scales": am.Reach(
+        [1e6, 0.0, 1e-6], np.diag([1e-12, 1.0, 1e12]), am.Box([0, 0, -1], [0.3, 0, 1])
+    ),
 }
 every_domain = pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
 entries = st.floats(-4, 4) | st.floats(-1e6, 1e6) | st.sampled_from([0.0, -0.0, 0.1, -0.5, 1.0, 2.0, 5e-324])
@@ -128,7 +135,8 @@ def test_membership_is_exact(domain: am.Domain, point: list[float], belongs: boo
 def test_membership_agrees_with_rationals_near_the_surface(
     domain: am.Domain, direction: NDArray[np.float64], ulps: int
 ) -> None:
-    radius = domain.radius if isinstance(domain, am.Ball) else math.sqrt(3)
+    ball = domain.within if isinstance(domain, am.Reach) else domain
+    radius = ball.radius if isinstance(ball, am.Ball) else math.sqrt(3)
     length = float(np.sqrt((direction * direction).sum()))
     assume(length > 1e-100)
     point = direction / length * radius * (1 + ulps * 2.0**-52)
@@ -150,6 +158,9 @@ def test_points_are_judged_one_by_one(domain: am.Domain) -> None:
 
 def exact_place(domain: am.Domain, point: NDArray[np.float64]) -> list[Fraction]:
     z = rationals(point)
+    if isinstance(domain, am.Reach):
+        rows = [rationals(row) for row in domain.moves]
+        return [start + oracles.dot(z, row) for start, row in zip(rationals(domain.base), rows, strict=True)]
     if isinstance(domain, am.Hull):
         x = placed(domain, z)
         assert x is not None
@@ -260,6 +271,9 @@ def size_of(domain: am.Domain, u: NDArray[np.float64]) -> float:
     """How large u·x gets before anything cancels: the measure of what rounding may cost."""
     if isinstance(domain, am.Hull):
         return float((np.abs(domain.points) @ np.abs(u)).max())
+    if isinstance(domain, am.Reach):
+        seen = np.abs(domain.moves).T @ np.abs(u)
+        return float(np.abs(domain.base) @ np.abs(u)) + size_of(domain.within, seen)
     if isinstance(domain, am.RMSNorm | am.LayerNorm):
         reach = 2 * np.abs(domain.gains(3)) + np.abs(domain.shifts(3))
     elif isinstance(domain, am.Ball):

@@ -32,7 +32,8 @@ DomainText = Annotated[
     typer.Option(
         help="Inputs of the head to consider: auto (the tightest set that the file itself proves, else "
         "box:100 as an assumption), everywhere, box:R, box:LO:HI, ball:R, hull:FILE.npy (the mixtures of "
-        "saved feature vectors) or file:PATH (measured by argmaxable activations)."
+        "saved feature vectors), reach:FILE.npz (a base vector plus moves within limits) or file:PATH "
+        "(measured by argmaxable activations)."
     ),
 ]
 RoundTo = Annotated[

@@ -24,7 +24,10 @@ def random(
     distribution: Annotated[Distribution, typer.Option(help="Of every weight.")] = Distribution.NORMAL,
     bias: Annotated[bool, typer.Option("--bias", help="Draw a bias too.")] = False,
     domain: Annotated[
-        str, typer.Option(help="everywhere, box:R, box:LO:HI, ball:R, hull:FILE.npy or file:PATH.")
+        str,
+        typer.Option(
+            help="everywhere, box:R, box:LO:HI, ball:R, hull:FILE.npy, reach:FILE.npz or file:PATH."
+        ),
     ] = "box:100",
     method: Annotated[Algorithm, typer.Option(help="Run one algorithm alone.")] = Algorithm.AUTO,
     patience: Annotated[

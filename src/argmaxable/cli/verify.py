@@ -19,6 +19,7 @@ from argmaxable.cli.data import DataOptions
 from argmaxable.cli.gate import GateOptions
 from argmaxable.cli.option_groups import OptionGroup, takes_groups
 from argmaxable.cli.progress import progress_bar
+from argmaxable.cli.queries import QueryOptions
 from argmaxable.cli.remarks import Remarks, remarks_on
 from argmaxable.cli.top_k import TopK, require_places, top_k_remarks
 from argmaxable.core.errors import InputError
@@ -40,6 +41,7 @@ Examples:
   argmaxable verify model.onnx --ceiling --temperature 0.7 --top-p 0.9
   argmaxable verify model.onnx --top-k 5 --output proofs
   argmaxable verify model.onnx --data corpus.txt
+  argmaxable verify items.npy --queries users.npy
   argmaxable verify model.onnx --baseline baseline.json --format github
 
 \b
@@ -113,6 +115,7 @@ def verify(
     model: options.Model,
     domain: options.DomainText = DEFAULT_DOMAIN_TEXT,
     *,
+    queries: QueryOptions,
     classes: ClassOptions,
     method: Annotated[
         Algorithm, typer.Option(help="Run one algorithm alone; the default uses whatever settles a class.")
@@ -146,7 +149,8 @@ def verify(
     judge = gate.judge(stored.db, as_json=written.as_json)
     asked = probabilities.question()
     request = Request(
-        source.of(model), domain, classes.selection(), method=method, patience=patience, seed=seed,
+        source.of(model), queries.domain_or(domain), classes.selection(), method=method, patience=patience,
+        seed=seed,
         round_to=round_to,
     )  # fmt: skip
     with progress_bar("reading the model") as progress, stored.opened() as store:
@@ -163,7 +167,10 @@ def verify(
     ceilings, is_complete = ceiling_remarks(asked, done, output=output, time_limit=time_limit)
     places = top_k_remarks(top_k, done, output=output, time_limit=time_limit, engine=work.engine())
     ruling = judge(result)
-    remarks = [remarks_on(result, dtype), ceilings, places, own.remarks(result, model), gate.remarks(ruling)]
+    remarks = [
+        queries.remarks(done), remarks_on(result, dtype), ceilings, places, own.remarks(result, model),
+        gate.remarks(ruling),
+    ]  # fmt: skip
     lines = _answer(request, done, written, remarks)
     typer.echo(gate.printed(ruling, model, lines))
     raise typer.Exit(ruling.exit_code if is_complete or gate.never_fails else 3)

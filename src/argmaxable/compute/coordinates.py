@@ -114,7 +114,7 @@ class Coordinates:
         """Rows of the head (n × features) in coordinates of z (n × used features)."""
         with np.errstate(over="ignore", invalid="ignore"):
             seen = self.domain.rows_seen(rows)
-        return seen if self.size == self.head.features else np.asarray(seen[:, self.used])
+        return seen if self.size == seen.shape[1] else np.asarray(seen[:, self.used])
 
     @np.errstate(all="ignore")
     def to_point(self, x: Matrix) -> Matrix:

@@ -1,7 +1,8 @@
 """A domain: the feature vectors that can reach a head. A verdict is always about one of them.
 
 Each domain is the image x = gain ∘ Πz + shift of a simple set of points z: a box, a ball, or the mixtures of
-given vectors (Π removes the mean for LayerNorm, and is the identity elsewhere). Witnesses are stored as z, so
+given vectors (Π removes the mean for LayerNorm, and is the identity elsewhere); core/reach.py has a matrix in
+place of the gain. Witnesses are stored as z, so
 that membership stays an exact test. Whatever depends on the kind of domain is one of its methods: a new kind
 is one class (docs/architecture.md).
 
@@ -59,6 +60,11 @@ class Domain(ABC):
     @abstractmethod
     def scope(self) -> str:
         """What verdicts are about, to end a sentence with: "for features within ±100"; "" for all inputs."""
+
+    def denial(self) -> str:
+        """What an unargmaxable class can't do, in words, with the inputs that this is about."""
+        where = self.scope()
+        return f"can never be predicted {where}" if where else "can never be predicted, whatever the input"
 
     @abstractmethod
     def as_record(self) -> dict[str, Any]:
@@ -142,6 +148,10 @@ class Domain(ABC):
         """The part of x that is the same at every point: a shift, or features without width."""
         return self.shifts(features)
 
+    def fixed_part_exactly(self, features: int) -> Dyadic:
+        """The same in integers, which may be finer than float64."""
+        return Dyadic.of(self.fixed_part(features))
+
     def free_features(self, features: int) -> Mask:
         """The entries of z that can vary."""
         return np.ones(features, bool)
@@ -158,7 +168,13 @@ class Domain(ABC):
 
     def scaled_rows(self, rows: Dyadic) -> Dyadic:
         """gain ∘ row, exactly; the mean is left in."""
-        return rows if self.is_identity else rows * Dyadic.of(self.gains(rows.integers.shape[-1]))
+        if self.is_identity or not self.has_features:
+            return rows
+        return rows * Dyadic.of(self.gains(rows.integers.shape[-1]))
+
+    def rows_seen_exactly(self, rows: Dyadic) -> Dyadic:
+        """Rows as z sees them, exactly; the mean is left in. For domains of z in a box or a ball."""
+        return self.scaled_rows(rows)
 
     def place(self, points: Matrix) -> tuple[Matrix, Matrix]:
         """Feature vectors x of the points z, and a bound on the error of each coordinate.

@@ -12,9 +12,10 @@ from argmaxable.core.boxes import Box, Everywhere
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import DomainError
 from argmaxable.core.hull import Hull
+from argmaxable.core.reach import Reach
 
 KINDS: dict[str, type[Domain]] = {
-    domain.kind: domain for domain in (Everywhere, Box, Ball, RMSNorm, LayerNorm, Hull)
+    domain.kind: domain for domain in (Everywhere, Box, Ball, RMSNorm, LayerNorm, Hull, Reach)
 }
 # The tightest domain that a model's file itself proves.
 AUTO = "auto"
@@ -23,7 +24,8 @@ _FILE_FORMAT = "argmaxable domain 1"
 
 def parse_domain(text: str) -> Domain:
     """The domain a user wrote: everywhere, box:100, box:LO:HI, ball:R, hull:FILE.npy for the mixtures of
-    saved feature vectors, or file:PATH for a domain that a file holds."""
+    saved feature vectors, reach:FILE.npz for what one user can reach, or file:PATH for a domain that a file
+    holds."""
     return _parsed(text, more="")
 
 
@@ -39,6 +41,8 @@ def _parsed(text: str, more: str) -> Domain:
         return read_domain(rest)
     if kind == "hull" and rest:
         return Hull.read(rest)
+    if kind == "reach" and rest:
+        return Reach.read(rest)
     if kind == "everywhere" and ":" not in text:
         return Everywhere()
     try:
@@ -55,7 +59,7 @@ def _parsed(text: str, more: str) -> Domain:
         return Ball(values[0])
     raise DomainError(
         f"'{text}' is not a domain. Write {more}everywhere, box:100 (±100), box:0:inf (lo:hi), ball:10, "
-        "hull:FILE.npy or file:PATH."
+        "hull:FILE.npy, reach:FILE.npz or file:PATH."
     )
 
 

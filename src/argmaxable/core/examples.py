@@ -33,7 +33,9 @@ class Examples:
         if self.features.ndim != 2:
             raise InputError(f"features have {self.features.ndim} dimensions; expected 2 (rows × features).")
         if self.ends.shape != (inputs + 1,) or self.ends[0] != 0 or self.ends[-1] != rows:
-            raise InputError(f"{inputs} inputs need {inputs + 1} ends, from 0 to the {rows} rows of features.")
+            raise InputError(
+                f"{inputs} inputs need {inputs + 1} ends, from 0 to the {rows} rows of features."
+            )
         if (np.diff(self.ends) < 0).any():
             raise InputError("the ends of inputs must not decrease.")
         if self.spans.shape != (len(self.labels), 2):

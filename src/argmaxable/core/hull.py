@@ -6,7 +6,6 @@ is an exact test (μ ≥ 0, not all 0), and the support function is the largest 
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self, final
@@ -17,6 +16,7 @@ from numpy.typing import ArrayLike
 from argmaxable.core.arrays import Mask, Matrix, Vector
 from argmaxable.core.domain import Domain, as_dyadic
 from argmaxable.core.errors import DomainError
+from argmaxable.core.matrices import finite_matrix, matrix_from_record, matrix_record, read_arrays
 from argmaxable.exact.dyadic import Dyadic
 from argmaxable.exact.rounding import TINY, gamma
 
@@ -38,31 +38,12 @@ class Hull(Domain):
     has_features: ClassVar[bool] = False
 
     def __init__(self, points: ArrayLike) -> None:
-        try:
-            array = np.array(points, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise DomainError(f"a hull needs a matrix of numbers, a row for each input: {error}") from error
-        if array.ndim != 2 or not array.size:
-            raise DomainError(
-                f"a hull needs a matrix with a row for each input and a column for each feature, found shape "
-                f"{array.shape}."
-            )
-        if not np.isfinite(array).all():
-            row = int(np.argmax(~np.isfinite(array).all(axis=1)))
-            raise DomainError(f"input {row} of the hull holds NaN or infinite values.")
-        array.flags.writeable = False
-        object.__setattr__(self, "points", array)
+        object.__setattr__(self, "points", finite_matrix(points, "a hull", "input"))
 
     @classmethod
     def read(cls, path: str) -> Self:
         """The hull of the rows of an .npy file; raises DomainError."""
-        try:
-            points = np.load(path, allow_pickle=False)
-        except OSError as error:
-            raise DomainError(f"{path} can't be read ({error.strerror or error}).") from error
-        except (ValueError, EOFError) as error:
-            raise DomainError(f"{path} is not an .npy file with a matrix: {error}") from error
-        return cls(points)
+        return cls(read_arrays(path, "an .npy file with a matrix"))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Hull) and np.array_equal(self.points, other.points)
@@ -88,26 +69,17 @@ class Hull(Domain):
         count = len(self.points)
         return "at this one input" if count == 1 else f"at mixtures of these {count:,} inputs"
 
+    def denial(self) -> str:
+        """Real inputs need not be mixtures of those seen, so "never" would say too much."""
+        count = len(self.points)
+        return f"can be predicted at no mixture of these {count:,} inputs" if count > 1 else super().denial()
+
     def as_record(self) -> dict[str, Any]:
-        with np.errstate(over="ignore", under="ignore"):
-            single = self.points.astype(np.float32)
-        array = single if (single == self.points).all() else self.points
-        data = array.astype(array.dtype.newbyteorder("<")).tobytes()
-        return {
-            "kind": self.kind,
-            "shape": list(array.shape),
-            "dtype": array.dtype.name,
-            "points": base64.b64encode(data).decode("ascii"),
-        }
+        return {"kind": self.kind} | matrix_record(self.points, "points")
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        dtype: np.dtype[Any] = np.dtype({"float32": "<f4", "float64": "<f8"}[record["dtype"]])
-        rows, columns = (int(side) for side in record["shape"])
-        data = base64.b64decode(record["points"], validate=True)
-        if len(data) != rows * columns * dtype.itemsize:
-            raise ValueError("the points do not fit their shape")
-        return cls(np.frombuffer(data, dtype).reshape(rows, columns))
+        return cls(matrix_from_record(record, "points"))
 
     # ------------------------------------------------------------------ points: weights on the vectors
 
@@ -186,9 +158,6 @@ class Hull(Domain):
 
     def free_features(self, features: int) -> Mask:
         return np.ones(self._span[1].shape[1], bool)
-
-    def scaled_rows(self, rows: Dyadic) -> Dyadic:
-        return rows
 
     def rows_seen(self, rows: Matrix) -> Matrix:
         """Rows along the directions in which the vectors spread."""

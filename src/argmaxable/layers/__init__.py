@@ -12,6 +12,7 @@ except ImportError as error:
 from argmaxable.layers.head import SoftmaxHead
 from argmaxable.layers.huggingface import load_pretrained, trainer_callback
 from argmaxable.layers.monitor import HeadMonitor, Health, effective_rank, gradient_lost
+from argmaxable.layers.multilabel import DFTLinear
 from argmaxable.layers.plif import PLIF
 from argmaxable.layers.pointwise import Kernel, Transform
 from argmaxable.layers.prevention import (
@@ -27,6 +28,7 @@ from argmaxable.layers.transforms import Identity, MonotonicNetwork, SigSoftmax
 
 __all__ = [
     "PLIF",
+    "DFTLinear",
     "HeadMonitor",
     "Health",
     "Identity",

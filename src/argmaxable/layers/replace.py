@@ -17,8 +17,8 @@ from argmaxable.layers.model_class import give_head_class, note_head
 def replace_head(
     model: nn.Module, head: nn.Module, *, name: str | None = None, keep_weights: bool = True
 ) -> nn.Module:
-    """Put `head` (a SoftmaxHead, SphericalLinear, VoronoiLinear or nn.Linear) where the model's output layer
-    is.
+    """Put `head` (a SoftmaxHead, SphericalLinear, VoronoiLinear, nn.Linear, or DFTLinear for a multi-label
+    model) where the model's output layer is.
 
     `name` says where that is (`lm_head`) when the model doesn't. The head moves to the old layer's device and
     dtype and, with `keep_weights`, starts from its weights; where those are tied to an embedding, so is the

@@ -27,6 +27,14 @@ _LONGEST_MAGIC = 64
 # first version the number of variables and the name of the first follow, which begins as in OpenNMT-tf.
 _CTRANSLATE2 = rb"[\x02-\x20]\0\0\0.\0(\w+Spec|Transformer(Base|Big))\0|\x01\0\0\0.{5}\0transformer/"
 
+# An index of vectors, and one with ids of its own around it; other kinds of faiss's are told what they are.
+_FAISS = rb"Ix[A-Z][A-Za-z0-9]"
+# The numbers of words and of features, then the first word. Anybody's matrix may begin with two small
+# numbers, but nobody's word vectors have fewer than ten features.
+_WORD2VEC = rb"[1-9]\d{0,9} [1-9]\d{1,6}\r?\n\S"
+# Python's protocols 2 to 5. PyTorch's older files begin so as well: their suffixes count before that.
+_PICKLE = rb"\x80[\x02-\x05]"
+
 
 @dataclass(frozen=True)
 class ReadOptions:
@@ -132,7 +140,15 @@ BUILT_IN: tuple[ModelFormat, ...] = (
     # fastText and CTranslate2 also say .bin, which is mostly PyTorch's: first bytes count before that suffix.
     FileFormat("fasttext", (".ftz",), "argmaxable.models.fasttext.reader:find", magic=b"\xba\x16\x4f\x2f"),
     FileFormat("ctranslate2", (), "argmaxable.models.ctranslate2.reader:find", magic=_CTRANSLATE2),
+    FileFormat("faiss", (".faiss",), "argmaxable.models.faiss.reader:find", magic=_FAISS),
+    FileFormat("hnswlib", (".hnsw", ".hnswlib"), "argmaxable.models.hnswlib.reader:find"),
+    FileFormat("word2vec", (".vec", ".w2v"), "argmaxable.models.word2vec.reader:find", magic=_WORD2VEC),
+    FileFormat("parquet", (".parquet",), "argmaxable.models.parquet.reader:find", magic=b"PAR1"),
     FileFormat("pytorch", (".bin", ".pt", ".pth", ".ckpt"), "argmaxable.models.pytorch.reader:find"),
+    # Refused, with advice.
+    FileFormat(
+        "pickle", (".kv", ".pkl", ".pickle", ".joblib"), "argmaxable.models.pickles.reader:find", _PICKLE
+    ),
 )
 
 

@@ -60,7 +60,7 @@ def exact_problem(coordinates: Coordinates, class_id: int, rivals: Ids) -> Exact
     if coordinates.radius is not None or coordinates.corners is not None:
         return None
     ids = np.append(rivals, class_id)
-    rows = coordinates.domain.scaled_rows(Dyadic.of(coordinates.head.rows(ids)))
+    rows = coordinates.domain.rows_seen_exactly(Dyadic.of(coordinates.head.rows(ids)))
     if coordinates.domain.removes_mean:
         rows = rows[:, :-1] - rows[:, -1:]
         used = np.arange(coordinates.head.features - 1)
@@ -101,9 +101,9 @@ def rationals(values: NDArray[np.float64]) -> list[Any]:
 def _exact_offsets(coordinates: Coordinates, ids: Ids) -> list[Any]:
     """b_i + w_i · (features that a box fixes), exactly."""
     values = Dyadic.of(coordinates.head.biases(ids))
-    fixed = coordinates.domain.fixed_part(coordinates.head.features)
-    if fixed.any():
-        values = values + Dyadic.of(coordinates.head.rows(ids)) @ Dyadic.of(fixed)
+    fixed = coordinates.domain.fixed_part_exactly(coordinates.head.features)
+    if fixed.sign().any():
+        values = values + Dyadic.of(coordinates.head.rows(ids)) @ fixed
     unit = flint.fmpq(2) ** values.exponent
     return [flint.fmpq(int(v)) * unit for v in values.integers]
 
@@ -234,6 +234,11 @@ def certificate_of(coordinates: Coordinates, problem: ExactProblem, vertex: Vert
     positive = [k for k, weight in enumerate(vertex.weights) if weight > 0]
     ids = np.array([problem.rivals[vertex.rows[k]] for k in positive])
     weights = np.array([float(vertex.weights[k]) for k in positive])
+    if (
+        not coordinates.domain.has_features
+    ):  # no equations in features name these weights: they stand as they are
+        over = math.lcm(*(vertex.weights[k].denominator for k in positive))
+        return Certificate(ids, weights, whole=tuple(int(vertex.weights[k] * over) for k in positive))
     everything = coordinates.is_cone and not np.isfinite(coordinates.domain_bounds()).any()
     solved_for = None if everything else coordinates.used[np.array(sorted(vertex.free), dtype=np.intp)]
     return Certificate(ids, weights, len(ids), solved_for)

@@ -69,8 +69,7 @@ def _are(number: int) -> str:
 
 def never_predicted(domain: Domain, source: DomainSource | None) -> str:
     """What an unargmaxable class can't do, in words, with the inputs that this is about."""
-    where = _scope(domain, source)
-    return f"can never be predicted {where}" if where else "can never be predicted, whatever the input"
+    return domain.denial() if _scope(domain, source) else "can never be predicted, whatever the input"
 
 
 def _scope(domain: Domain, source: DomainSource | None) -> str:

@@ -26,7 +26,7 @@ from argmaxable.run.engines.processes import Processes
 from argmaxable.run.session import Session, Stop
 from argmaxable.run.settled_classes import own_directions, points_as_witnesses
 from argmaxable.search.corners import corner_winners
-from argmaxable.search.own_direction import own_exponents
+from argmaxable.search.own_direction import far_points, own_exponents
 from argmaxable.search.reflection import reflect
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ _PHASES: dict[Algorithm, Callable[[Session], None]] = {
 def _try_own_directions(session: Session) -> None:
     ids, checker = session.settled_classes.open_ids, session.checker
     if not checker.domain.has_features:
-        _try_corners(session)
+        _try_corners(session) if session.coordinates.corners is not None else _try_far_points(session, ids)
         return
     exponents = own_exponents(checker, ids)
     method = Method.OWN_DIRECTION if checker.head.classes > 1 else Method.ONLY_CLASS
@@ -147,6 +147,18 @@ def _try_corners(session: Session) -> None:
         gaps = session.checker.gaps(classes[block], points)
         session.settled_classes.enter_gaps(classes[block], gaps, points_as_witnesses(points), Method.CORNER)
         session.report("corners")
+
+
+def _try_far_points(session: Session, ids: Ids) -> None:
+    """Where z is not of feature space: each class at the point of the domain that favours its own row
+    most."""
+    for block in blocks(len(ids), max(1, session.coordinates.size)):
+        points = session.coordinates.to_point(far_points(session.coordinates, ids[block]))
+        gaps = session.checker.gaps(ids[block], points)
+        witnesses = points_as_witnesses(points)
+        settled = session.settled_classes.enter_gaps(ids[block], gaps, witnesses, Method.OWN_DIRECTION)
+        session.prover.solver.blockers.saw(gaps.rival[~settled], 1e-3)
+        session.report("own direction")
 
 
 def _prove_from_the_middle(session: Session) -> None:
@@ -176,6 +188,8 @@ def _prove_from_the_middle(session: Session) -> None:
 def _try_reflections(session: Session, engine: Workers) -> None:
     """Reflect all open classes until a step finds fewer than solving would in the same time."""
     size, classes = session.coordinates.size, session.checker.head.classes
+    if not session.checker.domain.has_features:
+        return
     price = (_solve_seconds(1, size) + _LOOK_SECONDS * classes * size) / (engine.size + 1)
     for ids in _portions(session):
         start = session.checker.rebuild(ids, own_exponents(session.checker, ids))[:, session.coordinates.used]
@@ -198,12 +212,7 @@ def _portions(session: Session) -> list[Ids]:
 def _reflect(
     session: Session, ids: Ids, start: NDArray[np.float64], is_enough: Callable[[int, int, float], bool]
 ) -> None:
-    if not (
-        len(ids)
-        and session.settings.patience
-        and session.coordinates.size
-        and session.checker.domain.has_features
-    ):
+    if not (len(ids) and session.settings.patience and session.coordinates.size):
         return
     with np.errstate(over="ignore"):
         begin = start.astype(np.float32)

@@ -10,6 +10,7 @@ import numpy as np
 from argmaxable.core.boxes import Box
 from argmaxable.core.domain_source import GIVEN, Basis, DomainSource
 from argmaxable.core.domains import AUTO, parse_domain_or_auto
+from argmaxable.core.queries import Queries
 from argmaxable.models.model_ref import ModelRef, model_name
 from argmaxable.questions.argmax import DEFAULT_DOMAIN
 from argmaxable.questions.arithmetic.formats import Rounding, rounded
@@ -49,11 +50,14 @@ class FoundModel:
 
 
 def find_model(
-    ref: ModelRef, domain: str | Domain = DEFAULT_DOMAIN_TEXT, *, round_to: Rounding | None = None
+    ref: ModelRef, domain: str | Domain | Queries = DEFAULT_DOMAIN_TEXT, *, round_to: Rounding | None = None
 ) -> FoundModel:
-    """The model, over a domain as on the command line; raises InputError for what makes no sense."""
+    """The model, over a domain as on the command line, or that of saved queries; raises InputError for what
+    makes no sense."""
     given = parse_domain_or_auto(domain) if isinstance(domain, str) else domain
     finding = ref.find()
+    if isinstance(given, Queries):
+        given = given.domain(finding.features)
     chosen, source = _known(finding) if given is None else (given, GIVEN)
     return FoundModel(ref, finding, chosen, source, round_to)
 

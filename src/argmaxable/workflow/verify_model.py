@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from argmaxable.compute.prepared import PreparedHead
 from argmaxable.core.domain import Domain
 from argmaxable.core.progress import ProgressCallback, ignore_progress
+from argmaxable.core.queries import Queries
 from argmaxable.core.result import Result
 from argmaxable.core.select import Selection
 from argmaxable.core.verdict import Algorithm
@@ -35,7 +36,7 @@ class Request:
     that format."""
 
     ref: ModelRef
-    domain: str | Domain = DEFAULT_DOMAIN_TEXT
+    domain: str | Domain | Queries = DEFAULT_DOMAIN_TEXT
     classes: Selection = EVERY_CLASS
     method: Algorithm | str = Algorithm.AUTO
     patience: int | None = None

@@ -154,7 +154,7 @@ def _in_place(extent: Extent, dataset: Dataset) -> NDArray[Any] | None:
 
 
 def _ask(extent: Extent, dataset: str | None, *, memory: int, seconds: int) -> bytes:
-    if not _is_installed("h5py"):
+    if not is_installed("h5py"):
         raise LoadError("reading Keras files needs the package h5py: pip install 'argmaxable[keras]'")
     question = {
         "path": os.fspath(extent.path.resolve()),
@@ -163,30 +163,38 @@ def _ask(extent: Extent, dataset: str | None, *, memory: int, seconds: int) -> b
         "dataset": dataset,
         "memory": memory,
         "seconds": seconds,
-        "sys_path": sys.path,
     }
+    return ask(hdf5_reader.__file__, question, "HDF5")
+
+
+def ask(program: str, question: Mapping[str, Any], library: str) -> bytes:
+    """What a program answers that reads a file of untrusted content in a process of its own, within the
+    question's `memory` and `seconds`; raises LoadError where it does not."""
     # Threads of a linear algebra library would only take address space, and no plugin may run for a file.
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "HDF5_PLUGIN_PRELOAD": "::"}
     try:
         done = subprocess.run(
-            [sys.executable, "-I", "-S", hdf5_reader.__file__],
-            input=json.dumps(question).encode(),
+            [sys.executable, "-I", "-S", program],
+            input=json.dumps({**question, "sys_path": sys.path}).encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env=environment,
-            timeout=_PATIENCE * seconds,
+            timeout=_PATIENCE * question["seconds"],
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise LoadError(f"holds an HDF5 file that takes too long to read. {_DAMAGED}") from error
+        raise LoadError(
+            f"holds a file that the {library} library takes too long to read. {_DAMAGED}"
+        ) from error
     if done.returncode == 0:
         return done.stdout
-    crashed = f"the HDF5 library crashed on it ({done.returncode})"
+    crashed = f"the {library} library crashed on it ({done.returncode})"
     reason = done.stdout.decode(errors="replace") if done.returncode == hdf5_reader.FAILED else crashed
-    raise LoadError(f"holds no readable HDF5 file: {reason}. {_DAMAGED}")
+    raise LoadError(f"holds no readable {library} file: {reason}. {_DAMAGED}")
 
 
-def _is_installed(package: str) -> bool:
+def is_installed(package: str) -> bool:
+    """Whether a package can be imported, without doing so."""
     try:
         return find_spec(package) is not None
     except ModuleNotFoundError:  # how import hooks that forbid a package say so

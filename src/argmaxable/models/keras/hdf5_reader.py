@@ -57,7 +57,7 @@ def main() -> int:
     question = json.load(sys.stdin)
     sys.path[:] = question["sys_path"]
     try:
-        _limit_oneself(question["memory"], question["seconds"])
+        limit_oneself(question["memory"], question["seconds"])
         import h5py
 
         with open(question["path"], "rb") as file:
@@ -77,7 +77,8 @@ def main() -> int:
     return 0
 
 
-def _limit_oneself(memory: int, seconds: int) -> None:
+def limit_oneself(memory: int, seconds: int) -> None:
+    """Bounds on what this process may take, before it meets the file."""
     try:
         import resource
     except ModuleNotFoundError:  # Windows has no such limits

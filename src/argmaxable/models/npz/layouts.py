@@ -1,4 +1,4 @@
-"""Names under which .npz files keep an output layer: our own, Marian's and Nematus's. A table.
+"""Names under which .npz files keep an output layer: our own, Marian's, Nematus's, recommenders'. A table.
 
 A translation model's embeddings often are its output layer too ("tied"). They alone prove nothing, since
 every model has some; that they are tied shows in a bias without a weight of its own.
@@ -37,6 +37,9 @@ _MARIAN = "Marian's output layer"
 _LAYOUTS = (
     Layout("the array named W", "W", "b", has_vocabulary=False),
     Layout("the array named weight", "weight", "bias", has_vocabulary=False),
+    # Recommenders: implicit's models as they save themselves, LightFM's under its own names.
+    Layout("implicit's item factors", "item_factors", "item_biases", has_vocabulary=False),
+    Layout("LightFM's item embeddings", "item_embeddings", "item_biases", has_vocabulary=False),
     Layout(_MARIAN, "decoder_ff_logit_out_Wt", "decoder_ff_logit_out_b"),
     Layout(_MARIAN, "decoder_ff_logit_out_W", "decoder_ff_logit_out_b", rows_are_classes=False),
     Layout(_MARIAN, "decoder_ff_logit_l2_Wt", "decoder_ff_logit_l2_b"),

@@ -35,7 +35,7 @@ def points_with_few_above(coordinates: Coordinates, classes: Ids) -> NDArray[np.
     direction; over a hull, the corner at which fewest are above."""
     if coordinates.corners is not None:
         return coordinates.corner_points(_best_corners(coordinates, classes))
-    found = np.zeros((len(classes), coordinates.head.features))
+    found = np.zeros((len(classes), coordinates.domain.point_size(coordinates.head.features)))
     if not coordinates.size:
         return coordinates.to_point(np.zeros((len(classes), 0)))
     size = max(1, _BLOCK_SCORES // coordinates.head.classes)

@@ -1,0 +1,185 @@
+"""Sparse label sets: which sets of its training data a multi-label head can never put out, with a plain
+layer and with the DFT layer.
+
+A small encoder reads noisy sums of label vectors into d features; a layer turns them into a logit for each
+label. Label sets have a few labels each, frequent ones more often. After training a sample of the training
+sets is asked about, one by one, over all of feature space: is there any x that switches on exactly this
+set? The DFT rows are also asked about in float64, since float32 can't tell neighbours of 9,000 apart.
+
+    python -m experiments.label_sets --smoke
+    python -m experiments.label_sets
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+import argmaxable as am
+from argmaxable.layers import DFTLinear
+from experiments._experiment import Cell, Experiment, Scale, Settings, main
+from experiments._markdown import markdown_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LINEAR, DFT, LEARNED = "linear", "DFT", "DFT, learned angles"
+LAYERS = (LINEAR, DFT, LEARNED)
+_INPUTS, _HIDDEN = 200, 256
+_BATCH = 100
+# A label's share falls with the root of its rank: every label occurs, frequent ones some ten times as often.
+_FLATNESS = 0.5
+Members = tuple[int, ...]
+
+
+def cells(scale: Scale) -> list[Settings]:
+    sizes = {"features": 5, "labels": 60, "largest": 2, "examples": 300, "epochs": 3, "asked": 20}
+    if scale is not Scale.SMOKE:
+        sizes = {"features": 25, "labels": 9000, "largest": 5, "examples": 8000, "epochs": 20, "asked": 200}
+    # Two processes load PyTorch in a smoke run, not three.
+    layers = (LINEAR, LEARNED) if scale is Scale.SMOKE else LAYERS
+    return [{"layer": layer, **sizes, "seed": 0} for layer in layers]
+
+
+def measure(settings: Settings, text: Path | None) -> Mapping[str, Any]:
+    torch.manual_seed(settings["seed"])
+    sets = draw_sets(settings)
+    inputs = _inputs(sets, settings)
+    layer = _layer(settings)
+    model = nn.Sequential(
+        nn.Linear(_INPUTS, _HIDDEN), nn.ReLU(), nn.Linear(_HIDDEN, settings["features"]), layer
+    )
+    _train(model, inputs, sets, settings)
+    asked = list(dict.fromkeys(sets))[: settings["asked"]]
+    found: dict[str, Any] = {"f1": _f1(model, inputs, sets)}
+    found |= _feasible(am.Head.from_module(layer), asked)
+    if isinstance(layer, DFTLinear):
+        found["proven_active"] = layer.proven_active
+        exact = _in_double(layer)
+        counts = _feasible(am.Head.from_module(exact), asked) | {"proven_active": exact.proven_active}
+        found |= {f"float64 {name}": count for name, count in counts.items()}
+    return found
+
+
+def draw_sets(settings: Settings) -> list[Members]:
+    """A set of labels for each example."""
+    generator = np.random.default_rng(settings["seed"])
+    share = (1.0 + np.arange(settings["labels"])) ** -_FLATNESS
+    generator.shuffle(share)  # neighbours on the circle need not be alike
+    sizes = generator.integers(1, settings["largest"] + 1, settings["examples"])
+    draws = (generator.choice(len(share), size, replace=False, p=share / share.sum()) for size in sizes)
+    return [tuple(sorted(draw.tolist())) for draw in draws]
+
+
+def _inputs(sets: Sequence[Members], settings: Settings) -> Tensor:
+    vectors = torch.randn(settings["labels"], _INPUTS)
+    sums = torch.stack([vectors[list(members)].sum(dim=0) for members in sets])
+    return sums + 0.1 * torch.randn_like(sums)
+
+
+def _layer(settings: Settings) -> nn.Linear:
+    features, labels = settings["features"], settings["labels"]
+    if settings["layer"] == LINEAR:
+        return nn.Linear(features, labels)
+    return DFTLinear(features, labels, active=(features - 1) // 2, learned=settings["layer"] == LEARNED)
+
+
+def _in_double(layer: DFTLinear) -> DFTLinear:
+    """The same layer with its curve computed, not only stored, in float64."""
+    again = DFTLinear(
+        layer.in_features, layer.out_features, active=layer.active, learned=layer.learned, dtype=torch.float64
+    )
+    again.load_state_dict(
+        {name: value for name, value in layer.state_dict().items() if name != "curve"}, strict=False
+    )
+    return again
+
+
+def _train(model: nn.Sequential, inputs: Tensor, sets: Sequence[Members], settings: Settings) -> None:
+    optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
+    for _ in range(settings["epochs"]):
+        for some in torch.randperm(len(sets)).split(_BATCH):
+            targets = _targets([sets[k] for k in some.tolist()], settings["labels"])
+            logits = model(inputs[some])
+            loss = nn.functional.binary_cross_entropy_with_logits(logits, targets, reduction="sum") / len(
+                some
+            )
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+
+
+def _targets(sets: Sequence[Members], labels: int) -> Tensor:
+    targets = torch.zeros(len(sets), labels)
+    for row, members in enumerate(sets):
+        targets[row, list(members)] = 1.0
+    return targets
+
+
+@torch.no_grad()
+def _f1(model: nn.Sequential, inputs: Tensor, sets: Sequence[Members]) -> float:
+    """Over all labels of all training examples together, a label being on where its logit is positive."""
+    hits = told = meant = 0
+    for some in torch.arange(len(sets)).split(_BATCH):
+        on = model(inputs[some]) > 0
+        right = _targets([sets[k] for k in some.tolist()], on.shape[1]).bool()
+        hits, told, meant = hits + int((on & right).sum()), told + int(on.sum()), meant + int(right.sum())
+    return 2 * hits / max(1, told + meant)
+
+
+def _feasible(head: am.Head, asked: Sequence[Members]) -> dict[str, int]:
+    found = am.sets(head, am.Everywhere(), asked, engine=am.Engine(workers=1))
+    counts = {status: len(found.having(status)) for status in am.Feasibility}
+    return {"asked": len(found.claims), **{str(status): count for status, count in counts.items()}}
+
+
+# ---------------------------------------------------------------------- showing
+
+
+def table(measured: Sequence[Cell]) -> str:
+    """A row for each layer, and one for the DFT's rows in float64."""
+    columns = [
+        "layer",
+        "stored as",
+        "F1",
+        "training sets asked",
+        "infeasible",
+        "undecided",
+        "every set proven up to",
+    ]
+    rows = []
+    for cell in measured:
+        found, layer = cell.found, cell.settings["layer"]
+        for stored, prefix in (("float32", ""), ("float64", "float64 ")):
+            if f"{prefix}asked" in found:
+                counts = [found[f"{prefix}{name}"] for name in ("asked", "infeasible", "undecided")]
+                proven = found.get(f"{prefix}proven_active", "")
+                rows.append([layer, stored, "" if prefix else f"{found['f1']:.3f}", *counts, proven])
+    return markdown_table(columns, rows, text_columns=2)
+
+
+def figures(measured: Sequence[Cell]) -> dict[str, Figure]:
+    """The table says it all."""
+    return {}
+
+
+EXPERIMENT = Experiment(
+    name="label_sets",
+    source="Grivas, Vergari & Lopez 2024",
+    expected="sigmoid layers with few features can't put out some label sets of their own data; "
+    "with the DFT layer, "
+    "which guarantees every set of at most k labels by 2k + 1 features, none is "
+    "infeasible, at about the same F1.",
+    cells=cells,
+    measure=measure,
+    table=table,
+    figures=figures,
+)
+
+if __name__ == "__main__":
+    main(EXPERIMENT, __doc__)

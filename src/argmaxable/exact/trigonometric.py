@@ -1,0 +1,76 @@
+"""Rows on the trigonometric curve, and what rounding leaves of their promise.
+
+A row ρ·(1, cos θ, sin θ, …, cos kθ, sin kθ) scores x by a trigonometric polynomial p of degree k at the
+angle θ. For a set S of m ≤ k labels let q = Π (1 − cos(θ − θ_i)) over S: it is 0 on S and at least μ
+elsewhere. So p = μ/2 − q is positive on S alone. Stored rows are off the curve by at most η in each entry,
+and the coefficients of p add up to at most μ/2 + √2·2^m in size (each factor has 2 in exponentials; a pair
+of those becomes a cosine and a sine of √2 times that). The signs stay as they are when
+
+    μ/2 > η (μ/2 + √2·2^m).
+
+The smallest μ over all sets of m labels is the smallest product, over a label, of its m nearest others.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from argmaxable.exact.rounding import UNIT, gamma
+
+Matrix = NDArray[np.float64]
+
+
+def proven_active(rows: Matrix) -> int:
+    """The largest m such that every set of at most m labels is proven feasible for the rows as stored
+    (labels × (2k + 1)): some x makes exactly its scores positive. −1 where not even the empty set is."""
+    if not (np.isfinite(rows).all() and (rows[:, 0] > 0).all()):
+        return -1
+    degree = rows.shape[1] // 2
+    with np.errstate(all="ignore"):
+        unit = rows / rows[:, :1]  # one rounding
+        curve = _on_the_curve(unit, degree)
+        if curve is None:
+            return 0  # x = (−1, 0, …) switches every label off
+        missed = np.abs(unit - curve)
+        least = _least_products(curve[:, 1:3], degree)
+    proven = 0
+    for size, mu in enumerate(least, start=1):
+        # p has degree m, so the first 2m + 1 columns count. A quotient is off by a unit of at most about 1, a
+        # point of the curve by 12 for each multiple. The bound's own roundings are far within a thousandth.
+        off = float(missed[:, : 2 * size + 1].max()) + (12 * size + 16) * UNIT
+        if not 0.999 * mu / 2 > off * (mu / 2 + 1.415 * 2.0**size):
+            break
+        proven = size
+    return proven
+
+
+def _on_the_curve(unit: Matrix, degree: int) -> Matrix | None:
+    """The points of the curve at the angles of the rows' first cosine and sine, within 12 units a multiple;
+    None where that is no angle."""
+    if degree == 0:
+        return np.ones_like(unit)
+    step = unit[:, 1] + 1j * unit[:, 2]
+    length = np.abs(step)
+    if not (np.abs(length - 1) < 0.5).all():
+        return None
+    step = step / length  # the point itself, off by 8 units
+    power, columns = np.ones_like(step), [np.ones(len(unit))]
+    for _ in range(degree):  # each product rounds by 3 units, and adds the 8 of the step
+        power = power * step
+        columns += [power.real, power.imag]
+    return np.stack(columns, axis=1)
+
+
+def _least_products(circle: Matrix, most: int) -> list[float]:
+    """For m = 1, …, most: from below, the smallest product of 1 − cos over a label's m nearest others."""
+    count = len(circle)
+    order = np.argsort(np.arctan2(circle[:, 1], circle[:, 0]))
+    points = circle[order]
+    reach = min(most, count - 1)
+    shifts = [s for s in range(-reach, reach + 1) if s] if 2 * reach < count - 1 else list(range(1, count))
+    # 1 − cos of the angle between = half the square of the chord; coordinates are off by 16 units at most.
+    chords = np.stack([np.sqrt(((np.roll(points, s, axis=0) - points) ** 2).sum(axis=1)) for s in shifts])
+    nearest = np.maximum(np.sort(chords, axis=0)[:reach] - 64 * UNIT, 0.0) ** 2 / 2 * (1 - gamma(8))
+    products = np.multiply.accumulate(nearest, axis=0)
+    return [float(row.min()) * (1 - gamma(2 * most + 8)) for row in products]

@@ -1,0 +1,1 @@
+"""Flat indices of faiss."""

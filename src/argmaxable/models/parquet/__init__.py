@@ -1,0 +1,1 @@
+"""Columns of vectors in Parquet files."""

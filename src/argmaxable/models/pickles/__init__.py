@@ -1,0 +1,1 @@
+"""Pickles, which are refused with advice."""

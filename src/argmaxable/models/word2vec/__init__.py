@@ -1,0 +1,1 @@
+"""Word vectors in word2vec's format."""
