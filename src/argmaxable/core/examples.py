@@ -1,4 +1,5 @@
-"""Inputs that a model has read, as the features that reached its output layer and what should have been read there."""
+"""Inputs that a model has read, as the features that reached its output layer and what should have been read
+there."""
 
 from __future__ import annotations
 
@@ -16,11 +17,12 @@ class Examples:
     """Features of inputs, row by row, and the places at which a label should win.
 
     Each row of `features` is one decision of the output layer. A classifier decides once per input, a line
-    recogniser once per time step: input k owns the rows `ends[k]:ends[k + 1]`, so `ends[0]` is 0. `sources[k]`
-    names what input k was made from (a font, a folder, a file), so that whole sources can be held out.
+    recogniser once per time step: input k owns the rows `ends[k]:ends[k + 1]`, so `ends[0]` is 0.
+    `sources[k]` names what input k was made from (a font, a folder, a file), so that whole sources can be
+    held out.
 
-    Occurrence j says that `labels[j]` should be read somewhere in the rows `spans[j, 0]:spans[j, 1]`. An input
-    without occurrences is an ordinary one: nothing is wanted of it but that its reading stays as it is.
+    Occurrence j says that `labels[j]` should be read somewhere in the rows `spans[j, 0]:spans[j, 1]`. An
+    input without occurrences is an ordinary one: nothing is wanted of it but that its reading stays as it is.
     """
 
     features: Matrix32
@@ -41,7 +43,9 @@ class Examples:
         if self.features.ndim != 2:
             raise InputError(f"features have {self.features.ndim} dimensions; expected 2 (rows × features).")
         if self.ends.shape != (inputs + 1,) or self.ends[0] != 0 or self.ends[-1] != rows:
-            raise InputError(f"{inputs} inputs need {inputs + 1} ends, from 0 to the {rows} rows of features.")
+            raise InputError(
+                f"{inputs} inputs need {inputs + 1} ends, from 0 to the {rows} rows of features."
+            )
         if (np.diff(self.ends) < 0).any():
             raise InputError("the ends of inputs must not decrease.")
         if self.spans.shape != (len(self.labels), 2):
@@ -102,7 +106,9 @@ def joined(*parts: Examples) -> Examples:
     starts = np.concatenate([[0], np.cumsum([len(part.features) for part in parts])])
     return Examples(
         features=np.concatenate([part.features for part in parts]),
-        ends=np.concatenate([[0], *(part.ends[1:] + start for part, start in zip(parts, starts, strict=False))]),
+        ends=np.concatenate(
+            [[0], *(part.ends[1:] + start for part, start in zip(parts, starts, strict=False))]
+        ),
         sources=tuple(source for part in parts for source in part.sources),
         labels=tuple(label for part in parts for label in part.labels),
         spans=np.concatenate([part.spans + start for part, start in zip(parts, starts, strict=False)]),
