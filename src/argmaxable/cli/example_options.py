@@ -30,16 +30,16 @@ class ExampleOptions(OptionGroup):
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Examples as an .npz file: features (a row each), labels ('' for ordinary inputs), source; for "
-            "sequences ends and spans (docs/teach.md).",
+            help="Examples as an .npz file: features (a row each), labels ('' for ordinary inputs), source; "
+            "for sequences ends and spans (docs/teach.md).",
         ),
     ] = None
     hold_out: Annotated[
         list[str] | None,
         typer.Option(
             metavar="SOURCE|SHARE",
-            help="Inputs to measure with and never to learn from: those of a source (may be given several times), or "
-            f"a share of all (default: {_DEFAULT_SHARE}).",
+            help="Inputs to measure with and never to learn from: those of a source (may be given several "
+            f"times), or a share of all (default: {_DEFAULT_SHARE}).",
         ),
     ] = None
 

@@ -17,8 +17,8 @@ _SHOWN = 8
 
 @dataclass(frozen=True, eq=False)
 class ExampleSet:
-    """Inputs to fit to and inputs that the fit never sees. `pictures` are PNG files of held-out inputs, by their
-    numbers, for people to look at."""
+    """Inputs to fit to and inputs that the fit never sees. `pictures` are PNG files of held-out inputs, by
+    their numbers, for people to look at."""
 
     training: Examples
     held_out: Examples

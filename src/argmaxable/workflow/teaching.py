@@ -14,7 +14,7 @@ from argmaxable.report.page.teaching import ReadingRow, ShownReading, TeachingPa
 if TYPE_CHECKING:
     from argmaxable.core.examples import Examples
     from argmaxable.core.rate import Rate
-    from argmaxable.edit.teach.measure import HeldOut, Substituted
+    from argmaxable.edit.teach.measure import HeldOut, LabelReading, Substituted
     from argmaxable.edit.teach.plan import Taught
     from argmaxable.workflow.example_set import ExampleSet
 
@@ -47,7 +47,7 @@ def _proven(taught: Taught) -> list[str]:
     witnessed = sum(each.witness is not None for each in taught.classes)
     others = len(taught.classes) - witnessed
     by_example = f"{counted(witnessed)} can be predicted, at the features of a real example"
-    by_search = f"{counted(others)} can be predicted, at an input that verify found: no example lies in the domain"
+    by_search = f"{counted(others)} can be predicted, at an input that verify found, not an example"
     never = len(taught.result_before.unargmaxable), len(taught.result.unargmaxable)
     again = f"; {counted(taught.refitted, 'row', 'rows')} fitted again for that" if taught.refitted else ""
     return [
@@ -145,12 +145,17 @@ def page_of(taught: Taught, examples: ExampleSet, model: str) -> TeachingPage:
     return TeachingPage(model, title, facts, tuple(_rows(taught)), shown, changed)
 
 
+def _own(held_out: HeldOut, label: str) -> list[LabelReading]:
+    return [each for each in held_out.readings if each.label == label]
+
+
 def _rows(taught: Taught) -> Iterator[ReadingRow]:
     for each in taught.classes:
-        mine = [] if taught.held_out is None else [r for r in taught.held_out.readings if r.label == each.label]
+        mine = [] if taught.held_out is None else _own(taught.held_out, each.label)
         yield ReadingRow(
             visible(each.label), "not there" if each.was is None else each.was.value,
-            sum(one.occurrences for one in mine), sum(one.before for one in mine), sum(one.after for one in mine),
+            sum(one.occurrences for one in mine), sum(one.before for one in mine), sum(one.after for one in
+            mine),
         )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """Examples in an .npz file: the features that reached an output layer, and what should have been read there.
 
-For a classifier `features` has a row for each input and `labels` a string for each row, "" for an ordinary input.
-For sequences `ends` says where each input's rows end (from 0 on), `spans` has first row and end of each occurrence
-and `labels` its label. `source`, a string for each input, is optional.
+For a classifier `features` has a row for each input and `labels` a string for each row, "" for an ordinary
+input. For sequences `ends` says where each input's rows end (from 0 on), `spans` has first row and end of
+each occurrence and `labels` its label. `source`, a string for each input, is optional.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from argmaxable.models.npz.reader import as_labels, read_arrays
 
 
 def read_examples(path: Path) -> Examples:
-    """The examples in a file; raises InputError, with the file's name, for what is missing or does not fit."""
+    """The examples in a file; raises InputError, with the file's name, for what is missing or does not
+    fit."""
     if not path.is_file():
         raise InputError(f"--features {path}: no such file.")
     try:
@@ -44,7 +45,8 @@ def _examples(arrays: dict[str, NDArray[Any]]) -> Examples:
     else:
         if len(labels) != len(features):
             raise InputError(
-                f"{len(labels):,} labels for {len(features):,} rows of features; expected one for each, or the arrays "
+                f"{len(labels):,} labels for {len(features):,} rows of features; expected one for each, or "
+                "the arrays "
                 "'ends' and 'spans'."
             )
         ends = np.arange(len(features) + 1)

@@ -67,9 +67,7 @@ def render(template: str, style: str, **values: Any) -> str:
 
 def _policy(script: str, style: str) -> str:
     """Nothing may be loaded or sent, and only these two texts take effect."""
-    return (
-        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; {_NO_ESCAPE}"
-    )
+    return f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; {_NO_ESCAPE}"
 
 
 def _digest(text: str) -> str:

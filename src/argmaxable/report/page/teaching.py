@@ -1,4 +1,5 @@
-"""A page about taught classes: what held-out examples read as before and after, with pictures where there are any."""
+"""A page about taught classes: what held-out examples read as before and after, with pictures where there are
+any."""
 
 from __future__ import annotations
 
