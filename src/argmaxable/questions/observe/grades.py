@@ -47,10 +47,10 @@ class Graded:
 class Observation:
     """The grade of every class, and how well grades foretell.
 
-    `outside` counts rows at which a class wins that can never win over the domain: such inputs are outside of
-    it. `never_again` and `again` are the precision of the two grades by examples. Classes are graded with some
-    of the examples; of those with examples of their own among the rest, the rate counts the ones that do not
-    win (or do win) there either.
+    `outside` counts rows at which a class wins that can never win over the domain: these are not in it.
+    `never_again` and `again` are the precision of the two grades by examples. Classes are graded with some of
+    the examples; of those with examples of their own among the rest, the rate counts the ones that do not win
+    (or do win) there either.
     """
 
     classes: tuple[Graded, ...]
