@@ -80,6 +80,7 @@ def main() -> None:
     parser.add_argument("--suffix", required=True)
     parser.add_argument("--files", type=Path, nargs="+", required=True)
     parser.add_argument("--most", type=int, default=3000)
+    parser.add_argument("--look-alikes", action="store_true", help="teach it even if it resembles another")
     parser.add_argument("--save", type=Path, help="also write the examples, for argmaxable teach --features")
     options = parser.parse_args()
     model, settings = (
@@ -112,6 +113,7 @@ def main() -> None:
     taught = am.teach(
         head, finding.inputs.domain, examples.from_sources({"training"}), [], add=[options.label],
         add_at=place_of_new_classes(finding), held_out=examples.from_sources({"held out"}),
+        allow_look_alikes=options.look_alikes,
     )  # fmt: skip
     print(taught, taught.classes, taught.held_out.changed, taught.held_out.taken, taught.phases, sep="\n")
     print(taught.held_out.readings, taught.held_out.substituted, taught.held_out.taken_by, sep="\n")

@@ -22,7 +22,6 @@ from argmaxable.models.write import (
     place_of_new_classes,
     require_editable,
     require_writable,
-    write_head,
 )
 from argmaxable.questions.argmax import verify
 from argmaxable.questions.explain.choose import class_ids
@@ -30,6 +29,7 @@ from argmaxable.report.answer import domain_line, domain_record
 from argmaxable.report.page.teaching import teaching_page
 from argmaxable.workflow.find_model import DEFAULT_DOMAIN_TEXT, FoundModel, find_model
 from argmaxable.workflow.teaching import lines_of, page_of, record_of
+from argmaxable.workflow.write_back import write_back
 
 if TYPE_CHECKING:
     from argmaxable.core.head import Head
@@ -78,6 +78,38 @@ class LessonOptions(OptionGroup):
     seed: Annotated[int, typer.Option(min=0, help="For what is drawn: held-out inputs, first negatives.")] = 0
 
 
+@dataclass(frozen=True)
+class OutcomeOptions(OptionGroup):
+    """What is written."""
+
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Where to write the taught copy, in MODEL's format."),
+    ] = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the outcome, write no model.")] = False
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")] = False
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a page that shows held-out examples before and after."),
+    ] = None
+
+    def target(self) -> Path | None:
+        """Where the model goes; raises InputError before any work where that is not said or can't be."""
+        if self.output is None and not self.dry_run:
+            raise InputError(
+                "where should the taught model go? Pass -o OUT, or --dry-run to see the outcome."
+            )
+        if self.report is not None and not self.report.parent.is_dir():
+            raise InputError(f"--report {self.report}: {self.report.parent} is not a folder.")
+        return None if self.dry_run else self.output
+
+    def write_report(self, taught: Taught, examples: ExampleSet) -> list[str]:
+        """Write the page if one is wanted, and say so."""
+        if self.report is None:
+            return []
+        return [write_file(teaching_page(page_of(taught, examples, taught.before.name)), self.report)]
+
+
 @takes_groups
 def teach(
     model: options.Model,
@@ -88,20 +120,11 @@ def teach(
             help="Numbers or labels of classes to teach; label:7 for the class whose label is 7.",
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Where to write the taught copy, in MODEL's format."),
-    ] = None,
     *,
+    files: OutcomeOptions,
     given: ExampleOptions,
     lesson: LessonOptions,
     domain: options.DomainText = DEFAULT_DOMAIN_TEXT,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the outcome, write nothing.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")] = False,
-    report: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a page that shows held-out examples before and after."),
-    ] = None,
     time_limit: Annotated[
         float, typer.Option(help="Seconds after which to give up; nothing is written then.")
     ] = DEFAULT_SECONDS,
@@ -125,36 +148,23 @@ def teach(
     \b
     Exit codes: 0 taught (or planned), 2 bad input or nothing could be taught, 3 interrupted.
     """
-    target = _target(output, dry_run=dry_run)
+    target = files.target()
     found = find_model(source.of(model), domain)
-    if output is not None:
-        require_writable(model, found.finding, output, overwrite=overwrite)
+    if files.output is not None:
+        require_writable(model, found.finding, files.output, overwrite=files.overwrite)
     head = found.head()
-    if output is not None:
+    if files.output is not None:
         require_editable(found.finding, head, is_growing=bool(lesson.add))
     with progress_bar() as progress:
         taught, examples = _taught(
-            found,
-            head,
-            classes or [],
-            given,
-            lesson,
-            seconds=time_limit,
-            engine=work.engine(),
-            progress=progress,
-        )
+            found, head, classes or [], given, lesson,
+            seconds=time_limit, engine=work.engine(), progress=progress,
+        )  # fmt: skip
     if target is not None:
-        _write(found, taught, target, overwrite=overwrite)
-    said = [] if report is None else [write_file(teaching_page(page_of(taught, examples, head.name)), report)]
-    typer.echo(
-        _json(found, taught, target) if as_json else "\n".join([*_lines(found, taught, target), *said])
-    )
-
-
-def _target(output: Path | None, *, dry_run: bool) -> Path | None:
-    if output is None and not dry_run:
-        raise InputError("where should the taught model go? Pass -o OUT, or --dry-run to see the outcome.")
-    return None if dry_run else output
+        write_back(found, taught.before, taught.after, target, overwrite=files.overwrite)
+    said = files.write_report(taught, examples)
+    lines = [_json(found, taught, target)] if as_json else [*_lines(found, taught, target), *said]
+    typer.echo("\n".join(lines))
 
 
 def _taught(
@@ -195,14 +205,6 @@ def _with_examples(head: Head, chosen: list[int], named: list[int], examples: Ex
     if not found:
         raise InputError(f"no example of any of the {len(chosen):,} classes that can never be predicted.")
     return found
-
-
-def _write(found: FoundModel, taught: Taught, target: Path, *, overwrite: bool) -> None:
-    ref = found.ref
-    write_head(
-        str(ref.model), found.finding, taught.before, taught.after, target, tensor=ref.tensor,
-        bias_tensor=ref.bias_tensor, transpose=ref.transpose, overwrite=overwrite,
-    )  # fmt: skip
 
 
 def _lines(found: FoundModel, taught: Taught, written: Path | None) -> list[str]:

@@ -132,14 +132,7 @@ def teach(
     _require_verdicts(before, head, domain)
     clock.end("verify before")
     fitter = Fitter(lesson, seed, plan.settings.workers or 1, deadline, progress)
-    alike = look_alikes(fitter, head, seed=seed)
-    clock.end("compare look-alikes")
-    chosen = [place for place in range(len(targets)) if allow_look_alikes or place not in alike]
-    excluded = () if allow_look_alikes else tuple(_left_out(each) for each in alike.values())
-    if not chosen:
-        raise InputError(f"nothing to teach: {visible(excluded[0].label)} {excluded[0].reason}.")
-    fits = fitter.fit(chosen)
-    clock.end("fit rows")
+    fits, alike, excluded = _fitted(fitter, head, clock, allow_look_alikes=allow_look_alikes)
     proven = prove(before, fitter, fits, at=at, engine=engine)
     clock.end("prove")
     measured = None
@@ -150,8 +143,24 @@ def teach(
     return Taught(
         before=head, after=proven.candidate.head, domain=domain, result_before=before, result=proven.result,
         classes=_taught_classes(proven, before, lesson), left_out=(*excluded, *proven.left_out),
-        look_alikes=tuple(alike.values()), refitted=proven.refitted, held_out=measured, phases=clock.phases,
+        look_alikes=alike, refitted=proven.refitted, held_out=measured, phases=clock.phases,
     )  # fmt: skip
+
+
+def _fitted(
+    fitter: Fitter, head: Head, clock: _Clock, *, allow_look_alikes: bool
+) -> tuple[dict[int, RowFit], tuple[LookAlike, ...], tuple[LeftOut, ...]]:
+    """The rows of all targets but look-alikes, unless those are allowed; and what was found and left out."""
+    alike = look_alikes(fitter, head, seed=fitter.seed)
+    clock.end("compare look-alikes")
+    excluded = {} if allow_look_alikes else {place: _left_out(each) for place, each in alike.items()}
+    chosen = [place for place in range(len(fitter.lesson.targets)) if place not in excluded]
+    if not chosen:
+        first = next(iter(excluded.values()))
+        raise InputError(f"nothing to teach: {visible(first.label)} {first.reason}.")
+    fits = fitter.fit(chosen)
+    clock.end("fit rows")
+    return fits, tuple(alike.values()), tuple(excluded.values())
 
 
 def _targets(head: Head, classes: Iterable[int], add: Sequence[str], blank: int | None) -> tuple[Target, ...]:
