@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from argmaxable.compute.blocks import blocks
-from argmaxable.compute.threads import threads_for
+from argmaxable.compute.threads import one_thread
 from argmaxable.core.arrays import Ids, Matrix, Matrix32, Vector, Vector32
 from argmaxable.core.errors import InputError
 from argmaxable.core.progress import Deadline, Progress, ProgressCallback, ignore_progress
@@ -112,8 +112,8 @@ class Fitter:
             pupil.fit = self._fitted(pupil, protected.get(pupil.place))
 
         settled = total - len(pupils)
-        features = self.lesson.examples.features.shape[1]
-        with threads_for(features), ThreadPoolExecutor(max(1, self.workers)) as threads:
+        # Classes share the cores; the threads of a BLAS besides would wait for each other.
+        with one_thread(), ThreadPoolExecutor(max(1, self.workers)) as threads:
             try:
                 for done, _ in enumerate(threads.map(fit_one, pupils), start=1):
                     self.progress(Progress(phase, settled + done, total))
