@@ -84,6 +84,8 @@ def _pairs(pairs: Sequence[Substituted]) -> str:
 
 def listed(labels: Sequence[str]) -> str:
     """The first labels, and how many more there are."""
+    if not labels:
+        return "none"
     more = f" and {len(labels) - _SHOWN:,} more" if len(labels) > _SHOWN else ""
     return ", ".join(visible(label) for label in labels[:_SHOWN]) + more
 
