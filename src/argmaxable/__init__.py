@@ -39,11 +39,13 @@ if TYPE_CHECKING:
         StoreError,
     )
     from argmaxable.core.feasibility import Feasibility
+    from argmaxable.core.examples import Examples
     from argmaxable.core.head import Facts, Head
     from argmaxable.core.hull import Hull
     from argmaxable.core.label_sets import LabelSets, SetClaim, SetKind, SetMethod, SetTest, logits_of
     from argmaxable.core.progress import Progress
     from argmaxable.core.reach import Reach
+    from argmaxable.core.rate import Rate
     from argmaxable.core.result import Cost, Record, Result
     from argmaxable.core.select import Selection
     from argmaxable.core.stored_rows import StoredRows
@@ -60,6 +62,11 @@ if TYPE_CHECKING:
     )
     from argmaxable.edit.prune import Pruned, prune
     from argmaxable.edit.repair.plan import Repair, repair
+    from argmaxable.edit.teach.fit import RowFit
+    from argmaxable.edit.teach.look_alikes import LookAlike
+    from argmaxable.edit.teach.measure import HeldOut, LabelReading, Substituted
+    from argmaxable.edit.teach.plan import Taught, TaughtClass, teach
+    from argmaxable.edit.teach.promise import ExampleWitness, LeftOut
     from argmaxable.exact.dyadic import Dyadic
     from argmaxable.models import ModelRef, find_head, load_head
     from argmaxable.models.finding import Finding, HeadInputs, Labels, TensorInfo
@@ -78,6 +85,7 @@ if TYPE_CHECKING:
     from argmaxable.questions.explain.margin import Margin
     from argmaxable.questions.sets.every import EverySet, EveryStatus, every_set
     from argmaxable.questions.sets.sets import sets
+    from argmaxable.questions.observe.grades import Grade, Graded, Observation, observe
     from argmaxable.run.journal import Journal
     from argmaxable.run.plan import Engine
     from argmaxable.store import Store, open_store
@@ -118,6 +126,8 @@ __all__ = [
     "EvidenceError",
     "EvidenceReader",
     "EvidenceWriter",
+    "ExampleWitness",
+    "Examples",
     "Explanation",
     "Facts",
     "Failure",
@@ -125,18 +135,24 @@ __all__ = [
     "Finding",
     "FinePoint",
     "Gaps",
+    "Grade",
+    "Graded",
     "Growth",
     "Head",
     "HeadError",
     "HeadInputs",
+    "HeldOut",
     "Hull",
     "IdenticalRows",
     "InputError",
     "Journal",
     "LabelSets",
+    "LabelReading",
     "Labels",
     "LayerNorm",
+    "LeftOut",
     "LoadError",
+    "LookAlike",
     "Margin",
     "Membership",
     "Method",
@@ -146,6 +162,7 @@ __all__ = [
     "NormSolid",
     "NotFoundError",
     "Nucleus",
+    "Observation",
     "OwnDirection",
     "Point",
     "PreparedHead",
@@ -154,10 +171,12 @@ __all__ = [
     "RMSNorm",
     "RankProof",
     "Reach",
+    "Rate",
     "Recheck",
     "Record",
     "Repair",
     "Result",
+    "RowFit",
     "SeenRows",
     "Selection",
     "SetClaim",
@@ -171,6 +190,9 @@ __all__ = [
     "StoredRows",
     "StreamedRows",
     "Strength",
+    "Substituted",
+    "Taught",
+    "TaughtClass",
     "TensorInfo",
     "TopK",
     "Verdict",
@@ -184,6 +206,7 @@ __all__ = [
     "load_head",
     "logits_of",
     "nucleus",
+    "observe",
     "open_store",
     "parse_domain",
     "prune",
@@ -191,6 +214,7 @@ __all__ = [
     "recheck",
     "repair",
     "sets",
+    "teach",
     "verify",
     "verify_model",
     "with_rational_weights",
@@ -254,6 +278,7 @@ _NAMES = {
         "StoreError",
     ),
     "core.feasibility": ("Feasibility",),
+    "core.examples": ("Examples",),
     "core.head": (
         "Facts",
         "Head",
@@ -262,6 +287,7 @@ _NAMES = {
     "core.label_sets": ("LabelSets", "SetClaim", "SetKind", "SetMethod", "SetTest", "logits_of"),
     "core.progress": ("Progress",),
     "core.reach": ("Reach",),
+    "core.rate": ("Rate",),
     "core.result": (
         "Cost",
         "Record",
@@ -287,6 +313,22 @@ _NAMES = {
     "edit.repair.plan": (
         "Repair",
         "repair",
+    ),
+    "edit.teach.fit": ("RowFit",),
+    "edit.teach.look_alikes": ("LookAlike",),
+    "edit.teach.measure": (
+        "HeldOut",
+        "LabelReading",
+        "Substituted",
+    ),
+    "edit.teach.plan": (
+        "Taught",
+        "TaughtClass",
+        "teach",
+    ),
+    "edit.teach.promise": (
+        "ExampleWitness",
+        "LeftOut",
     ),
     "exact.dyadic": ("Dyadic",),
     "models": (
@@ -330,6 +372,12 @@ _NAMES = {
     "questions.explain.margin": ("Margin",),
     "questions.sets.every": ("EverySet", "EveryStatus", "every_set"),
     "questions.sets.sets": ("sets",),
+    "questions.observe.grades": (
+        "Grade",
+        "Graded",
+        "Observation",
+        "observe",
+    ),
     "run.journal": ("Journal",),
     "run.plan": ("Engine",),
     "store": (

@@ -18,9 +18,10 @@ from argmaxable.core.labels import visible
 from argmaxable.core.select import Selection
 from argmaxable.edit.repair.plan import DEFAULT_MARGIN, DEFAULT_SECONDS
 from argmaxable.edit.repair.plan import repair as repair_head
-from argmaxable.models.write import require_writable, write_head
+from argmaxable.models.write import require_writable
 from argmaxable.report.answer import counted, domain_line, domain_record
 from argmaxable.workflow.find_model import DEFAULT_DOMAIN_TEXT, FoundModel, find_model, within_bounds
+from argmaxable.workflow.write_back import write_back
 
 if TYPE_CHECKING:
     from argmaxable.edit.repair.plan import Repair
@@ -99,7 +100,7 @@ def repair(
         require_writable(model, found.finding, output, overwrite=overwrite)
     done = _repaired(found, chosen, wish, seconds=time_limit, engine=work.engine())
     if target is not None:
-        _write(found, done, target, overwrite=overwrite)
+        write_back(found, done.before, done.after, target, overwrite=overwrite)
     lines = [json.dumps(_record(done, found, target))] if as_json else _lines(done, found, target)
     typer.echo("\n".join(lines))
 
@@ -121,14 +122,6 @@ def _repaired(
             head, found.domain, only=chosen.of(head, found.finding.special), margin=wish.margin,
             bias_only=wish.bias_only, even=wish.even, seconds=seconds, engine=engine, progress=progress,
         )  # fmt: skip
-
-
-def _write(found: FoundModel, done: Repair, target: Path, *, overwrite: bool) -> None:
-    ref = found.ref
-    write_head(
-        str(ref.model), found.finding, done.before, done.after, target, tensor=ref.tensor,
-        bias_tensor=ref.bias_tensor, transpose=ref.transpose, overwrite=overwrite,
-    )  # fmt: skip
 
 
 def _lines(done: Repair, found: FoundModel, written: Path | None) -> list[str]:

@@ -92,12 +92,17 @@ def place_of(path: Path, name: str) -> int:
     return start + entries[name].begin
 
 
+def header_of(path: Path) -> tuple[int, dict[str, Any]]:
+    """Where the values begin in a .safetensors file, and its header as it is; raises LoadError."""
+    with path.open("rb") as file:
+        header = _read_header(file, os.fstat(file.fileno()).st_size)
+    return 8 + len(header), _parsed(header)
+
+
 def _contents(path: Path) -> tuple[int, dict[str, _Entry], str]:
     """Where the values begin, what the header says about each tensor, and which library saved the file."""
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        header = _read_header(file, size)
-    start, described = 8 + len(header), _parsed(header)
+    start, described = header_of(path)
+    size = path.stat().st_size
     metadata = described.pop("__metadata__", None)
     entries = {name: _entry(name, value, size - start) for name, value in described.items()}
     _require_seamless(entries, size - start)
