@@ -48,3 +48,8 @@ class Deadline:
     @property
     def has_passed(self) -> bool:
         return self._end is not None and time.monotonic() >= self._end
+
+    @property
+    def seconds_left(self) -> float | None:
+        """At least 0; None without a limit."""
+        return None if self._end is None else max(0.0, self._end - time.monotonic())
