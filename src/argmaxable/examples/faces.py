@@ -62,13 +62,15 @@ def parse_faces(texts: Sequence[str]) -> tuple[Face, ...]:
 
 
 def require_covered(labels: Iterable[str], faces: Sequence[Face]) -> tuple[str, ...]:
-    """The labels that no face can print in full; raises InputError when that is all of them, or one has no text."""
+    """The labels that no face can print in full; raises InputError when that is all of them."""
     labels = list(labels)
     missing = tuple(label for label in labels if not any(covers(face, label) for face in faces))
     if missing and len(missing) == len(labels):
         names = ", ".join(face.name for face in faces)
         shown = " ".join(missing[:20])
-        raise InputError(f"no font has glyphs for {shown} (fonts: {names}). Add a font that has, with --font.")
+        raise InputError(
+            f"no font has glyphs for {shown} (fonts: {names}). Add a font that has, with --font."
+        )
     return missing
 
 
@@ -95,7 +97,9 @@ def _characters(face: Face) -> frozenset[str]:
             # Tables that neither cmap nor outlines need are not read.
             cmap = font.getBestCmap()
     except (TTLibError, AssertionError, OSError, ValueError, KeyError) as error:
-        raise InputError(f"{face.name} can't be read as a font: {error}. Is the face's number right?") from error
+        raise InputError(
+            f"{face.name} can't be read as a font: {error}. Is the face's number right?"
+        ) from error
     return frozenset(map(chr, cmap or ()))
 
 

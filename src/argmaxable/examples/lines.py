@@ -94,9 +94,10 @@ class Printer:
     rng: np.random.Generator
 
     def among_words(
-        self, classes: Sequence[str], copies: int, *, each: int = 3, context: float = 0.7
+        self, classes: Sequence[str], copies: int, each: int = 3, context: float = 0.7
     ) -> Iterator[Line]:
-        """Lines that hold every class `copies` times, `each` a line; a gap has a word with the chance `context`."""
+        """Lines that hold every class `copies` times, `each` a line; a gap has a word with the chance
+        `context`."""
         for number, face in enumerate(self.faces):
             mine = [
                 char
@@ -129,12 +130,14 @@ class Printer:
             if found == count:
                 return
             if number > 100 * (found + 100):
-                raise InputError("the fonts can print almost nothing of the text. Pass fonts for its language.")
+                raise InputError(
+                    "the fonts can print almost nothing of the text. Pass fonts for its language."
+                )
             face = self.faces[found % len(self.faces)]
             text = _printable(self._piece(row), face).strip()
             if len(text) > _GAP:
                 found += 1
-                yield Line(text, face, self._finish())
+                yield Line(text, face, self._finish(), is_ordinary=True)
 
     def _piece(self, row: str) -> str:
         size = int(self.rng.integers(_SHORTEST, _LONGEST + 1)) * (1 if max(row) >= _FIRST_HAN else _NARROW)
@@ -147,4 +150,3 @@ class Printer:
 
 def _printable(text: str, face: Face) -> str:
     return "".join(char for char in text if char in face.characters)
-

@@ -1,7 +1,7 @@
 """An ONNX model that is run up to its output layer by onnxruntime, on the CPU.
 
-Before anything else is believed, the tapped features are held against the model's own answer: W x + b must have the
-model's argmax at every decision.
+Before anything else is believed, the tapped features are held against the model's own answer: W x + b must
+have the model's argmax at every decision.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ class Network:
         return self._decisions(tapped, len(batch))
 
     def features_of(self, batches: Iterable[tuple[_Given, Batch]]) -> Iterator[tuple[_Given, list[Matrix32]]]:
-        """The features of many batches, in their order, two at a time; what belongs to a batch comes along."""
+        """The features of many batches, in their order, two at a time; what belongs to a batch comes
+        along."""
         given = iter(batches)
         with ThreadPoolExecutor(WORKERS) as pool:
             waiting: list[tuple[_Given, Future[list[Matrix32]]]] = []
@@ -83,8 +84,10 @@ class Network:
         wrong = _disagreeing(self._head, features, answers)
         if wrong:
             raise InputError(
-                f"{self._head.name}: at {wrong} of {len(features)} decisions the output layer, applied to the "
-                f"features tapped at {self._tap.tensor!r}, gives another answer than the model itself. Something "
+                f"{self._head.name}: at {wrong} of {len(features)} decisions the output layer, applied to "
+                "the "
+                f"features tapped at {self._tap.tensor!r}, gives another answer than the model itself. "
+                "Something "
                 "else decides after the output layer, so examples can't be taken from this model."
             )
 
@@ -92,14 +95,16 @@ class Network:
         last = np.moveaxis(np.asarray(tapped), self._tap.axis, -1)
         if last.shape[-1] != self._head.features or last.size % (inputs * self._head.features):
             raise InputError(
-                f"{self._head.name}: tensor {self._tap.tensor!r} has shape {tuple(tapped.shape)} for {inputs} "
+                f"{self._head.name}: tensor {self._tap.tensor!r} has shape {tuple(tapped.shape)} for "
+                f"{inputs} "
                 f"inputs; expected {self._head.features} features each."
             )
         rows = last.reshape(-1, self._head.features).astype(np.float32, copy=False)
         # The first axis need not be the inputs': some recognisers put time steps there.
         if inputs > 1 and tapped.shape[0] != inputs:
             raise InputError(
-                f"{self._head.name}: {self._tap.tensor!r} has {tapped.shape[0]} rows for {inputs} inputs; such a "
+                f"{self._head.name}: {self._tap.tensor!r} has {tapped.shape[0]} rows for {inputs} inputs; "
+                "such a "
                 "model can't be run on several inputs at once."
             )
         return list(rows.reshape(inputs, -1, self._head.features))
@@ -118,7 +123,9 @@ def _session(model: bytes) -> onnxruntime.InferenceSession:
     options.log_severity_level = 3
     try:
         return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime has an error class of its own for each status, without a common base
+    except (
+        Exception
+    ) as error:  # onnxruntime has an error class of its own for each status, without a common base
         raise InputError(f"onnxruntime can't load the model: {error}") from error
 
 
@@ -127,7 +134,8 @@ def _only_tap(finding: Finding) -> Tap:
         raise InputError(f"only ONNX models can be run here, not {finding.format}. Pass --features instead.")
     if len(finding.taps) != 1:
         raise InputError(
-            f"{len(finding.taps)} tensors feed the output layer {finding.weight.name!r} in floating point; expected "
+            f"{len(finding.taps)} tensors feed the output layer {finding.weight.name!r} in floating point; "
+            "expected "
             "one to tap. Pass --features instead."
         )
     return finding.taps[0]
@@ -137,10 +145,14 @@ def _only_input(session: onnxruntime.InferenceSession) -> InputShape:
     inputs = session.get_inputs()
     if len(inputs) != 1 or inputs[0].type != "tensor(float)" or len(inputs[0].shape) != 4:
         found = ", ".join(f"{each.name} {each.type} {each.shape}" for each in inputs)
-        raise InputError(f"the model takes {found}; expected one image (4 axes of floats). Pass --features instead.")
+        raise InputError(
+            f"the model takes {found}; expected one image (4 axes of floats). Pass --features instead."
+        )
     axes = tuple(size if isinstance(size, int) and size > 0 else None for size in inputs[0].shape)
     if axes[0] not in (None, 1):
-        raise InputError(f"the model takes {axes[0]} images at a time; expected one, or any number. Export it again.")
+        raise InputError(
+            f"the model takes {axes[0]} images at a time; expected one, or any number. Export it again."
+        )
     return InputShape(inputs[0].name, axes)
 
 
@@ -153,7 +165,8 @@ def _answers(outputs: list[NDArray[Any]], decisions: int, classes: int) -> NDArr
             return output.reshape(decisions).astype(np.intp)
     shapes = ", ".join(str(tuple(output.shape)) for output in outputs)
     raise InputError(
-        f"none of the model's outputs (shapes {shapes}) has {classes} scores for each of {decisions} decisions, so "
+        f"none of the model's outputs (shapes {shapes}) has {classes} scores for each of {decisions} "
+        "decisions, so "
         "the tapped features can't be compared with its answer. Pass --features instead."
     )
 

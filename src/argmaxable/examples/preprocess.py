@@ -1,9 +1,10 @@
-"""From an image to a model's input: a small registry of preprocessings, each with settings that can be overridden.
+"""From an image to a model's input: a small registry of preprocessings, each with settings that can be
+overridden.
 
-`ctc-line`: lines of text for recognisers such as PP-OCR. The line is scaled to the model's height, normalised, and
-padded with zeros on the right up to a width.
-`imagenet`: classifiers. The shorter side is scaled so that a square in the middle, `crop` of it, has the model's
-size; then each channel is normalised.
+`ctc-line`: lines of text for recognisers such as PP-OCR. The line is scaled to the model's height,
+normalised, and padded with zeros on the right up to a width.
+`imagenet`: classifiers. The shorter side is scaled so that a square in the middle, `crop` of it, has the
+model's size; then each channel is normalised.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from argmaxable.examples.network import InputShape
 
 CTC_LINE, IMAGENET = "ctc-line", "imagenet"
-# Widths are rounded up to a multiple of this, so that lines can share a batch. Recognisers are themselves fed with
-# lines padded to the longest of their batch.
+# Widths are rounded up to a multiple of this, so that lines can share a batch. Recognisers are themselves fed
+# with lines padded to the longest of their batch.
 _WIDTH_STEP = 32
 _WIDEST = 4096
 
@@ -55,10 +56,11 @@ class Preprocessing:
     def array(self, image: Image) -> tuple[NDArray[np.float32], int]:
         """The input of the model, without the batch's axis, and how many of its columns are the image."""
         pixels = self._line(image) if self.is_line else self._square(image)
-        values = np.asarray(pixels.convert("L" if self.channels == 1 else "RGB"), np.float32) / np.float32(255)
-        values = values.reshape(*values.shape[:2], self.channels)
+        pixels = pixels.convert("L" if self.channels == 1 else "RGB")
+        values = np.asarray(pixels, np.float32).reshape(pixels.height, pixels.width, self.channels)
         values = values[:, :, ::-1] if self.order == "bgr" else values
-        values = (values - np.array(self.mean, np.float32)) / np.array(self.std, np.float32)
+        mean, std = (np.array(each, np.float32) for each in (self.mean, self.std))
+        values = np.asarray((values / np.float32(255) - mean) / std, np.float32)
         columns = values.shape[1]
         if self.is_line:
             padding = max(self.width, -(-columns // _WIDTH_STEP) * _WIDTH_STEP) - columns
@@ -68,7 +70,9 @@ class Preprocessing:
     def _line(self, image: Image) -> Image:
         width = -(-image.width * self.height // image.height)
         if width > _WIDEST:
-            raise InputError(f"a line of {image.width} × {image.height} pixels is too long. Cut it into pieces.")
+            raise InputError(
+                f"a line of {image.width} × {image.height} pixels is too long. Cut it into pieces."
+            )
         return image.resize((max(width, 1), self.height), _bilinear())
 
     def _square(self, image: Image) -> Image:
@@ -79,7 +83,8 @@ class Preprocessing:
 
 
 def preprocessing_for(shape: InputShape, *, is_ctc: bool, text: str | None = None) -> Preprocessing:
-    """What fits the model's input, with the settings that `text` overrides, as in "ctc-line,height=48,order=bgr".
+    """What fits the model's input, with the settings that `text` overrides, as in
+    "ctc-line,height=48,order=bgr".
 
     Raises InputError.
     """
@@ -101,7 +106,9 @@ def _default(kind: str, shape: InputShape) -> Preprocessing:
         # PP-OCR's recognisers since version 3 take 48 rows; their graphs leave the height open.
         return Preprocessing(kind, height or 48, width or 320, channels or 3, "bgr", layout)
     mean, std = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)) if (channels or 3) == 3 else ((0.5,), (0.5,))
-    return Preprocessing(kind, height or 224, width or 224, channels or 3, "rgb", layout, mean, std, crop=0.875)
+    return Preprocessing(
+        kind, height or 224, width or 224, channels or 3, "rgb", layout, mean, std, crop=0.875
+    )
 
 
 def _numbers(text: str) -> tuple[float, ...]:
@@ -117,11 +124,15 @@ _SETTINGS: dict[str, Callable[[str], Any]] = {
 def _parsed(setting: str) -> dict[str, Any]:
     name, equals, value = setting.partition("=")
     if not equals or name not in _SETTINGS:
-        raise InputError(f"{setting!r} is not a setting; expected {', '.join(f'{name}=…' for name in _SETTINGS)}.")
+        raise InputError(
+            f"{setting!r} is not a setting; expected {', '.join(f'{name}=…' for name in _SETTINGS)}."
+        )
     try:
         return {name: _SETTINGS[name](value)}
     except ValueError as error:
-        raise InputError(f"setting {setting!r}: {error}. A number for each channel is written 0.5/0.4/0.4.") from error
+        raise InputError(
+            f"setting {setting!r}: {error}. A number for each channel is written 0.5/0.4/0.4."
+        ) from error
 
 
 def _validated(chosen: Preprocessing) -> Preprocessing:

@@ -1,7 +1,7 @@
 """Lines of text as images: plain, or as print and cameras leave them.
 
-There are two ways to wear a line, made of different effects. Rows are fitted to lines worn in the one way and judged
-by lines worn in the other, so that nothing is learned of the effects themselves.
+There are two ways to wear a line, made of different effects. Rows are fitted to lines worn in the one way
+and judged by lines worn in the other, so that nothing is learned of the effects themselves.
 """
 
 from __future__ import annotations
@@ -35,11 +35,15 @@ class Finish(StrEnum):
 
 @dataclass(frozen=True)
 class Line:
-    """A text, the face that prints it, and what happens to it afterwards."""
+    """A text, the face that prints it, and what happens to it afterwards.
+
+    Of an ordinary line nobody asks which characters are read, only that its reading stays the same.
+    """
 
     text: str
     face: Face
     finish: Finish = Finish.PLAIN
+    is_ordinary: bool = False
 
 
 def print_line(line: Line, rng: np.random.Generator) -> tuple[Image, Vector]:
@@ -100,7 +104,8 @@ def _lit(cover: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.flo
     paper, ink = rng.uniform(185, 250, 3), rng.uniform(0, 70, 3)
     if rng.random() < 0.2:
         paper, ink = ink, paper
-    light = np.linspace(*rng.uniform(0.8, 1.0, 2), cover.shape[1])[None, :, None]
+    first, last = rng.uniform(0.8, 1.0, 2)
+    light = np.linspace(first, last, cover.shape[1])[None, :, None]
     return np.asarray((paper + cover[:, :, None] * (ink - paper)) * light)
 
 

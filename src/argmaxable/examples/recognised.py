@@ -1,9 +1,10 @@
-"""Printed lines, run through a recogniser: the features of every time step, and which steps lie under a character."""
+"""Printed lines, run through a recogniser: the features of every time step, and which steps lie under a
+character."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,11 @@ class Recogniser:
     preprocessing: Preprocessing
 
     def read(
-        self, images: Sequence[Callable[[], Image]], *, progress: ProgressCallback = ignore_progress, what: str = "lines"
+        self,
+        images: Sequence[Callable[[], Image]],
+        *,
+        progress: ProgressCallback = ignore_progress,
+        what: str = "lines",
     ) -> list[tuple[Matrix32, float]]:
         """For each image its features (steps × features), and how many steps one of its columns is."""
         answers: list[tuple[Matrix32, float] | None] = [None] * len(images)
@@ -41,7 +46,11 @@ class Recogniser:
             for (number, share), features in zip(shares, found, strict=True):
                 answers[number] = features, share * len(features)
             done += len(shares)
-            progress(Progress(f"running the model on {what}", done, len(images), pace.seconds_left(done, len(images))))
+            progress(
+                Progress(
+                    f"running the model on {what}", done, len(images), pace.seconds_left(done, len(images))
+                )
+            )
         return [answer for answer in answers if answer is not None]
 
     def _batches(
@@ -75,8 +84,13 @@ class PrintedLines:
     def printed(self, number: int) -> tuple[Image, Vector]:
         return print_line(self.lines[number], np.random.default_rng([self.seed, number]))
 
-    def examples(self, recogniser: Recogniser, progress: ProgressCallback = ignore_progress) -> Examples:
-        """What the recogniser makes of them: every character is an occurrence, over the steps below it."""
+    def examples(
+        self, recogniser: Recogniser, labels: Collection[str], progress: ProgressCallback = ignore_progress
+    ) -> Examples:
+        """What the recogniser makes of them: every character that is a label occurs in the steps below it.
+
+        Ordinary lines have no occurrences.
+        """
         edges: dict[int, Vector] = {}
 
         def printing(number: int) -> Callable[[], Image]:
@@ -89,18 +103,28 @@ class PrintedLines:
         read = recogniser.read([printing(number) for number in range(len(self.lines))], progress=progress)
         occurrences = []
         for number, (line, (features, scale)) in enumerate(zip(self.lines, read, strict=True)):
-            steps = steps_between(edges[number] * scale, len(features))
-            occurrences.append([(char, int(a), int(z)) for char, (a, z) in zip(line.text, steps, strict=True) if a < z])
+            text = "" if line.is_ordinary else line.text
+            steps = steps_between(edges[number] * scale, len(features)).tolist()
+            occurrences.append(
+                [(char, a, z) for char, (a, z) in zip(text, steps, strict=False) if char in labels and a < z]
+            )
         sources = [f"{line.face.name}, {line.finish}" for line in self.lines]
         return joined_examples([features for features, _ in read], sources, occurrences)
 
 
 def joined_examples(
-    features: Sequence[Matrix32], sources: Sequence[str], occurrences: Sequence[Sequence[tuple[str, int, int]]]
+    features: Sequence[Matrix32],
+    sources: Sequence[str],
+    occurrences: Sequence[Sequence[tuple[str, int, int]]],
 ) -> Examples:
-    """Inputs in a row; their occurrences are labels with the first step and the end, counted within the input."""
+    """Inputs in a row; their occurrences are labels with the first step and the end, counted within the
+    input."""
     ends = np.concatenate([[0], np.cumsum([len(rows) for rows in features])]).astype(np.intp)
-    placed = [(label, start + a, start + z) for each, start in zip(occurrences, ends, strict=False) for label, a, z in each]
+    placed = [
+        (label, start + a, start + z)
+        for each, start in zip(occurrences, ends, strict=False)
+        for label, a, z in each
+    ]
     return Examples(
         features=np.concatenate(features) if len(features) else np.zeros((0, 0), np.float32),
         ends=ends,
