@@ -93,8 +93,8 @@ def _characters(face: Face) -> frozenset[str]:
     except ModuleNotFoundError as error:
         raise InputError(f"--font {_EXTRA}") from error
     try:
-        with TTFont(face.path, fontNumber=face.index, lazy=True) as font:
-            # Tables that neither cmap nor outlines need are not read.
+        # The file is opened here: TTFont leaves it open where it fails.
+        with face.path.open("rb") as file, TTFont(file, fontNumber=face.index, lazy=True) as font:
             cmap = font.getBestCmap()
     except (TTLibError, AssertionError, OSError, ValueError, KeyError) as error:
         raise InputError(

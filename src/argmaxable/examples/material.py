@@ -29,13 +29,16 @@ _TRAINING, _JUDGING = (Finish.PLAIN, Finish.SCANNED), (Finish.PLAIN, Finish.PHOT
 
 @dataclass(frozen=True)
 class Material:
-    """What lines are printed from: faces to learn from, faces to be judged by, a word list and ordinary
-    text."""
+    """What lines are printed from: faces to learn from, faces to be judged by, a word list and ordinary text.
+
+    `ordinary` lines of words are learned from, `text_lines` of the text (or of words) judged by.
+    """
 
     faces: tuple[Face, ...]
     held_out: tuple[Face, ...] = ()
     words: Path | None = None
     text: Path | None = None
+    ordinary: int = _ORDINARY
     text_lines: int = _ORDINARY
     copies: int = COPIES
     seed: int = 0
@@ -88,7 +91,7 @@ def observed_lines(material: Material, dictionary: Iterable[str]) -> PrintedLine
 def _training(material: Material, taught: list[str], known: frozenset[str], words: Words) -> Iterable[Line]:
     printer = Printer(material.faces, words, _TRAINING, np.random.default_rng(material.seed))
     yield from printer.among_words(taught, material.copies)
-    yield from printer.of_words(_ORDINARY)
+    yield from printer.of_words(material.ordinary)
     yield from printer.among_words(sorted(known), _DICTIONARY_COPIES, *_DICTIONARY)
 
 

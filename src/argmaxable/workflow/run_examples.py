@@ -1,0 +1,137 @@
+"""Examples for a model that is run: printed in fonts, or images of the user's."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from argmaxable.core.errors import InputError
+from argmaxable.core.examples import Examples
+from argmaxable.core.head import Head
+from argmaxable.core.progress import ProgressCallback, ignore_progress
+from argmaxable.examples.images import LabelledImage, read_images
+from argmaxable.examples.labelled import Reader, examples_of_images
+from argmaxable.examples.material import Material, lesson, observed_lines
+from argmaxable.examples.network import Network
+from argmaxable.examples.preprocess import preprocessing_for
+from argmaxable.examples.recognised import PrintedLines, Recogniser
+from argmaxable.workflow.find_model import FoundModel
+
+BLANK = "<blank>"
+# Of images without a folder of their own to be judged by, every fifth is held out.
+_HELD_OUT_EVERY = 5
+
+
+@dataclass(frozen=True, eq=False)
+class RunExamples:
+    """Examples to fit rows to and to judge them by, the classes that no example could be made of, the
+    settings by which images became inputs, and where pictures of the held-out inputs come from."""
+
+    training: Examples
+    held_out: Examples
+    omitted: tuple[str, ...]
+    preprocessing: str
+    pictured: PrintedLines | tuple[LabelledImage, ...]
+
+    def picture(self, number: int) -> bytes:
+        """A held-out input as PNG."""
+        source = self.pictured
+        image = source.printed(number)[0] if isinstance(source, PrintedLines) else source[number].opened()
+        buffer = io.BytesIO()
+        image.save(buffer, "PNG", optimize=True)
+        return buffer.getvalue()
+
+
+@dataclass(frozen=True, eq=False)
+class ExampleRunner:
+    """A model that can be run up to its output layer, and its labels."""
+
+    head: Head
+    recogniser: Recogniser
+    progress: ProgressCallback = ignore_progress
+
+    @staticmethod
+    def of(
+        found: FoundModel, head: Head, *, preprocess: str | None, progress: ProgressCallback = ignore_progress
+    ) -> ExampleRunner:
+        """Raises InputError for models and settings that don't fit."""
+        network = Network(found.ref.file(), found.finding, head)
+        is_ctc = head.labels is not None and BLANK in head.labels
+        settings = preprocessing_for(network.input, is_ctc=is_ctc, text=preprocess)
+        return ExampleRunner(head, Recogniser(network, settings), progress)
+
+    def printed(self, material: Material, wanted: Sequence[str]) -> RunExamples:
+        """Lines for classes to be taught; labels that the head lacks are those to add."""
+        labels = self._require_text()
+        lines = lesson(material, wanted, labels)
+        known = {*labels, *wanted}
+        self._require_own_answers(lines.training)
+        return RunExamples(
+            training=lines.training.examples(self.recogniser, known, self.progress),
+            held_out=lines.judging.examples(self.recogniser, known, self.progress),
+            omitted=lines.omitted,
+            preprocessing=str(self.recogniser.preprocessing),
+            pictured=lines.judging,
+        )
+
+    def printed_dictionary(self, material: Material) -> tuple[Examples, PrintedLines]:
+        """Lines with every character of the dictionary."""
+        labels = self._require_text()
+        lines = observed_lines(material, labels)
+        self._require_own_answers(lines)
+        return lines.examples(self.recogniser, set(labels), self.progress), lines
+
+    def photographed(
+        self, folder: Path, wanted: Sequence[str], *, held_out: Path | None = None
+    ) -> RunExamples:
+        """Images of a folder, and those of another or every fifth of each class to be judged by."""
+        training = read_images(folder)
+        judging = read_images(held_out) if held_out is not None else _every_fifth(training)
+        training = tuple(image for image in training if image not in set(judging))
+        first = self.recogniser.preprocessing.array(training[0].opened())[0]
+        self.recogniser.network.require_own_answers(np.stack([first]))
+        return RunExamples(
+            training=self.images(training, wanted),
+            held_out=self.images(judging, wanted),
+            omitted=(),
+            preprocessing=str(self.recogniser.preprocessing),
+            pictured=judging,
+        )
+
+    def images(self, images: Sequence[LabelledImage], wanted: Sequence[str]) -> Examples:
+        """What the model makes of images, whatever they show."""
+        labels = self._labels
+        blank = labels.index(BLANK) if BLANK in labels else None
+        reader = Reader(self.head, blank, frozenset(wanted))
+        return examples_of_images(images, self.recogniser, reader, {*labels, *wanted}, self.progress)
+
+    @property
+    def _labels(self) -> tuple[str, ...]:
+        return self.head.labels or tuple(map(str, range(self.head.classes)))
+
+    def _require_text(self) -> tuple[str, ...]:
+        if BLANK not in self._labels:
+            raise InputError(
+                f"{self.head.name} is not a recogniser of text with a known dictionary (no class {BLANK}), "
+                "so "
+                "fonts say nothing to it. Pass --labels FILE, or --images."
+            )
+        return self._labels
+
+    def _require_own_answers(self, lines: PrintedLines) -> None:
+        batch = np.stack([self.recogniser.preprocessing.array(lines.printed(0)[0])[0]])
+        self.recogniser.network.require_own_answers(batch)
+
+
+def _every_fifth(images: Sequence[LabelledImage]) -> tuple[LabelledImage, ...]:
+    """Every fifth image of each class, or of a list of texts."""
+    groups: dict[str | None, list[LabelledImage]] = {}
+    for image in images:
+        groups.setdefault(None if image.is_text else image.label, []).append(image)
+    return tuple(
+        image for group in groups.values() for image in group[_HELD_OUT_EVERY - 1 :: _HELD_OUT_EVERY]
+    )
