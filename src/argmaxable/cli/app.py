@@ -28,10 +28,12 @@ GROUPS = {
         "inspect": "Show the output layer found in MODEL and what feeds it.",
         "explain": "Say what keeps a class from winning, or how safely it wins.",
         "doctor": "Name rows that stand out: untrained, duplicated, zero.",
+        "observe": "Grade classes by what examples show, beside what is proven.",
         "ranking": "Decide whether any input ranks the classes in this order.",
     },
     "Fix": {
         "repair": "Change MODEL as little as possible so that every class can win.",
+        "teach": "Teach MODEL classes that it does not read, from examples.",
         "prune": "Write the output layer without the classes that never win.",
     },
     "Runs": {

@@ -36,13 +36,15 @@ class Labels:
 
     A tokenizer's vocabulary may be shorter than the head, whose rows are padded to a round number;
     labels stored for the classes themselves may not. `special` are the classes that the files themselves
-    declare to be marks of the model rather than text.
+    declare to be marks of the model rather than text. `is_inside` where they are stored in the model's own
+    file.
     """
 
     names: tuple[str, ...]
     source: str
     may_be_padded: bool = False
     special: frozenset[int] = frozenset()
+    is_inside: bool = False
 
 
 @dataclass(frozen=True)

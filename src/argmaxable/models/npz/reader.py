@@ -96,6 +96,12 @@ def array_start(stream: IO[bytes]) -> tuple[int, str]:
     return stream.tell(), "F" if header.column_major else "C"
 
 
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """All arrays of an .npz file; raises LoadError."""
+    with path.open("rb") as file, _opened(file) as archive:
+        return {name: _read_member(archive, name) for name in _read_headers(archive)}
+
+
 @contextmanager
 def _opened(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
     try:
@@ -177,7 +183,8 @@ def _bias(headers: Mapping[str, _Header], layout: Layout, options: ReadOptions) 
 
 def _labels(path: Path, archive: zipfile.ZipFile, layout: Layout, classes: int) -> Labels | None:
     if "labels.npy" in archive.namelist():
-        return Labels(tuple(_as_labels(_read_member(archive, "labels"))), "the array labels")
+        names = tuple(as_labels(_read_member(archive, "labels")))
+        return Labels(names, "the array labels", is_inside=True)
     return labels_beside(path.parent, classes) if layout.has_vocabulary else None
 
 
@@ -291,7 +298,8 @@ def _oriented(weight: NDArray[Any], is_flipped: bool) -> NDArray[Any]:
     return np.ascontiguousarray(weight.T if is_flipped else weight)
 
 
-def _as_labels(array: NDArray[Any]) -> list[str]:
+def as_labels(array: NDArray[Any]) -> list[str]:
+    """Strings from an array of them, or of UTF-8; raises LoadError."""
     if array.ndim != 1 or array.dtype.kind not in "US":
         raise LoadError(
             f"'labels' has shape {array.shape} and dtype {array.dtype}; expected one string per class. "

@@ -19,7 +19,8 @@ def labels_of(metadata: Mapping[str, str], path: Path, classes: int) -> tuple[La
     for key, read in (("character", _characters), ("names", _names)):
         try:
             if metadata.get(key):
-                return Labels(read(metadata[key], classes), f"the model's metadata, key {key!r}"), []
+                names = read(metadata[key], classes)
+                return Labels(names, f"the model's metadata, key {key!r}", is_inside=True), []
         except LoadError:
             continue
     # Hugging Face's exports lie in a folder "onnx" of the model's own.

@@ -92,16 +92,19 @@ def place_of(path: Path, name: str) -> int:
     return start + entries[name].begin
 
 
+def header_of(path: Path) -> tuple[int, dict[str, Any]]:
+    """Where the values begin in a .safetensors file, and its header as it is; raises LoadError."""
+    with path.open("rb") as file:
+        header = _read_header(file, os.fstat(file.fileno()).st_size)
+    return 8 + len(header), _parsed(header)
+
+
 def _entries(path: Path) -> tuple[int, dict[str, _Entry]]:
     """Where the values begin in the file, and what its header says about each tensor."""
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        header = _read_header(file, size)
-    start = 8 + len(header)
+    start, header = header_of(path)
+    size = path.stat().st_size
     entries = {
-        name: _entry(name, value, size - start)
-        for name, value in _parsed(header).items()
-        if name != "__metadata__"
+        name: _entry(name, value, size - start) for name, value in header.items() if name != "__metadata__"
     }
     _require_seamless(entries, size - start)
     return start, entries

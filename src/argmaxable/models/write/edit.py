@@ -43,7 +43,8 @@ class Patch:
 
 
 def stored_edit(info: TensorInfo, before: NDArray[Any], after: NDArray[Any]) -> Edit:
-    """The change in the shape of the stored tensor; `before` and `after` may be its transpose.
+    """The change in the shape of the stored tensor; `before` and `after` may be its transpose, and `after`
+    may have more classes.
 
     Raises InputError where the tensor does not hold these numbers themselves.
     """
@@ -56,7 +57,14 @@ def stored_edit(info: TensorInfo, before: NDArray[Any], after: NDArray[Any]) -> 
         raise InputError(f"tensor {info} stands for {before.shape} numbers and can't be changed one by one.")
     if before.ndim == 2 and info.shape[:2] == before.T.shape and info.shape[:2] != before.shape:
         before, after = before.T, after.T
-    return Edit(info, before.reshape(info.shape), after.reshape(info.shape))
+    return Edit(info, before.reshape(info.shape), after.reshape(_grown_shape(info.shape, before, after)))
+
+
+def _grown_shape(stored: tuple[int, ...], before: NDArray[Any], after: NDArray[Any]) -> tuple[int, ...]:
+    """The stored shape, which may have axes of length 1 besides those of `before`, as large as `after`."""
+    pairs = list(zip(before.shape, after.shape, strict=True))
+    grown = [pairs.pop(0)[1] if pairs and length == pairs[0][0] else length for length in stored]
+    return tuple(grown)
 
 
 def copy_with(source: Path, target: Path, patches: Sequence[Patch]) -> None:

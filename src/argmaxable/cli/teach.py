@@ -1,0 +1,220 @@
+"""argmaxable teach: new rows for classes that a model does not read, from examples, written back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from argmaxable.cli import options
+from argmaxable.cli.answers import write_file
+from argmaxable.cli.example_options import ExampleOptions
+from argmaxable.cli.option_groups import Only, OptionGroup, takes_groups
+from argmaxable.cli.progress import progress_bar
+from argmaxable.core.errors import InputError
+from argmaxable.edit.teach.plan import DEFAULT_SECONDS
+from argmaxable.edit.teach.plan import teach as teach_head
+from argmaxable.models.write import (
+    notes_on_growth,
+    place_of_new_classes,
+    require_editable,
+    require_writable,
+    write_head,
+)
+from argmaxable.questions.argmax import verify
+from argmaxable.questions.explain.choose import class_ids
+from argmaxable.report.answer import domain_line, domain_record
+from argmaxable.report.page.teaching import teaching_page
+from argmaxable.workflow.find_model import DEFAULT_DOMAIN_TEXT, FoundModel, find_model
+from argmaxable.workflow.teaching import lines_of, page_of, record_of
+
+if TYPE_CHECKING:
+    from argmaxable.core.head import Head
+    from argmaxable.core.progress import ProgressCallback
+    from argmaxable.edit.teach.plan import Taught
+    from argmaxable.run.plan import Engine
+    from argmaxable.workflow.example_set import ExampleSet
+
+
+@dataclass(frozen=True)
+class LessonOptions(OptionGroup):
+    """What to teach, and what it may cost."""
+
+    all_unargmaxable: Annotated[
+        bool,
+        typer.Option(
+            "--all-unargmaxable", help="Teach every class that can never be predicted and has examples."
+        ),
+    ] = False
+    add: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LABEL", help="Append a class that the model never had; may be given several times."
+        ),
+    ] = None
+    look_alikes: Annotated[
+        bool,
+        typer.Option("--look-alikes", help="Teach classes that look like another to the model, too."),
+    ] = False
+    max_change: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            min=0.0,
+            max=1.0,
+            help="Write nothing if more than this share of ordinary inputs may change, by the 95 % bound.",
+        ),
+    ] = None
+    blank: Annotated[
+        int | None,
+        typer.Option(
+            help="Class that means 'nothing' in a model of sequences (default: 0 where inputs have "
+            "many rows)."
+        ),
+    ] = None
+    seed: Annotated[int, typer.Option(min=0, help="For what is drawn: held-out inputs, first negatives.")] = 0
+
+
+@takes_groups
+def teach(
+    model: options.Model,
+    classes: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[CLASS]...",
+            help="Numbers or labels of classes to teach; label:7 for the class whose label is 7.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Where to write the taught copy, in MODEL's format."),
+    ] = None,
+    *,
+    given: ExampleOptions,
+    lesson: LessonOptions,
+    domain: options.DomainText = DEFAULT_DOMAIN_TEXT,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the outcome, write nothing.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a page that shows held-out examples before and after."),
+    ] = None,
+    time_limit: Annotated[
+        float, typer.Option(help="Seconds after which to give up; nothing is written then.")
+    ] = DEFAULT_SECONDS,
+    work: Annotated[options.EngineOptions, Only("workers")],
+    as_json: options.Json = False,
+    source: Annotated[options.ModelOptions, Only(*options.TENSORS, "labels")],
+) -> None:
+    """Teach MODEL classes that it does not read, from examples.
+
+    One new row of the output layer for each class is fitted to the model's own features. Nothing else
+    changes: the network is not trained. Before anything is written it is proven that every taught class can
+    be predicted, and every class that could before; how often inputs read differently is measured on held-out
+    ones.
+
+    \b
+    Examples:
+      argmaxable teach model.onnx 37 é -o taught.onnx --features examples.npz
+      argmaxable teach model.onnx --all-unargmaxable -o taught.onnx --features examples.npz --report page.html
+      argmaxable teach model.onnx --add 赟 -o taught.onnx --features examples.npz --hold-out serif.ttf
+
+    \b
+    Exit codes: 0 taught (or planned), 2 bad input or nothing could be taught, 3 interrupted.
+    """
+    target = _target(output, dry_run=dry_run)
+    found = find_model(source.of(model), domain)
+    if output is not None:
+        require_writable(model, found.finding, output, overwrite=overwrite)
+    head = found.head()
+    if output is not None:
+        require_editable(found.finding, head, is_growing=bool(lesson.add))
+    with progress_bar() as progress:
+        taught, examples = _taught(
+            found,
+            head,
+            classes or [],
+            given,
+            lesson,
+            seconds=time_limit,
+            engine=work.engine(),
+            progress=progress,
+        )
+    if target is not None:
+        _write(found, taught, target, overwrite=overwrite)
+    said = [] if report is None else [write_file(teaching_page(page_of(taught, examples, head.name)), report)]
+    typer.echo(
+        _json(found, taught, target) if as_json else "\n".join([*_lines(found, taught, target), *said])
+    )
+
+
+def _target(output: Path | None, *, dry_run: bool) -> Path | None:
+    if output is None and not dry_run:
+        raise InputError("where should the taught model go? Pass -o OUT, or --dry-run to see the outcome.")
+    return None if dry_run else output
+
+
+def _taught(
+    found: FoundModel,
+    head: Head,
+    named: list[str],
+    given: ExampleOptions,
+    lesson: LessonOptions,
+    *,
+    seconds: float,
+    engine: Engine,
+    progress: ProgressCallback,
+) -> tuple[Taught, ExampleSet]:
+    if not named and not lesson.add and not lesson.all_unargmaxable:
+        raise InputError("nothing to teach: name classes, or pass --all-unargmaxable or --add LABEL.")
+    chosen, before = class_ids(head, named), None
+    if lesson.all_unargmaxable:
+        before = verify(head, found.domain, engine=engine, time_limit=seconds, progress=progress)
+        chosen = sorted({*chosen, *before.class_ids[before.status == "unargmaxable"].tolist()})
+    add = lesson.add or []
+    wanted = [*(head.label(class_id) for class_id in chosen), *add]
+    examples = given.gather(found, head, wanted, seed=lesson.seed)
+    if lesson.all_unargmaxable:
+        chosen = _with_examples(head, chosen, class_ids(head, named), examples)
+    blank = lesson.blank if lesson.blank is not None else 0 if examples.training.is_sequential else None
+    return teach_head(
+        head, found.domain, examples.training, chosen, add=add, add_at=place_of_new_classes(found.finding),
+        held_out=examples.held_out, blank=blank, allow_look_alikes=lesson.look_alikes,
+        max_change=lesson.max_change, before=before, seed=lesson.seed, time_limit=seconds, engine=engine,
+        progress=progress,
+    ), examples  # fmt: skip
+
+
+def _with_examples(head: Head, chosen: list[int], named: list[int], examples: ExampleSet) -> list[int]:
+    """The unargmaxable classes that have examples to learn from, and those named."""
+    labels = set(examples.training.labels)
+    found = [class_id for class_id in chosen if class_id in named or head.label(class_id) in labels]
+    if not found:
+        raise InputError(f"no example of any of the {len(chosen):,} classes that can never be predicted.")
+    return found
+
+
+def _write(found: FoundModel, taught: Taught, target: Path, *, overwrite: bool) -> None:
+    ref = found.ref
+    write_head(
+        str(ref.model), found.finding, taught.before, taught.after, target, tensor=ref.tensor,
+        bias_tensor=ref.bias_tensor, transpose=ref.transpose, overwrite=overwrite,
+    )  # fmt: skip
+
+
+def _lines(found: FoundModel, taught: Taught, written: Path | None) -> list[str]:
+    is_grown = taught.after.classes > taught.before.classes
+    return [
+        *lines_of(taught),
+        domain_line(found.domain, found.domain_source),
+        *(f"note        {note}" for note in (notes_on_growth(found.finding) if is_grown else [])),
+        "nothing was written (--dry-run)" if written is None else f"written to {written}",
+    ]
+
+
+def _json(found: FoundModel, taught: Taught, written: Path | None) -> str:
+    about = {"model": taught.before.name, **domain_record(found.domain, found.domain_source)}
+    return json.dumps(about | record_of(taught) | {"output": None if written is None else str(written)})
