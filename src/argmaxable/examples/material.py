@@ -20,7 +20,7 @@ from argmaxable.examples.recognised import PrintedLines
 COPIES = 30
 # Of each class to judge its row by, in each face.
 _JUDGED = 6
-_ORDINARY = 1500
+ORDINARY_LINES = 1500
 # Every other character of the dictionary, so that look-alikes are among the lines that must stay as they are.
 _DICTIONARY_COPIES = 3
 _DICTIONARY = 8, 0.1  # characters a line, chance of a word between two
@@ -38,8 +38,8 @@ class Material:
     held_out: tuple[Face, ...] = ()
     words: Path | None = None
     text: Path | None = None
-    ordinary: int = _ORDINARY
-    text_lines: int = _ORDINARY
+    ordinary: int = ORDINARY_LINES
+    text_lines: int = ORDINARY_LINES
     copies: int = COPIES
     seed: int = 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import numpy as np
 from argmaxable.core.errors import InputError
 from argmaxable.core.examples import Examples
 from argmaxable.core.head import Head
+from argmaxable.core.labels import visible
 from argmaxable.core.progress import ProgressCallback, ignore_progress
 from argmaxable.examples.images import LabelledImage, read_images
 from argmaxable.examples.labelled import Reader, examples_of_images
@@ -19,6 +20,7 @@ from argmaxable.examples.material import Material, lesson, observed_lines
 from argmaxable.examples.network import Network
 from argmaxable.examples.preprocess import preprocessing_for
 from argmaxable.examples.recognised import PrintedLines, Recogniser
+from argmaxable.workflow.example_set import ExampleSet
 from argmaxable.workflow.find_model import FoundModel
 
 BLANK = "<blank>"
@@ -26,24 +28,26 @@ BLANK = "<blank>"
 _HELD_OUT_EVERY = 5
 
 
-@dataclass(frozen=True, eq=False)
-class RunExamples:
-    """Examples to fit rows to and to judge them by, the classes that no example could be made of, the
-    settings by which images became inputs, and where pictures of the held-out inputs come from."""
+class Pictures(Mapping[int, bytes]):
+    """Inputs as PNG files, by their numbers, each made when it is asked for."""
 
-    training: Examples
-    held_out: Examples
-    omitted: tuple[str, ...]
-    preprocessing: str
-    pictured: PrintedLines | tuple[LabelledImage, ...]
+    def __init__(self, source: PrintedLines | Sequence[LabelledImage]) -> None:
+        self._source = source
 
-    def picture(self, number: int) -> bytes:
-        """A held-out input as PNG."""
-        source = self.pictured
+    def __getitem__(self, number: int) -> bytes:
+        if not 0 <= number < len(self):
+            raise KeyError(number)
+        source = self._source
         image = source.printed(number)[0] if isinstance(source, PrintedLines) else source[number].opened()
         buffer = io.BytesIO()
         image.save(buffer, "PNG", optimize=True)
         return buffer.getvalue()
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self)))
+
+    def __len__(self) -> int:
+        return len(self._source.lines if isinstance(self._source, PrintedLines) else self._source)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,18 +68,23 @@ class ExampleRunner:
         settings = preprocessing_for(network.input, is_ctc=is_ctc, text=preprocess)
         return ExampleRunner(head, Recogniser(network, settings), progress)
 
-    def printed(self, material: Material, wanted: Sequence[str]) -> RunExamples:
+    def printed(self, material: Material, wanted: Sequence[str]) -> ExampleSet:
         """Lines for classes to be taught; labels that the head lacks are those to add."""
         labels = self._require_text()
         lines = lesson(material, wanted, labels)
         known = {*labels, *wanted}
         self._require_own_answers(lines.training)
-        return RunExamples(
+        same = (
+            ()
+            if material.held_out
+            else ("measured with the fonts that were learned from: pass --held-out-font",)
+        )
+        missing = f"no font has {' '.join(map(visible, lines.omitted))}"
+        return ExampleSet(
             training=lines.training.examples(self.recogniser, known, self.progress),
             held_out=lines.judging.examples(self.recogniser, known, self.progress),
-            omitted=lines.omitted,
-            preprocessing=str(self.recogniser.preprocessing),
-            pictured=lines.judging,
+            pictures=Pictures(lines.judging),
+            notes=(self._how, *same, *([missing] if lines.omitted else [])),
         )
 
     def printed_dictionary(self, material: Material) -> tuple[Examples, PrintedLines]:
@@ -87,19 +96,18 @@ class ExampleRunner:
 
     def photographed(
         self, folder: Path, wanted: Sequence[str], *, held_out: Path | None = None
-    ) -> RunExamples:
+    ) -> ExampleSet:
         """Images of a folder, and those of another or every fifth of each class to be judged by."""
         training = read_images(folder)
         judging = read_images(held_out) if held_out is not None else _every_fifth(training)
         training = tuple(image for image in training if image not in set(judging))
         first = self.recogniser.preprocessing.array(training[0].opened())[0]
         self.recogniser.network.require_own_answers(np.stack([first]))
-        return RunExamples(
+        return ExampleSet(
             training=self.images(training, wanted),
             held_out=self.images(judging, wanted),
-            omitted=(),
-            preprocessing=str(self.recogniser.preprocessing),
-            pictured=judging,
+            pictures=Pictures(judging),
+            notes=(self._how,),
         )
 
     def images(self, images: Sequence[LabelledImage], wanted: Sequence[str]) -> Examples:
@@ -108,6 +116,10 @@ class ExampleRunner:
         blank = labels.index(BLANK) if BLANK in labels else None
         reader = Reader(self.head, blank, frozenset(wanted))
         return examples_of_images(images, self.recogniser, reader, {*labels, *wanted}, self.progress)
+
+    @property
+    def _how(self) -> str:
+        return f"images became inputs by --preprocess {self.recogniser.preprocessing}"
 
     @property
     def _labels(self) -> tuple[str, ...]:
