@@ -40,7 +40,7 @@ FLOORS: tuple[dict[str, str], ...] = (
         "store": "runs in a database",
     },
     {
-        "edit": "repair and prune",
+        "edit": "repair, teach and prune",
         "doctor": "the check-up of a model",
         "theory": "the papers' theorems, computed",
         "layers": "the PyTorch side",

@@ -38,9 +38,11 @@ if TYPE_CHECKING:
         NotFoundError,
         StoreError,
     )
+    from argmaxable.core.examples import Examples
     from argmaxable.core.head import Facts, Head
     from argmaxable.core.hull import Hull
     from argmaxable.core.progress import Progress
+    from argmaxable.core.rate import Rate
     from argmaxable.core.result import Cost, Record, Result
     from argmaxable.core.select import Selection
     from argmaxable.core.stored_rows import StoredRows
@@ -57,6 +59,11 @@ if TYPE_CHECKING:
     )
     from argmaxable.edit.prune import Pruned, prune
     from argmaxable.edit.repair.plan import Repair, repair
+    from argmaxable.edit.teach.fit import RowFit
+    from argmaxable.edit.teach.look_alikes import LookAlike
+    from argmaxable.edit.teach.measure import HeldOut, LabelReading, Substituted
+    from argmaxable.edit.teach.plan import Taught, TaughtClass, teach
+    from argmaxable.edit.teach.promise import ExampleWitness, LeftOut
     from argmaxable.exact.dyadic import Dyadic
     from argmaxable.models import ModelRef, find_head, load_head
     from argmaxable.models.finding import Finding, HeadInputs, Labels, TensorInfo
@@ -72,6 +79,7 @@ if TYPE_CHECKING:
     from argmaxable.questions.explain.explanation import Competitor, Explanation, Share, Width
     from argmaxable.questions.explain.growth import Growth
     from argmaxable.questions.explain.margin import Margin
+    from argmaxable.questions.observe.grades import Grade, Graded, Observation, observe
     from argmaxable.run.journal import Journal
     from argmaxable.run.plan import Engine
     from argmaxable.store import Store, open_store
@@ -110,23 +118,31 @@ __all__ = [
     "EvidenceError",
     "EvidenceReader",
     "EvidenceWriter",
+    "ExampleWitness",
+    "Examples",
     "Explanation",
     "Facts",
     "Failure",
     "Finding",
     "FinePoint",
     "Gaps",
+    "Grade",
+    "Graded",
     "Growth",
     "Head",
     "HeadError",
     "HeadInputs",
+    "HeldOut",
     "Hull",
     "IdenticalRows",
     "InputError",
     "Journal",
+    "LabelReading",
     "Labels",
     "LayerNorm",
+    "LeftOut",
     "LoadError",
+    "LookAlike",
     "Margin",
     "Membership",
     "Method",
@@ -136,6 +152,7 @@ __all__ = [
     "NormSolid",
     "NotFoundError",
     "Nucleus",
+    "Observation",
     "OwnDirection",
     "Point",
     "PreparedHead",
@@ -143,10 +160,12 @@ __all__ = [
     "Pruned",
     "RMSNorm",
     "RankProof",
+    "Rate",
     "Recheck",
     "Record",
     "Repair",
     "Result",
+    "RowFit",
     "SeenRows",
     "Selection",
     "Share",
@@ -156,6 +175,9 @@ __all__ = [
     "StoredRows",
     "StreamedRows",
     "Strength",
+    "Substituted",
+    "Taught",
+    "TaughtClass",
     "TensorInfo",
     "TopK",
     "Verdict",
@@ -167,12 +189,14 @@ __all__ = [
     "find_head",
     "load_head",
     "nucleus",
+    "observe",
     "open_store",
     "parse_domain",
     "prune",
     "read_bundle",
     "recheck",
     "repair",
+    "teach",
     "verify",
     "verify_model",
     "with_rational_weights",
@@ -234,12 +258,14 @@ _NAMES = {
         "NotFoundError",
         "StoreError",
     ),
+    "core.examples": ("Examples",),
     "core.head": (
         "Facts",
         "Head",
     ),
     "core.hull": ("Hull",),
     "core.progress": ("Progress",),
+    "core.rate": ("Rate",),
     "core.result": (
         "Cost",
         "Record",
@@ -265,6 +291,22 @@ _NAMES = {
     "edit.repair.plan": (
         "Repair",
         "repair",
+    ),
+    "edit.teach.fit": ("RowFit",),
+    "edit.teach.look_alikes": ("LookAlike",),
+    "edit.teach.measure": (
+        "HeldOut",
+        "LabelReading",
+        "Substituted",
+    ),
+    "edit.teach.plan": (
+        "Taught",
+        "TaughtClass",
+        "teach",
+    ),
+    "edit.teach.promise": (
+        "ExampleWitness",
+        "LeftOut",
     ),
     "exact.dyadic": ("Dyadic",),
     "models": (
@@ -305,6 +347,12 @@ _NAMES = {
     ),
     "questions.explain.growth": ("Growth",),
     "questions.explain.margin": ("Margin",),
+    "questions.observe.grades": (
+        "Grade",
+        "Graded",
+        "Observation",
+        "observe",
+    ),
     "run.journal": ("Journal",),
     "run.plan": ("Engine",),
     "store": (

@@ -1,1 +1,2 @@
-"""Changes to a head, each with a proof: repair gives classes their chance back, prune takes classes out."""
+"""Changes to a head, each with a proof: repair gives classes their chance back, teach gives them rows that
+read examples, prune takes classes out."""

@@ -345,7 +345,7 @@ def test_a_scaled_head_is_refused(tmp_path: Path) -> None:
     source = tmp_path / "model.onnx"
     model = build([node("Gemm", "x W b", "y", transB=1, alpha=0.5)], {"W": WEIGHT, "b": BIAS})
     source.write_bytes(model.SerializeToString())
-    refused(source, tmp_path / "out.onnx", "does not read as the repaired head")
+    refused(source, tmp_path / "out.onnx", "does not read as the changed head")
 
 
 def test_a_format_without_a_writer_is_refused(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_a_copy_that_reads_otherwise_leaves_nothing_behind(tmp_path: Path) -> No
     model.shapes |= {name: [-1, FEATURES] for name in ("xw", "z", "y")}
     source = model.save(tmp_path)
     before = contents(tmp_path)
-    with pytest.raises(am.InputError, match="does not read as the repaired head"):
+    with pytest.raises(am.InputError, match="does not read as the changed head"):
         rewrite(source, tmp_path / "out.pdmodel")
     assert contents(tmp_path) == before
 

@@ -1,0 +1,1 @@
+"""Grades of classes by what examples show: measured, and told apart from what is proven."""
