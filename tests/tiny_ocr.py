@@ -68,7 +68,8 @@ def write_recogniser(path: Path, font: Path, *, hidden: str = "") -> Path:
         image, _ = Face(font).line(char, 40, pad=4, ink=0, paper=255)
         pixels = np.asarray(image.resize((HEIGHT, HEIGHT), Image.Resampling.BILINEAR)) / 127.5 - 1
         rows[char] = _features(filters, pixels[:, 8 : 8 + STEP])
-    weight = np.stack(list(rows.values()))
+    # Rounded, so that the mean of two rows is exact in float32, too.
+    weight = np.round(np.stack(list(rows.values())) * 1024) / 1024
     bias = -(weight**2).sum(axis=1) / 2
     for char in hidden:
         # The middle of two rows, and less than the mean of their biases: one of the two is always above.

@@ -19,8 +19,10 @@ from argmaxable.models.npz.examples import read_examples
 from argmaxable.workflow.example_set import ExampleSet, split
 
 if TYPE_CHECKING:
+    from argmaxable.core.examples import Examples
     from argmaxable.core.head import Head
     from argmaxable.workflow.find_model import FoundModel
+    from argmaxable.workflow.run_examples import ExampleRunner
 
 _DEFAULT_SHARE = "0.2"
 
@@ -110,15 +112,34 @@ class ExampleOptions(OptionGroup):
         makes those, a file has what it has. Raises InputError."""
         self._require_one_source()
         if self.features is not None:
-            examples = read_examples(self.features)
-            require_width(examples.features, head)
-            return split(examples, self.hold_out or [_DEFAULT_SHARE], seed=seed)
-        from argmaxable.workflow.run_examples import ExampleRunner  # imports what only runs of models need
-
-        runner = ExampleRunner.of(found, head, preprocess=self.preprocess, progress=progress)
+            return split(self._stored(self.features, head), self.hold_out or [_DEFAULT_SHARE], seed=seed)
+        runner = self._runner(found, head, progress)
         if self.images is not None:
             return runner.photographed(self.images, wanted, held_out=self.held_out_images)
         return runner.printed(self._material(seed), wanted)
+
+    def gather_all(
+        self, found: FoundModel, head: Head, *, seed: int, progress: ProgressCallback = ignore_progress
+    ) -> Examples:
+        """Examples of every class that there are examples of, none held out. Raises InputError."""
+        self._require_one_source()
+        if self.features is not None:
+            return self._stored(self.features, head)
+        runner = self._runner(found, head, progress)
+        if self.images is not None:
+            return runner.all_images(self.images)
+        return runner.printed_dictionary(self._material(seed))
+
+    @staticmethod
+    def _stored(path: Path, head: Head) -> Examples:
+        examples = read_examples(path)
+        require_width(examples.features, head)
+        return examples
+
+    def _runner(self, found: FoundModel, head: Head, progress: ProgressCallback) -> ExampleRunner:
+        from argmaxable.workflow.run_examples import ExampleRunner  # imports what only runs of models need
+
+        return ExampleRunner.of(found, head, preprocess=self.preprocess, progress=progress)
 
     def _require_one_source(self) -> None:
         """Raise InputError unless examples come from one place, with the options of that place."""

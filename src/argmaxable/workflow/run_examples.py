@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from argmaxable.examples.preprocess import preprocessing_for
 from argmaxable.examples.recognised import PrintedLines, Recogniser
 from argmaxable.workflow.example_set import ExampleSet
 from argmaxable.workflow.find_model import FoundModel
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 BLANK = "<blank>"
 # Of images without a folder of their own to be judged by, every fifth is held out.
@@ -73,7 +77,7 @@ class ExampleRunner:
         labels = self._require_text()
         lines = lesson(material, wanted, labels)
         known = {*labels, *wanted}
-        self._require_own_answers(lines.training)
+        self._require_own_answers(lines.training.printed(0)[0])
         same = (
             ()
             if material.held_out
@@ -87,12 +91,12 @@ class ExampleRunner:
             notes=(self._how, *same, *([missing] if lines.omitted else [])),
         )
 
-    def printed_dictionary(self, material: Material) -> tuple[Examples, PrintedLines]:
+    def printed_dictionary(self, material: Material) -> Examples:
         """Lines with every character of the dictionary."""
         labels = self._require_text()
         lines = observed_lines(material, labels)
-        self._require_own_answers(lines)
-        return lines.examples(self.recogniser, set(labels), self.progress), lines
+        self._require_own_answers(lines.printed(0)[0])
+        return lines.examples(self.recogniser, set(labels), self.progress)
 
     def photographed(
         self, folder: Path, wanted: Sequence[str], *, held_out: Path | None = None
@@ -101,14 +105,19 @@ class ExampleRunner:
         training = read_images(folder)
         judging = read_images(held_out) if held_out is not None else _every_fifth(training)
         training = tuple(image for image in training if image not in set(judging))
-        first = self.recogniser.preprocessing.array(training[0].opened())[0]
-        self.recogniser.network.require_own_answers(np.stack([first]))
+        self._require_own_answers(training[0].opened())
         return ExampleSet(
             training=self.images(training, wanted),
             held_out=self.images(judging, wanted),
             pictures=Pictures(judging),
             notes=(self._how,),
         )
+
+    def all_images(self, folder: Path) -> Examples:
+        """All images of a folder, as the model sees them."""
+        images = read_images(folder)
+        self._require_own_answers(images[0].opened())
+        return self.images(images, ())
 
     def images(self, images: Sequence[LabelledImage], wanted: Sequence[str]) -> Examples:
         """What the model makes of images, whatever they show."""
@@ -134,8 +143,9 @@ class ExampleRunner:
             )
         return self._labels
 
-    def _require_own_answers(self, lines: PrintedLines) -> None:
-        batch = np.stack([self.recogniser.preprocessing.array(lines.printed(0)[0])[0]])
+    def _require_own_answers(self, image: Image) -> None:
+        """Hold the head at the tapped features against the model's own answer, once."""
+        batch = np.stack([self.recogniser.preprocessing.array(image)[0]])
         self.recogniser.network.require_own_answers(batch)
 
 
