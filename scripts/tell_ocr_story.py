@@ -2,9 +2,10 @@
 
     python scripts/tell_ocr_story.py TAUGHT.onnx --font FILE [--lesson LESSON.json]
 
-TAUGHT.onnx is PP-OCRv4's recogniser after `argmaxable teach`, LESSON.json what that command printed with --json.
-`make story` runs both. The models travel inside two wheels, which are unpacked, never installed. Written are
-docs/stories/ocr.json, a picture for each complaint, and the tables between the marks in docs/stories/ocr.md.
+TAUGHT.onnx is PP-OCRv4's recogniser after `argmaxable teach`, LESSON.json what that command printed with
+--json. `make story` runs both. The models travel inside two wheels, which are unpacked, never installed.
+Written are docs/stories/ocr.json, a picture for each complaint, and the tables between the marks in
+docs/stories/ocr.md.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Reader:
 
 
 def verdicts(model: str, characters: str) -> dict[str, str]:
-    """What is proven of each character over the inputs that the file itself allows; every proof is checked."""
+    """What is proven of each character over the inputs that the file itself allows, each proof checked."""
     found = find_model(ModelRef(model))
     head = found.head()
     labels = head.labels or ()

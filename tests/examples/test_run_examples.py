@@ -122,8 +122,9 @@ def test_a_folder_that_is_named_as_no_class_is_refused(runner: ExampleRunner, tm
 def test_the_command_teaches_from_fonts(tiny: TinyOcr, command: Command, tmp_path: Path) -> None:
     target, page = tmp_path / "taught.onnx", tmp_path / "page.html"
     ran = command(
-        "teach", tiny.model, HIDDEN, "--font", tiny.fonts[0], "--held-out-font", tiny.fonts[2], "--copies", "8",
-        "--text-lines", "30", "--preprocess", "ctc-line,width=64", "-o", target, "--report", page,
+        "teach", tiny.model, HIDDEN, "--font", tiny.fonts[0], "--held-out-font", tiny.fonts[2],
+        "--copies", "8", "--text-lines", "30", "--preprocess", "ctc-line,width=64",
+        "-o", target, "--report", page,
     )  # fmt: skip
     assert ran.code == 0, ran.err
     assert target.is_file()
