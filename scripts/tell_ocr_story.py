@@ -22,7 +22,7 @@ from argmaxable.compute.readings import spelled
 from argmaxable.core.head import Head
 from argmaxable.core.verdict import Status
 from argmaxable.examples.faces import Face, parse_faces
-from argmaxable.examples.network import Network
+from argmaxable.examples.network import TappedNetwork
 from argmaxable.examples.preprocess import preprocessing_for
 from argmaxable.models.model_ref import ModelRef
 from argmaxable.questions.argmax import verify
@@ -64,14 +64,14 @@ class Reader:
     """A recogniser, to read lines with."""
 
     head: Head
-    network: Network
+    network: TappedNetwork
 
     @staticmethod
     def of(model: str) -> Reader:
         ref = ModelRef(model)
         finding = ref.find()
         head = ref.read(finding)
-        return Reader(head, Network(ref.file(), finding, head))
+        return Reader(head, TappedNetwork(ref.file(), finding, head))
 
     def read(self, text: str, face: Face) -> str:
         image, _ = face.line(text, _SIZE, pad=_PAD, ink=0, paper=255)

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from argmaxable.edit.teach.promise import ExampleWitness, LeftOut
     from argmaxable.exact.dyadic import Dyadic
     from argmaxable.models import ModelRef, find_head, load_head
-    from argmaxable.models.finding import Finding, HeadInputs, Labels, TensorInfo
+    from argmaxable.models.finding import Finding, HeadInputs, Labels, Tap, TensorInfo
     from argmaxable.proofs.bundle import read_bundle, write_bundle
     from argmaxable.proofs.evidence import EvidenceReader, EvidenceWriter
     from argmaxable.proofs.kind import Bundle, ClaimFiles, ClaimKind
@@ -176,6 +176,7 @@ __all__ = [
     "StreamedRows",
     "Strength",
     "Substituted",
+    "Tap",
     "Taught",
     "TaughtClass",
     "TensorInfo",
@@ -318,6 +319,7 @@ _NAMES = {
         "Finding",
         "HeadInputs",
         "Labels",
+        "Tap",
         "TensorInfo",
     ),
     "proofs.bundle": (

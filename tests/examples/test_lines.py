@@ -12,7 +12,7 @@ from argmaxable.core.errors import InputError
 from argmaxable.examples.faces import Face, parse_faces, require_covered
 from argmaxable.examples.lines import Printer, common_words, read_text, read_words
 from argmaxable.examples.material import Material, lesson, observed_lines
-from argmaxable.examples.printing import Finish, Line, print_line
+from argmaxable.examples.printing import Finish, PrintedLine, print_line
 
 
 def printer(tiny: TinyOcr, *finishes: Finish) -> Printer:
@@ -36,7 +36,7 @@ def test_edges_are_where_the_advance_widths_say(tiny: TinyOcr) -> None:
 
 @pytest.mark.parametrize("finish", Finish)
 def test_a_line_is_printed_the_same_way_for_the_same_seed(tiny: TinyOcr, finish: Finish) -> None:
-    line = Line("abc", Face(tiny.fonts[0]), finish)
+    line = PrintedLine("abc", Face(tiny.fonts[0]), finish)
     (one, edges), (other, same) = (print_line(line, np.random.default_rng(4)) for _ in range(2))
     assert one.tobytes() == other.tobytes()
     assert one.mode == "RGB"

@@ -13,16 +13,16 @@ from tiny_ocr import FEATURES, HEIGHT, TinyOcr
 
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
-from argmaxable.examples.network import Network
+from argmaxable.examples.network import TappedNetwork
 from argmaxable.models.finding import Tap
 from argmaxable.models.model_ref import ModelRef
 from argmaxable.workflow.find_model import FoundModel
 
 
-def network_of(path: Path) -> Network:
+def network_of(path: Path) -> TappedNetwork:
     ref = ModelRef(path)
     finding = ref.find()
-    return Network(path, finding, ref.read(finding))
+    return TappedNetwork(path, finding, ref.read(finding))
 
 
 def lines(count: int, width: int = 64) -> np.ndarray:
@@ -58,7 +58,7 @@ def test_a_head_that_does_not_give_the_models_answers_is_refused(tiny: TinyOcr) 
     head = ref.read(finding)
     other = Head(head.weight[::-1].copy(), head.bias, head.labels, name="other")
     with pytest.raises(InputError, match="gives another answer than the model itself"):
-        Network(tiny.model, finding, other).require_own_answers(lines(4))
+        TappedNetwork(tiny.model, finding, other).require_own_answers(lines(4))
 
 
 def test_a_model_of_several_inputs_is_refused(tiny: TinyOcr, tmp_path: Path) -> None:
@@ -85,9 +85,9 @@ def test_an_input_that_is_not_an_image_is_refused(tmp_path: Path) -> None:
 
 def test_a_model_without_a_tensor_to_tap_is_refused(tiny: TinyOcr, found: FoundModel) -> None:
     with pytest.raises(InputError, match="0 tensors feed the output layer 'W'"):
-        Network(tiny.model, replace(found.finding, taps=()), found.head())
+        TappedNetwork(tiny.model, replace(found.finding, taps=()), found.head())
 
 
 def test_only_onnx_models_are_run(tiny: TinyOcr, found: FoundModel) -> None:
     with pytest.raises(InputError, match="only ONNX models can be run here, not npz"):
-        Network(tiny.model, replace(found.finding, format="npz"), found.head())
+        TappedNetwork(tiny.model, replace(found.finding, format="npz"), found.head())

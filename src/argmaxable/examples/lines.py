@@ -11,7 +11,7 @@ import numpy as np
 from argmaxable.core.arrays import Vector
 from argmaxable.core.errors import InputError
 from argmaxable.examples.faces import Face, covers
-from argmaxable.examples.printing import Finish, Line
+from argmaxable.examples.printing import Finish, PrintedLine
 
 # Of a word, the part that stands in a gap between two classes.
 _GAP = 3
@@ -95,7 +95,7 @@ class Printer:
 
     def among_words(
         self, classes: Sequence[str], copies: int, each: int = 3, context: float = 0.7
-    ) -> Iterator[Line]:
+    ) -> Iterator[PrintedLine]:
         """Lines that hold every class `copies` times, `each` a line; a gap has a word with the chance
         `context`."""
         for number, face in enumerate(self.faces):
@@ -109,21 +109,21 @@ class Printer:
             for start in range(0, len(mine), each):
                 yield self._mixed(mine[start : start + each], face, context)
 
-    def _mixed(self, classes: list[str], face: Face, context: float) -> Line:
+    def _mixed(self, classes: list[str], face: Face, context: float) -> PrintedLine:
         words = self.words.drawn(len(classes) + 1, self.rng)
         gaps = [_printable(word[:_GAP], face) if self.rng.random() < context else "" for word in words]
         text = "".join(gap + char for gap, char in zip(gaps, [*classes, ""], strict=True))
-        return Line(text, face, self._finish())
+        return PrintedLine(text, face, self._finish())
 
-    def of_words(self, count: int) -> Iterator[Line]:
+    def of_words(self, count: int) -> Iterator[PrintedLine]:
         """Lines of ordinary words in a row."""
         return self._pieces(count, iter(lambda: "".join(self.words.drawn(8, self.rng)), None))
 
-    def of_text(self, count: int, rows: Sequence[str]) -> Iterator[Line]:
+    def of_text(self, count: int, rows: Sequence[str]) -> Iterator[PrintedLine]:
         """Pieces of a text's lines."""
         return self._pieces(count, iter(lambda: rows[int(self.rng.integers(len(rows)))], None))
 
-    def _pieces(self, count: int, rows: Iterable[str]) -> Iterator[Line]:
+    def _pieces(self, count: int, rows: Iterable[str]) -> Iterator[PrintedLine]:
         """The first pieces that the faces, in turn, can print; text that none prints ends in an error."""
         found = 0
         for number, row in enumerate(rows):
@@ -137,7 +137,7 @@ class Printer:
             text = _printable(self._piece(row), face).strip()
             if len(text) > _GAP:
                 found += 1
-                yield Line(text, face, self._finish(), is_ordinary=True)
+                yield PrintedLine(text, face, self._finish(), is_ordinary=True)
 
     def _piece(self, row: str) -> str:
         size = int(self.rng.integers(_SHORTEST, _LONGEST + 1)) * (1 if max(row) >= _FIRST_HAN else _NARROW)

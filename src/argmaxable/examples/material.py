@@ -12,7 +12,7 @@ import numpy as np
 from argmaxable.core.errors import InputError
 from argmaxable.examples.faces import Face, require_covered
 from argmaxable.examples.lines import Printer, Words, common_words, read_text, read_words
-from argmaxable.examples.printing import Finish, Line
+from argmaxable.examples.printing import Finish, PrintedLine
 from argmaxable.examples.recognised import PrintedLines
 
 # Images of a class to fit its row to. With 9, PP-OCRv4 read 588 of 594 images of unseen fonts, with 30 it
@@ -88,14 +88,18 @@ def observed_lines(material: Material, dictionary: Iterable[str]) -> PrintedLine
     return _printed(printer.among_words(sorted(known), material.copies, *_DICTIONARY), material.seed)
 
 
-def _training(material: Material, taught: list[str], known: frozenset[str], words: Words) -> Iterable[Line]:
+def _training(
+    material: Material, taught: list[str], known: frozenset[str], words: Words
+) -> Iterable[PrintedLine]:
     printer = Printer(material.faces, words, _TRAINING, np.random.default_rng(material.seed))
     yield from printer.among_words(taught, material.copies)
     yield from printer.of_words(material.ordinary)
     yield from printer.among_words(sorted(known), _DICTIONARY_COPIES, *_DICTIONARY)
 
 
-def _judging(material: Material, taught: list[str], known: frozenset[str], words: Words) -> Iterable[Line]:
+def _judging(
+    material: Material, taught: list[str], known: frozenset[str], words: Words
+) -> Iterable[PrintedLine]:
     faces = material.held_out or material.faces
     rng = np.random.default_rng(material.seed + 1)
     for face in faces:
@@ -110,7 +114,7 @@ def _judging(material: Material, taught: list[str], known: frozenset[str], words
             yield replace(line, is_ordinary=not set(line.text) & set(taught))
 
 
-def _printed(lines: Iterable[Line], seed: int) -> PrintedLines:
+def _printed(lines: Iterable[PrintedLine], seed: int) -> PrintedLines:
     return PrintedLines(tuple(lines), seed)
 
 

@@ -42,7 +42,7 @@ class InputShape:
     axes: tuple[int | None, ...]
 
 
-class Network:
+class TappedNetwork:
     """A model without its output layer, held open by onnxruntime."""
 
     def __init__(self, path: Path, finding: Finding, head: Head) -> None:

@@ -34,7 +34,7 @@ class Finish(StrEnum):
 
 
 @dataclass(frozen=True)
-class Line:
+class PrintedLine:
     """A text, the face that prints it, and what happens to it afterwards.
 
     Of an ordinary line nobody asks which characters are read, only that its reading stays the same.
@@ -46,18 +46,18 @@ class Line:
     is_ordinary: bool = False
 
 
-def print_line(line: Line, rng: np.random.Generator) -> tuple[Image, Vector]:
+def print_line(line: PrintedLine, rng: np.random.Generator) -> tuple[Image, Vector]:
     """The line as an RGB image, and where its characters begin and end (n + 1 columns)."""
     image, edges = _PRINTERS[line.finish](line, rng)
     return image.convert("RGB"), edges
 
 
-def _plain(line: Line, rng: np.random.Generator) -> _Finished:
+def _plain(line: PrintedLine, rng: np.random.Generator) -> _Finished:
     size, pad = int(rng.choice([32, 40, 56])), int(rng.integers(3, 9))
     return line.face.line(line.text, size, pad=pad, ink=0, paper=255)
 
 
-def _scanned(line: Line, rng: np.random.Generator) -> _Finished:
+def _scanned(line: PrintedLine, rng: np.random.Generator) -> _Finished:
     from PIL import Image, ImageFilter
 
     size, pad = int(rng.choice([32, 40, 56])), int(rng.integers(3, 9))
@@ -71,7 +71,7 @@ def _scanned(line: Line, rng: np.random.Generator) -> _Finished:
     return _as_jpeg(np.asarray(image, float) + noise, int(rng.integers(35, 95))), edges
 
 
-def _photographed(line: Line, rng: np.random.Generator) -> _Finished:
+def _photographed(line: PrintedLine, rng: np.random.Generator) -> _Finished:
     from PIL import Image
 
     size, pad = int(rng.choice([28, 36, 48, 64])), int(rng.integers(4, 12))
@@ -117,7 +117,7 @@ def _as_jpeg(values: NDArray[Any], quality: int) -> Image:
     return Image.open(buffer)
 
 
-_PRINTERS: dict[Finish, Callable[[Line, np.random.Generator], _Finished]] = {
+_PRINTERS: dict[Finish, Callable[[PrintedLine, np.random.Generator], _Finished]] = {
     Finish.PLAIN: _plain,
     Finish.SCANNED: _scanned,
     Finish.PHOTOGRAPHED: _photographed,

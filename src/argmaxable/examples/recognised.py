@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from argmaxable.core.arrays import Ids, Matrix32, Vector
 from argmaxable.core.examples import Examples
 from argmaxable.core.progress import Pace, Progress, ProgressCallback, ignore_progress
-from argmaxable.examples.printing import Line, print_line
+from argmaxable.examples.printing import PrintedLine, print_line
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from argmaxable.examples.network import Batch, Network
+    from argmaxable.examples.network import Batch, TappedNetwork
     from argmaxable.examples.preprocess import Preprocessing
 
 _BATCH = 8
@@ -29,7 +29,7 @@ _BATCH = 8
 class Recogniser:
     """A network for lines of text, and how lines become its input."""
 
-    network: Network
+    network: TappedNetwork
     preprocessing: Preprocessing
 
     def read(
@@ -78,7 +78,7 @@ def _joined(group: list[tuple[int, float, NDArray[np.float32]]]) -> tuple[list[t
 class PrintedLines:
     """Lines that are printed the same way each time they are asked for."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[PrintedLine, ...]
     seed: int
 
     def printed(self, number: int) -> tuple[Image, Vector]:

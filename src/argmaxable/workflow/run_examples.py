@@ -18,7 +18,7 @@ from argmaxable.core.progress import ProgressCallback, ignore_progress
 from argmaxable.examples.images import LabelledImage, read_images
 from argmaxable.examples.labelled import Reader, examples_of_images
 from argmaxable.examples.material import Material, lesson, observed_lines
-from argmaxable.examples.network import Network
+from argmaxable.examples.network import TappedNetwork
 from argmaxable.examples.preprocess import preprocessing_for
 from argmaxable.examples.recognised import PrintedLines, Recogniser
 from argmaxable.workflow.example_set import ExampleSet
@@ -67,7 +67,7 @@ class ExampleRunner:
         found: FoundModel, head: Head, *, preprocess: str | None, progress: ProgressCallback = ignore_progress
     ) -> ExampleRunner:
         """Raises InputError for models and settings that don't fit."""
-        network = Network(found.ref.file(), found.finding, head)
+        network = TappedNetwork(found.ref.file(), found.finding, head)
         is_ctc = head.labels is not None and BLANK in head.labels
         settings = preprocessing_for(network.input, is_ctc=is_ctc, text=preprocess)
         return ExampleRunner(head, Recogniser(network, settings), progress)
