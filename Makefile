@@ -6,10 +6,19 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install -q --disable-pip-version-check
 
 DEMO_MODEL := .cache/models/ch_PP-OCRv4_rec_infer.onnx
+# Where `make story` works, the fonts it learns from, and those that it measures with: a serif, a bold sans, a brush face.
+STORY      := .cache/models
+FONTS      := /usr/share/fonts
+HASH       := \#
+STORY_FONTS := $(addprefix $(FONTS)/truetype/,wqy/wqy-zenhei.ttc wqy/wqy-microhei.ttc arphic/uming.ttc \
+	babelstone/BabelStoneHan.ttf arphic-gbsn00lp/gbsn00lp.ttf)
+STORY_HELD_OUT := $(FONTS)/opentype/noto/NotoSerifCJK-Regular.ttc$(HASH)2 $(FONTS)/opentype/noto/NotoSansCJK-Bold.ttc$(HASH)2 \
+	$(FONTS)/truetype/arphic/ukai.ttc
 MODEL      ?=
 ARGS       ?=
 TEXT       ?=
-export MODEL TEXT
+WORDS      ?=
+export MODEL TEXT WORDS
 
 # What is installed, and since which pyproject.toml.
 BASE := $(VENV)/.installed-base
@@ -20,7 +29,7 @@ DEV  := $(VENV)/.installed-dev
 .DELETE_ON_ERROR:
 # Two pips must not write into one environment at the same time.
 .NOTPARALLEL:
-.PHONY: help setup verify test lint types bench mutants experiments experiments-smoke clean
+.PHONY: help setup verify story test lint types bench mutants experiments experiments-smoke clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -36,6 +45,13 @@ verify: setup ## decide every class of MODEL=path (default: a small OCR model); 
 	@model="$${MODEL:-$(DEMO_MODEL)}"; name="$$(basename "$$model")"; out="proofs/$${name%.*}"; \
 	$(BIN)/argmaxable verify "$$model" --output "$$out" --report "$$out/report.html" $(ARGS) || \
 	{ code=$$?; test $$code -eq 1 || exit $$code; }
+
+story: $(TEST) ## teach PP-OCRv4 its unreadable characters and tell docs/stories/ocr.md again (Debian's Chinese fonts; WORDS=, TEXT= optional)
+	@$(BIN)/python scripts/fetch_demo_model.py $(DEMO_MODEL)
+	$(BIN)/argmaxable teach $(DEMO_MODEL) --all-unargmaxable -o $(STORY)/taught.onnx --overwrite --json \
+		$(foreach font,$(STORY_FONTS),--font '$(font)') $(foreach font,$(STORY_HELD_OUT),--held-out-font '$(font)') \
+		--text-lines 5000 --report $(STORY)/taught.html $${WORDS:+--words "$$WORDS"} $${TEXT:+--text "$$TEXT"} > $(STORY)/lesson.json
+	$(BIN)/python scripts/tell_ocr_story.py $(STORY)/taught.onnx --font '$(firstword $(STORY_HELD_OUT))' --lesson $(STORY)/lesson.json
 
 test: $(TEST) ## run the tests
 	@scripts/install_chromium.sh

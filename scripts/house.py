@@ -25,7 +25,10 @@ FLOORS: tuple[dict[str, str], ...] = (
         "compute": "arithmetic that is fast: the prepared head, coordinates, backends, memory",
         "models": "files in and out: a folder per format; hub, packages, labels",
     },
-    {"check": "what is trusted: one module per kind of evidence, no solver"},
+    {
+        "check": "what is trusted: one module per kind of evidence, no solver",
+        "examples": "inputs as a model sees them: printed text and images, run up to the output layer",
+    },
     {
         "proofs": "claims on disk: bundle, codecs, one re-check",
         "search": "may be clever, may be wrong: finds witnesses",

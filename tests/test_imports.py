@@ -30,6 +30,7 @@ def under(folder: str) -> set[str]:
 
 # Each row: a library, and the only modules that know it.
 MAY_KNOW: dict[str, set[str]] = {
+    "PIL": under("examples") | {"workflow/run_examples.py"},  # the second names a type
     "filelock": {"core/scratch.py", "store/sqlite.py"},
     "flint": {
         "check/solutions.py",
@@ -38,6 +39,7 @@ MAY_KNOW: dict[str, set[str]] = {
         "questions/ranking/exact_orders.py",
         "questions/sets/exact.py",
     },
+    "fontTools": {"examples/faces.py"},
     "gguf": {"models/gguf/tensors.py"},
     "google": {"models/onnx/reader.py"},
     "h11": {"serve/protocol.py"},
@@ -48,7 +50,8 @@ MAY_KNOW: dict[str, set[str]] = {
     "matplotlib": under("report/figures"),
     "ml_dtypes": {"core/head.py"} | under("models"),
     "mpl_toolkits": {"report/figures/style.py"},
-    "onnx": {"models/onnx/reader.py", "models/onnx/values.py"},
+    "onnx": {"models/onnx/cutting.py", "models/onnx/reader.py", "models/onnx/values.py"},
+    "onnxruntime": {"examples/network.py"},
     "pandas": {"core/notebook.py", "core/result.py"},  # the second names a type
     "pickle": {"run/engines/pool.py", "run/engines/children.py", "run/engines/worker.py"},
     "platformdirs": {"models/fetch/pypi.py", "store/location.py"},

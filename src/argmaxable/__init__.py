@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from argmaxable.edit.teach.promise import ExampleWitness, LeftOut
     from argmaxable.exact.dyadic import Dyadic
     from argmaxable.models import ModelRef, find_head, load_head
-    from argmaxable.models.finding import Finding, HeadInputs, Labels, TensorInfo
+    from argmaxable.models.finding import Finding, HeadInputs, Labels, Tap, TensorInfo
     from argmaxable.proofs.bundle import read_bundle, write_bundle
     from argmaxable.proofs.evidence import EvidenceReader, EvidenceWriter
     from argmaxable.proofs.kind import Bundle, ClaimFiles, ClaimKind
@@ -191,6 +191,7 @@ __all__ = [
     "StreamedRows",
     "Strength",
     "Substituted",
+    "Tap",
     "Taught",
     "TaughtClass",
     "TensorInfo",
@@ -340,6 +341,7 @@ _NAMES = {
         "Finding",
         "HeadInputs",
         "Labels",
+        "Tap",
         "TensorInfo",
     ),
     "proofs.bundle": (

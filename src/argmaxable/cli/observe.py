@@ -11,7 +11,6 @@ from argmaxable.cli import options
 from argmaxable.cli.example_options import ExampleOptions
 from argmaxable.cli.option_groups import Only, takes_groups
 from argmaxable.cli.progress import progress_bar
-from argmaxable.core.examples import joined
 from argmaxable.questions.argmax import verify
 from argmaxable.questions.observe.grades import Grade, Observation
 from argmaxable.questions.observe.grades import observe as observe_head
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 def observe(
     model: options.Model,
     *,
-    given: Annotated[ExampleOptions, Only("features")],
+    given: Annotated[ExampleOptions, Only("features", "font", "words", "copies", "images", "preprocess")],
     domain: options.DomainText = DEFAULT_DOMAIN_TEXT,
     seed: Annotated[int, typer.Option(min=0, help="For what is drawn where examples have one source.")] = 0,
     time_limit: options.TimeLimit = None,
@@ -42,18 +41,18 @@ def observe(
     \b
     Examples:
       argmaxable observe model.onnx --features examples.npz
-      argmaxable observe model.onnx --features examples.npz --json
+      argmaxable observe rec.onnx --font A.ttf --font B.ttc#2 --copies 6 --json
+      argmaxable observe classifier.onnx --images photos
 
     \b
     Exit codes: 0 graded, 2 bad input.
     """
     found = find_model(source.of(model), domain)
     head = found.head()
-    labels = [head.label(class_id) for class_id in range(head.classes)]
-    examples = given.gather(found, head, labels, seed=seed)
     with progress_bar() as progress:
+        examples = given.gather_all(found, head, seed=seed, progress=progress)
         result = verify(head, found.domain, engine=work.engine(), time_limit=time_limit, progress=progress)
-        seen = observe_head(result, joined(examples.training, examples.held_out), seed=seed)
+        seen = observe_head(result, examples, seed=seed)
     typer.echo(json.dumps(_record(found, seen)) if as_json else "\n".join(_lines(found, seen)))
 
 

@@ -141,6 +141,7 @@ def teach(
 
     \b
     Examples:
+      argmaxable teach rec.onnx 嫖 --font A.ttf --font B.ttc#2 --held-out-font C.ttf -o taught.onnx
       argmaxable teach model.onnx 37 é -o taught.onnx --features examples.npz
       argmaxable teach model.onnx --all-unargmaxable -o taught.onnx --features examples.npz --report page.html
       argmaxable teach model.onnx --add 赟 -o taught.onnx --features examples.npz --hold-out serif.ttf
@@ -162,7 +163,7 @@ def teach(
         )  # fmt: skip
     if target is not None:
         write_back(found, taught.before, taught.after, target, overwrite=files.overwrite)
-    said = files.write_report(taught, examples)
+    said = [*(f"note        {note}" for note in examples.notes), *files.write_report(taught, examples)]
     lines = [_json(found, taught, target)] if as_json else [*_lines(found, taught, target), *said]
     typer.echo("\n".join(lines))
 
@@ -186,7 +187,7 @@ def _taught(
         chosen = sorted({*chosen, *before.class_ids[before.status == "unargmaxable"].tolist()})
     add = lesson.add or []
     wanted = [*(head.label(class_id) for class_id in chosen), *add]
-    examples = given.gather(found, head, wanted, seed=lesson.seed)
+    examples = given.gather(found, head, wanted, seed=lesson.seed, progress=progress)
     if lesson.all_unargmaxable:
         chosen = _with_examples(head, chosen, class_ids(head, named), examples)
     blank = lesson.blank if lesson.blank is not None else 0 if examples.training.is_sequential else None

@@ -58,12 +58,22 @@ class HeadInputs:
     domain: Domain | None = None
 
 
+@dataclass(frozen=True)
+class Tap:
+    """Where a computation graph can be tapped for the head's inputs: a tensor, and the axis of its features,
+    counted from the end."""
+
+    tensor: str
+    axis: int = -1
+
+
 @dataclass(frozen=True, eq=False)
 class Finding:
     """The output layer of a model file, found but not read.
 
     `read` returns the weight (classes × features) and the bias or None. `why` says in words how
-    the tensors were chosen, `alternatives` which others could have been.
+    the tensors were chosen, `alternatives` which others could have been. `taps` are the tensors that the head
+    is given, one for each place where a graph uses it; formats without a graph have none.
     """
 
     format: str
@@ -80,6 +90,7 @@ class Finding:
     # where it does not say.
     activation: str = ""
     notes: tuple[str, ...] = field(default=())
+    taps: tuple[Tap, ...] = ()
 
     @property
     def padding(self) -> int:

@@ -46,9 +46,13 @@ class ModelRef:
         """What the model says about its output layer; raises LoadError when it can't be read or has none."""
         options = ReadOptions(tensor=self.tensor, bias_tensor=self.bias_tensor, transpose=self.transpose)
         with _naming(self.model):
-            path = model_file(self._path())
+            path = self.file()
             finding = find_format(path).find(path, options)
         return finding if self.labels is None else self._labelled(finding, self.labels)
+
+    def file(self) -> Path:
+        """The model's file or directory on this machine, fetched if need be; raises LoadError."""
+        return model_file(self._path())
 
     def read(self, finding: Finding) -> Head:
         """The head that was found; raises LoadError."""

@@ -18,11 +18,12 @@ _SHOWN = 8
 @dataclass(frozen=True, eq=False)
 class ExampleSet:
     """Inputs to fit to and inputs that the fit never sees. `pictures` are PNG files of held-out inputs, by
-    their numbers, for people to look at."""
+    their numbers, for people to look at; `notes` say how the examples were made."""
 
     training: Examples
     held_out: Examples
     pictures: Mapping[int, bytes] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def split(examples: Examples, hold_out: Sequence[str], *, seed: int) -> ExampleSet:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from argmaxable.core.errors import LoadError
-from argmaxable.models.finding import SIGMOID_NOTE, Arrays, Finding, Labels, TensorInfo
+from argmaxable.models.finding import SIGMOID_NOTE, Arrays, Finding, Labels, Tap, TensorInfo
 from argmaxable.models.graph.domain import Reader, inputs_of
 from argmaxable.models.graph.linear_layer import (
     chosen_bias,
@@ -20,6 +20,7 @@ from argmaxable.models.graph.linear_layer import (
 
 if TYPE_CHECKING:
     from argmaxable.models.graph.nodes import Graph
+    from argmaxable.models.graph.trace_layer import LinearLayer
     from argmaxable.models.registry import ReadOptions
 
 
@@ -63,7 +64,14 @@ def find_in_graph(
         alternatives=tuple(_info(graph, name) for name in other_weights(graph, layer.weight.name)),
         activation=layer.activation,
         notes=(*layer.notes, *([SIGMOID_NOTE] if layer.activation == "sigmoid" else []), *doubts),
+        taps=() if options.transpose else _taps(layer),
     )
+
+
+def _taps(layer: LinearLayer) -> tuple[Tap, ...]:
+    """Quantised features are not the numbers that the weights are multiplied with, so they are left out."""
+    plain = (each for each in layer.features if not (each.scale or each.in_steps or each.rounded))
+    return tuple(Tap(each.tensor, each.axis) for each in plain)
 
 
 def _shape(graph: Graph, name: str, flipped: bool) -> tuple[int, int]:
