@@ -1,7 +1,7 @@
-"""What the commands of README.md and docs/runs.md print, word for word; scripts/write_figures.py puts it there.
+"""What the commands of README.md and docs/runs.md print; scripts/write_figures.py puts it there.
 
 README's commands get a database of their own, so that their run is number 1. The runs of docs/runs.md are
-three of a campaign over the box ±100 and one over the domain that the file proves.
+three of a campaign over the box ±100, one over the domain that the file proves, and the head in float16.
 
     python benchmarks/transcripts.py
 """
@@ -18,9 +18,13 @@ from pathlib import Path
 
 import _models
 import _record
+import numpy as np
+
+import argmaxable as am
 
 ROOT = Path(__file__).resolve().parent.parent
 OCR = "ch_PP-OCRv4_rec_infer.onnx"
+HALF = "PP-OCRv4.fp16.npz"
 FILES = {OCR: "ppocrv4_rec_ch", "ppocrv3.onnx": "ppocrv3_rec_ch", "magika.onnx": "magika"}
 CAMPAIGN = f"""
 [defaults]
@@ -43,6 +47,7 @@ README = {
 RUNS = {
     "campaign": "argmaxable campaign campaign.toml",
     "verify-again": f"argmaxable verify {OCR}",
+    "verify-half": f"argmaxable verify {HALF} --domain box:100",
     "runs": "argmaxable runs",
     "show": "argmaxable show 4",
     "table": "argmaxable table 1 2 3",
@@ -56,6 +61,9 @@ def main() -> None:
         folder = Path(name)
         for file, model in FILES.items():
             shutil.copy(_models.onnx_file(model), folder / file)
+        head = am.load_head(folder / OCR)
+        half = {"W": head.weight.astype(np.float16), "b": head.bias.astype(np.float16)}
+        np.savez(folder / HALF, **half, labels=np.array(head.labels))
         (folder / "campaign.toml").write_text(CAMPAIGN, encoding="utf-8")
         printed = printed_by(README, folder, "readme.db") | printed_by(RUNS, folder, "runs.db")
     _record.write("transcripts", {"printed": printed})
