@@ -109,9 +109,9 @@ def paper() -> str:
         "The paper's own algorithm (reflection, then one linear programme a class, here in HiGHS at its",
         f"default settings) would take {sample['seconds']:.0f} s for PP-OCRv4 on one core. The whole",
         f"command, from Python's start to its end, takes {seconds:.1f} s on two:",
-        f"{head['times_faster']:.0f} times faster, measured in the same run. The paper's time is extrapolated from {sample['hard_sample']} hard and",
-        f"{sample['easy_sample']} easy classes. Numbers, commit and machine:",
-        "[benchmarks/results](benchmarks/results).",
+        f"{head['times_faster']:.0f} times faster, measured in the same run. The paper's time is",
+        f"extrapolated from {sample['hard_sample']} hard and {sample['easy_sample']} easy classes.",
+        "Numbers, commit and machine: [benchmarks/results](benchmarks/results).",
     )
 
 
@@ -211,8 +211,8 @@ def large_heads() -> str:
     sample = paragraph(
         f"The last one is a sample: {large['sample']:,} ordinary classes, {found} found argmaxable, and",
         f"{large['planted_in_sample']} planted ones ({large['seconds_per_planted']} s each). Extrapolated",
-        f"to all classes that is {minutes['search']} minutes for the ordinary ones and {minutes['planted']} for the",
-        f"{large['classes'] // 100:,} planted.",
+        f"to all classes that is {minutes['search']} minutes for the ordinary ones and",
+        f"{minutes['planted']} for the {large['classes'] // 100:,} planted.",
     )
     return f"{table(f'{header}| classes/s | peak memory', iter(rows))}\n\n{sample}"
 
