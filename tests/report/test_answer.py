@@ -43,8 +43,8 @@ def test_an_answer_about_all_that_can_happen_says_so(
     [
         (tally(1), "The only class is always predicted."),
         (tally(1, classes=9, domain=EVERYWHERE), "The class examined can be predicted."),
-        (tally(1, 1, classes=9, domain=EVERYWHERE), "1 of 1 class examined can never be predicted, whatever "
-         "the input."),
+        (tally(1, 1, classes=9, domain=EVERYWHERE), "The class examined can never be predicted, whatever the "
+         "input."),
         (tally(4, 1, 1, domain=EVERYWHERE), "1 of 4 classes can never be predicted, whatever the input; 1 is "
          "undecided."),
         (tally(4, 0, 2, domain=EVERYWHERE), "2 of 4 classes can be predicted; 2 are undecided."),

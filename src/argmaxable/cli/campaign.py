@@ -25,8 +25,9 @@ Examples:
   argmaxable campaign campaigns/acl2022.toml --match Helsinki --workers 8
 
 \b
-Exit codes: 0 every class of every model is decided, 2 bad campaign file, 3 some model failed, has
-undecided classes or was not reached. Finished runs are not computed twice.
+Exit codes: 0 every class of every model is decided, 2 bad campaign file,
+3 some model failed, has undecided classes or was not reached. Finished runs
+are not computed twice.
 """
 
 

@@ -37,6 +37,8 @@ def answer(tally: Tally) -> str:
         return _cut_short(tally)
     among = counted(tally.wanted) + ("" if tally.wanted == tally.classes else " examined")
     left = f"; {tally.unknown:,} {_are(tally.unknown)} undecided" if tally.unknown else ""
+    if tally.unargmaxable == tally.wanted == 1:
+        return f"The class examined {never_predicted(tally.domain, tally.source)}."
     if tally.unargmaxable:
         return f"{tally.unargmaxable:,} of {among} {never_predicted(tally.domain, tally.source)}{left}."
     if tally.unknown:

@@ -114,7 +114,8 @@ def _cost(record: Findings) -> str:
     cost = record.cost
     text = f"{cost.seconds:.1f} s"
     if cost.solves:
-        text += f"; {counted(cost.solves, 'solve', 'solves')}, on average {cost.mean_steps:.1f} steps over "
+        mean = "" if cost.solves == 1 else "on average "
+        text += f"; {counted(cost.solves, 'solve', 'solves')}, {mean}{cost.mean_steps:.1f} steps over "
         text += f"{cost.mean_rows:.0f} rows"
     return text
 
