@@ -56,7 +56,7 @@ def explain(
 
     \b
     Exit codes: 0 all argmaxable, 1 some unargmaxable, 2 bad input, 3 some
-undecided.
+    undecided.
     """
     found = find_model(source.of(model), domain)
     head = found.head()
