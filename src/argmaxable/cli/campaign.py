@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 from collections.abc import Sequence
@@ -83,7 +84,7 @@ def campaign(
     raise typer.Exit(0 if settled == len(entries) else 3)
 
 
-campaign.__doc__ = f"{campaign.__doc__}\n\n{_EPILOG}"
+campaign.__doc__ = f"{inspect.cleandoc(campaign.__doc__ or '')}\n\n{_EPILOG}"
 
 
 def matching(plan: Campaign, texts: Sequence[str]) -> list[CampaignModel]:
