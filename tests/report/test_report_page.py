@@ -216,7 +216,8 @@ def test_classes_that_took_no_step_make_no_chart() -> None:
 
 
 def test_steps_are_drawn_by_status_and_lost_classes_marked() -> None:
-    chart = steps_chart([can(0, "a", steps=3), never(1, "b", steps=9), never(2, "c")], CLASSES)
+    verdicts = [can(0, "a", steps=3), never(1, "b", steps=9), never(2, "c"), can(3, "d", steps=1)]
+    chart = steps_chart(verdicts, CLASSES)
     assert chart is not None
     assert [(layer.role, layer.form) for layer in chart.layers] == [
         ("can", "dots"),
@@ -224,6 +225,10 @@ def test_steps_are_drawn_by_status_and_lost_classes_marked() -> None:
         ("never", "rug"),
     ]
     assert chart.layers[2].path.count("M") == 2
+
+
+def test_steps_of_a_class_or_two_are_not_drawn() -> None:
+    assert steps_chart([can(0, "a", steps=3), never(1, "b", steps=1), can(2, "c")], CLASSES) is None
 
 
 def test_weights_are_drawn_when_given(database: Path) -> None:

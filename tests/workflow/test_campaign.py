@@ -374,8 +374,8 @@ def test_the_page_has_a_row_for_each_model(survey: Path) -> None:
     page = page_of(survey)
     (square,) = [line for line in page.splitlines() if line.startswith("| Square |")]
     cells = [cell.strip() for cell in square.replace("\\|", "¦").strip("|").split("|")]
-    assert cells[:5] == ["Square", "5", "2", "no", "box ±100"]
-    assert cells[5:9] == ["1", "0", "0", "mid¦dle"]
+    assert cells[:6] == ["Square", "5", "2", "no", "box ±100", "assumed"]
+    assert cells[6:10] == ["1", "0", "0", "mid¦dle"]
     assert cells[-1] == "square.npz"
     assert "| Plain | 3 | 3 |" in page
 
@@ -414,7 +414,7 @@ def test_the_page_tells_classes_left_out(tmp_path: Path, write: Write) -> None:
     (tmp_path / "square.npz").write_bytes(npz(SQUARE))
     page = page_of(write(listing("file = 'square.npz'\nonly = [0, 4]")))
     assert "| left out |" in page
-    assert "| square.npz | 5 | 2 | no | box ±100 | 3 | 1 |" in page
+    assert "| square.npz | 5 | 2 | no | box ±100 | assumed | 3 | 1 |" in page
 
 
 def test_the_page_cites_and_says_what_is_inferred(tmp_path: Path, write: Write) -> None:

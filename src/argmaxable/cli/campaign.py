@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 from collections.abc import Sequence
@@ -25,8 +26,9 @@ Examples:
   argmaxable campaign campaigns/acl2022.toml --match Helsinki --workers 8
 
 \b
-Exit codes: 0 every class of every model is decided, 2 bad campaign file, 3 some model failed, has
-undecided classes or was not reached. Finished runs are not computed twice.
+Exit codes: 0 every class of every model is decided, 2 bad campaign file,
+3 some model failed, has undecided classes or was not reached. Finished runs
+are not computed twice.
 """
 
 
@@ -82,7 +84,7 @@ def campaign(
     raise typer.Exit(0 if settled == len(entries) else 3)
 
 
-campaign.__doc__ = f"{campaign.__doc__}\n\n{_EPILOG}"
+campaign.__doc__ = f"{inspect.cleandoc(campaign.__doc__ or '')}\n\n{_EPILOG}"
 
 
 def matching(plan: Campaign, texts: Sequence[str]) -> list[CampaignModel]:

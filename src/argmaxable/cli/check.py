@@ -57,9 +57,9 @@ def check(
       argmaxable check proofs model.onnx --rational
 
     \b
-    Exit codes: 0 every claim is proven, 1 some claim is not or the bundle contradicts
-    itself or the model, 2 bad input,
-    3 nothing is wrong but some classes are undecided or missing.
+    Exit codes: 0 every claim is proven, 1 some claim is not or the bundle
+    contradicts itself or the model, 2 bad input, 3 nothing is wrong but some
+    classes are undecided or missing.
     """
     bundles = read_all(bundle)
     head = source.of(model).load()

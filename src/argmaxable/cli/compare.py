@@ -72,12 +72,13 @@ def compare(
       argmaxable compare model.onnx model.int8.onnx
       argmaxable compare 3 4 --json
       argmaxable compare 3 4 --format csv > changes.csv
-      argmaxable compare model-f16.gguf model-q8_0.gguf model-q4_0.gguf --dtype fp16
+      argmaxable compare f16.gguf q8_0.gguf q4_0.gguf --dtype fp16
       argmaxable compare main/model.onnx model.onnx --fail-on-new
 
     \b
-    Exit codes: 0 compared, 1 with --fail-on-new: some class became unargmaxable, 2 bad input, 3 with
-    --fail-on-new: none did, but some run is not finished.
+    Exit codes: 0 compared, 1 with --fail-on-new: some class became
+    unargmaxable, 2 bad input, 3 with --fail-on-new: none did, but some run is
+    not finished.
     """
     if as_json and form is not None:
         raise InputError("--json and --format exclude each other.")

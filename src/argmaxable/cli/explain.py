@@ -55,7 +55,8 @@ def explain(
       argmaxable explain model.onnx 37 --json -o input.npy
 
     \b
-    Exit codes: 0 all argmaxable, 1 some unargmaxable, 2 bad input, 3 some undecided.
+    Exit codes: 0 all argmaxable, 1 some unargmaxable, 2 bad input, 3 some
+    undecided.
     """
     found = find_model(source.of(model), domain)
     head = found.head()

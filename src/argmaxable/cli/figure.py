@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 Each with what it takes (docs/figures.md shows them):
-  decision-regions  [MODEL] [--bias] [--extent R]       who wins where, a head with 2 features
+  decision-regions  who wins where: [MODEL] [--bias] [--extent R]
   hull              [MODEL] [--dims 2|3] [--classes N] [--seed N]
-  braid             [--bias]                            rankings of 3 and 4 classes, and a head's
-  slices            [MODEL]                             a head's rankings without and with its bias
-  construction      [MODEL]                             from weights to rankings
-  counts            [RUN...] [--runs FILE]              unargmaxable classes of each model
-  steps             [RUN...] [--runs FILE]              steps over class index, models side by side
-  steps-needed      [RUN...] [--runs FILE]              share of classes that need more steps
-  random-heads      [--classes N] [--dims 2,3,5] [--seeds N]
-  plif              [--bins N] [--seed N]
-  all               [--runs FILE] [--format svg]        the whole set, into a folder
+  braid             rankings of 3 and 4 classes: [--bias]
+  slices            a head's rankings without and with its bias: [MODEL]
+  construction      from weights to rankings: [MODEL]
+  counts            unargmaxable classes: [RUN...] [--runs FILE]
+  steps             steps over class index: [RUN...] [--runs FILE]
+  steps-needed      how many steps classes need: [RUN...] [--runs FILE]
+  random-heads      shares: [--classes N] [--dims 2,3,5] [--seeds N]
+  plif              a learned function: [--bins N] [--seed N]
+  all               the whole set, into a folder: [--runs FILE] [--format svg]
 
 \b
 Examples:

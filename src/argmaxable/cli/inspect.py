@@ -39,11 +39,12 @@ def inspect(
     \b
     Examples:
       argmaxable inspect model.onnx
-      argmaxable inspect model.safetensors --tensor embeddings.word_embeddings.weight
+      argmaxable inspect model.safetensors --tensor embeddings.weight
       argmaxable inspect org/name --revision v2 --json
 
     \b
-    Exit codes: 0 a head was found, 2 bad input, or a tensor that was named is not a head.
+    Exit codes: 0 a head was found, 2 bad input, or a tensor that was named is not
+    a head.
     """
     named = source.of(model)
     finding = named.find()

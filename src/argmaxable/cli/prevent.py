@@ -38,8 +38,8 @@ def prevent(
       argmaxable prevent --classes 500 --dim 10 --off
 
     \b
-    Exit codes: 0 when it shows what it says (with --off: some classes are unargmaxable),
-    1 when it does not, 2 bad input, 3 undecided.
+    Exit codes: 0 when it shows what it says (with --off: some classes are
+    unargmaxable), 1 when it does not, 2 bad input, 3 undecided.
     """
     head = random_head(classes, dim, seed=seed, distribution=distribution, bias=bias)
     if not off:

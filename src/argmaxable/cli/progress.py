@@ -73,13 +73,19 @@ def _lines(doing: str) -> Iterator[ProgressCallback]:
 
 
 class _Caption:
-    """What stands beside the bar; speeds are those since the first progress."""
+    """What stands beside the bar; speeds are those since the first progress of a model."""
 
     def __init__(self, first: Progress) -> None:
-        self._started = time.monotonic()
+        self._begin(first)
+
+    def _begin(self, first: Progress) -> None:
+        self._started, self._latest = time.monotonic(), first
         self._before = first.done  # known from an earlier run, perhaps
 
     def of(self, progress: Progress) -> str:
+        if progress.done < self._latest.done or progress.total != self._latest.total:
+            self._begin(progress)  # the next model of several
+        self._latest = progress
         parts = [progress.note or f"{progress.done:,} of {progress.total:,}"]
         seconds = time.monotonic() - self._started
         if progress.done > self._before and seconds >= 1:

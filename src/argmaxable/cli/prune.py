@@ -45,7 +45,8 @@ def prune(
       argmaxable prune head.safetensors -o small.safetensors --domain box:0:10
 
     \b
-    Exit codes: 0 pruned, 2 bad input or nothing to prune, 3 pruned, but some classes are undecided and stay.
+    Exit codes: 0 pruned, 2 bad input or nothing to prune, 3 pruned, but some
+    classes are undecided and stay.
     """
     require_prunable(output)
     id_map, proofs = (output.with_name(output.name + end) for end in (".ids.json", ".proofs"))

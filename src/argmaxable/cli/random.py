@@ -44,7 +44,7 @@ def random(
     Examples:
       argmaxable random --classes 300 --dim 8 --seed 3
       argmaxable random --classes 30 --dim 2 --plot hull.png
-      argmaxable random --classes 300 --dim 8 --seed 3 --method reflection --patience 50
+      argmaxable random --classes 300 --dim 8 --method reflection --patience 50
 
     \b
     Exit codes: as for verify.

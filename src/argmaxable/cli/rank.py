@@ -113,8 +113,8 @@ def rank(
       argmaxable rank --logits logits.npy --features 400 --bias --json
 
     \b
-    Exit codes: 0 the rank is one that a linear softmax head can have, 1 it is above, 2 bad input, 3 too few
-    contexts to tell.
+    Exit codes: 0 the rank is one that a linear softmax head can have, 1 it is
+    above, 2 bad input, 3 too few contexts to tell.
     """
     if test.threshold is not None and not 0 <= test.threshold < 1:
         raise InputError(

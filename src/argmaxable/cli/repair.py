@@ -88,7 +88,7 @@ def repair(
     Examples:
       argmaxable repair model.onnx --dry-run
       argmaxable repair model.onnx -o repaired.onnx
-      argmaxable repair head.npz -o repaired.npz --classes 3,17 --margin 0.01 --bias-only
+      argmaxable repair head.npz -o new.npz --classes 3,17 --bias-only
 
     \b
     Exit codes: 0 repaired (or planned), 2 bad input or no repair found.

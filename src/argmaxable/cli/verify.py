@@ -45,8 +45,9 @@ Examples:
   argmaxable verify model.onnx --baseline baseline.json --format github
 
 \b
-Exit codes: 0 all argmaxable, 1 some unargmaxable, 2 bad input, 3 some undecided or interrupted.
-With --baseline only new unargmaxable classes count, with --allow no listed ones; --fail-on chooses.
+Exit codes: 0 all argmaxable, 1 some unargmaxable, 2 bad input, 3 some
+undecided or interrupted. With --baseline only new unargmaxable classes count,
+with --allow no listed ones; --fail-on chooses.
 """
 
 

@@ -35,8 +35,10 @@ class Pace:
         self._started = time.perf_counter()
 
     def seconds_left(self, done: int, total: int) -> float | None:
-        """None before anything is done."""
-        return (time.perf_counter() - self._started) * (total - done) / done if done else None
+        """None before a hundredth is done: the first of many classes says little about the others."""
+        if not done or 100 * done < total:
+            return None
+        return (time.perf_counter() - self._started) * (total - done) / done
 
 
 class Deadline:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +10,6 @@ from argmaxable.core.domain_source import Basis
 if TYPE_CHECKING:
     from argmaxable.core.domain import Domain
     from argmaxable.core.domain_source import DomainSource
-    from argmaxable.core.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -40,6 +37,8 @@ def answer(tally: Tally) -> str:
         return _cut_short(tally)
     among = counted(tally.wanted) + ("" if tally.wanted == tally.classes else " examined")
     left = f"; {tally.unknown:,} {_are(tally.unknown)} undecided" if tally.unknown else ""
+    if tally.unargmaxable == tally.wanted == 1:
+        return f"The class examined {never_predicted(tally.domain, tally.source)}."
     if tally.unargmaxable:
         return f"{tally.unargmaxable:,} of {among} {never_predicted(tally.domain, tally.source)}{left}."
     if tally.unknown:
@@ -94,13 +93,3 @@ def domain_line(domain: Domain, source: DomainSource | None) -> str:
 def domain_record(domain: Domain, source: DomainSource | None) -> dict[str, Any]:
     """The same for machines."""
     return {"domain": str(domain), "domain_source": None if source is None else source.as_record()}
-
-
-def farthest_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Unargmaxable classes by how far off they are proven to be; those at best tied come last."""
-    return sorted(verdicts, key=lambda verdict: (verdict.is_tied, bound_of(verdict), verdict.class_id))
-
-
-def bound_of(verdict: Verdict) -> float:
-    """The proven upper bound on the margin of an unargmaxable class; 0 where nothing more is known."""
-    return verdict.upper if math.isfinite(verdict.upper) else 0.0

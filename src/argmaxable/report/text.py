@@ -6,15 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, Protocol
 
 from argmaxable.core.labels import visible
-from argmaxable.report.answer import (
-    Tally,
-    answer,
-    bound_of,
-    counted,
-    domain_line,
-    domain_record,
-    farthest_first,
-)
+from argmaxable.report.answer import Tally, answer, counted, domain_line, domain_record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,19 +103,19 @@ def _undecided(record: Findings) -> str:
 
 
 def _labels(verdicts: Sequence[Verdict], everything: bool) -> str:
-    ordered = farthest_first(verdicts)
-    shown = ordered if everything else ordered[:_FEW_LABELS]
-    how = "Farthest off first: " if bound_of(ordered[0]) < bound_of(ordered[-1]) else ""
+    """In class order: how far off a class is proven to be depends on which proof came first."""
+    shown = verdicts if everything else verdicts[:_FEW_LABELS]
     labels = "  ".join(visible(verdict.label) for verdict in shown)
-    rest = len(ordered) - len(shown)
-    return f"{how}{labels}" + (f"  … and {rest:,} more (--all lists them)" if rest else "")
+    rest = len(verdicts) - len(shown)
+    return f"In class order: {labels}  … and {rest:,} more (--all lists them)" if rest else labels
 
 
 def _cost(record: Findings) -> str:
     cost = record.cost
     text = f"{cost.seconds:.1f} s"
     if cost.solves:
-        text += f"; {counted(cost.solves, 'solve', 'solves')}, on average {cost.mean_steps:.1f} steps over "
+        mean = "" if cost.solves == 1 else "on average "
+        text += f"; {counted(cost.solves, 'solve', 'solves')}, {mean}{cost.mean_steps:.1f} steps over "
         text += f"{cost.mean_rows:.0f} rows"
     return text
 

@@ -26,14 +26,14 @@ from argmaxable.run.engines.processes import Processes
 from argmaxable.run.session import Session, Stop
 from argmaxable.run.settled_classes import own_directions, points_as_witnesses
 from argmaxable.search.corners import corner_winners
-from argmaxable.search.own_direction import far_points, own_exponents
+from argmaxable.search.own_direction import USUAL_FEATURE, far_points, own_exponents
 from argmaxable.search.reflection import reflect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from argmaxable.compute.coordinates import Coordinates
-    from argmaxable.core.arrays import Ids
+    from argmaxable.core.arrays import Ids, Vector
     from argmaxable.run.plan import Settings
 
 # Rough price of a solve, in units of one feature squared: decides when reflection stops paying
@@ -193,7 +193,17 @@ def _try_reflections(session: Session, engine: Workers) -> None:
     price = (_solve_seconds(1, size) + _LOOK_SECONDS * classes * size) / (engine.size + 1)
     for ids in _portions(session):
         start = session.checker.rebuild(ids, own_exponents(session.checker, ids))[:, session.coordinates.used]
-        _reflect(session, ids, start, lambda number, found, seconds: number > 2 and found * price < seconds)
+        _reflect(
+            session, ids, start, lambda number, found, seconds: number > 2 and found * price < seconds,
+            within=_near_bounds(session.coordinates),
+        )  # fmt: skip
+
+
+def _near_bounds(coordinates: Coordinates) -> tuple[Vector, Vector] | None:
+    """The domain's bounds, if points of the usual size would leave them; behind a ReLU, say."""
+    lo, hi = coordinates.domain_bounds()
+    is_near = coordinates.domain_radius is None and bool((np.minimum(-lo, hi) < USUAL_FEATURE).any())
+    return (lo, hi) if is_near else None
 
 
 def _reflect_alone(session: Session) -> None:
@@ -210,14 +220,19 @@ def _portions(session: Session) -> list[Ids]:
 
 
 def _reflect(
-    session: Session, ids: Ids, start: NDArray[np.float64], is_enough: Callable[[int, int, float], bool]
+    session: Session,
+    ids: Ids,
+    start: NDArray[np.float64],
+    is_enough: Callable[[int, int, float], bool],
+    *,
+    within: tuple[Vector, Vector] | None = None,
 ) -> None:
     if not (len(ids) and session.settings.patience and session.coordinates.size):
         return
     with np.errstate(over="ignore"):
         begin = start.astype(np.float32)
     began = time.perf_counter()
-    for number, step in enumerate(reflect(session.coordinates, ids, begin)):
+    for number, step in enumerate(reflect(session.coordinates, ids, begin, within=within)):
         found = 0
         if len(step.classes):
             points = session.coordinates.to_point(step.points.astype(np.float64))

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from argmaxable.compute.coordinates import Coordinates
-    from argmaxable.core.arrays import Ids
+    from argmaxable.core.arrays import Ids, Vector
+
+# How far a point moves, in units of its distance to the hyperplane: 2 is a reflection. Bounds take part of a
+# step back, so it is longer there: behind BirdNET's ReLU (6,522 × 1,024) 4 settles all 236 open classes of a
+# sample in 6 steps, 2 settles 144 in 20. On the OCR heads they settle equally many.
+_REFLECTION, _BOUNDED_STEP = np.float32(2), np.float32(4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +35,22 @@ class Step:
     winners: Ids
 
 
-def reflect(coordinates: Coordinates, classes: Ids, start: NDArray[np.float32]) -> Iterator[Step]:
+def reflect(
+    coordinates: Coordinates,
+    classes: Ids,
+    start: NDArray[np.float32],
+    *,
+    within: tuple[Vector, Vector] | None = None,
+) -> Iterator[Step]:
     """Yield the steps of a batched search from `start` (n × used features) until all have won.
 
-    A class whose point wins leaves the search; whether the point lies in the domain is for the
-    caller to check.
+    `within` are bounds into which points are moved after each step, which is longer then; the paper has none.
+    A class whose point wins leaves the search; whether the point lies in the domain is for the caller to
+    check.
     """
     x = start.copy()
+    bounds = None if within is None else tuple(side.astype(np.float32) for side in within)
+    reach = _REFLECTION if bounds is None else _BOUNDED_STEP
     open_ids = classes
     while len(open_ids):
         best = best_at(coordinates.backend, coordinates.rows32, coordinates.biases32, x, open_ids)
@@ -49,4 +63,6 @@ def reflect(coordinates: Coordinates, classes: Ids, start: NDArray[np.float32]) 
                 coordinates.biases32[open_ids] - coordinates.biases32[winners]
             )
             length = np.maximum((normal * normal).sum(axis=1), np.float32(1e-30))
-            x -= (2 * score / length)[:, None] * normal
+            x -= (reach * score / length)[:, None] * normal
+        if bounds is not None:
+            np.clip(x, *bounds, out=x)

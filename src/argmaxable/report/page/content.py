@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from argmaxable.core.labels import visible
 from argmaxable.core.verdict import Method, Status, Strength, Verdict
-from argmaxable.report.answer import Tally, answer, domain_line, farthest_first
+from argmaxable.report.answer import Tally, answer, domain_line
 from argmaxable.report.page.groups import LabelGroup, LabelKind, groups, kinds_of, scripts
 from argmaxable.report.page.wording import (
     CLAIM,
@@ -59,7 +59,7 @@ def content_of(subject: Subject) -> Content:
     kinds = kinds_of(verdicts)
     is_named = LabelKind.UNNAMED not in kinds
     noun = noun_for([verdict.label for verdict in verdicts] if is_named else [])
-    unargmaxable = tuple(farthest_first(subject.having(Status.UNARGMAXABLE)))
+    unargmaxable = subject.having(Status.UNARGMAXABLE)
     tied = tuple(verdict for verdict in unargmaxable if verdict.is_tied)
     return Content(
         subject=subject,

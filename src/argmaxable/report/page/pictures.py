@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _SMALLEST, _LARGEST = 1e-250, 1e250
 # Steps of a search that was given much patience are drawn on a logarithmic axis.
 _MANY_STEPS = 60
+# A chart of a point or two shows nothing.
+_FEWEST_DRAWN = 3
 _ROLES = {Status.ARGMAXABLE: "can", Status.UNARGMAXABLE: "never", Status.UNDECIDED: "open"}
 
 
@@ -51,14 +53,14 @@ def _drawable(sizes: Sequence[float]) -> Vector:
 
 
 def steps_chart(verdicts: Sequence[Verdict], noun: Noun) -> Chart | None:
-    """Steps against the class's number (Figures 11 and 12 of Grivas et al. 2022), None without any.
+    """Steps against the class's number (Figures 11 and 12 of Grivas et al. 2022), None where few took any.
 
     Most classes take no step and are not drawn; those that are never predicted are marked beneath, since a
     proof that was found for another class costs no step either.
     """
     numbered = [verdict for verdict in verdicts if known_class(verdict) is not None]
     hard = [verdict for verdict in numbered if verdict.steps]
-    if not hard:
+    if len(hard) < _FEWEST_DRAWN:
         return None
     last = max(verdict.class_id for verdict in numbered)
     never = [verdict for verdict in numbered if verdict.status is Status.UNARGMAXABLE]

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from argmaxable.core.domain_source import Basis
 from argmaxable.core.errors import InputError
 from argmaxable.core.labels import visible
 from argmaxable.core.version import VERSION
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
     from argmaxable.workflow.campaign.run import ModelOutcome, ModelSummary
 
 _FEW_LABELS = 5
+_BASES = {Basis.PROVEN: "proven", Basis.ASSUMED: "assumed", Basis.GIVEN: "asked for"}
 _COLUMNS = (
     Column("model", "model"),
     Column("C", "classes", is_number=True),
     Column("d", "features", is_number=True),
     Column("bias", "bias"),
     Column("domain", "domain"),
+    Column("which is", "basis"),
     Column("left out", "left_out", is_number=True, when_zero=False),
     Column("unargmaxable", "unargmaxable", is_number=True),
     Column("tied", "tied", is_number=True),
@@ -108,6 +111,7 @@ def _row(entry: CampaignModel, answer: ModelSummary) -> tuple[Cell, ...]:
         facts.features,
         facts.bias,
         str(answer.domain),
+        None if answer.domain_source is None else _BASES[answer.domain_source.basis],
         facts.classes - answer.verified,
         answer.unargmaxable,
         answer.tied,
@@ -120,7 +124,10 @@ def _row(entry: CampaignModel, answer: ModelSummary) -> tuple[Cell, ...]:
 
 
 def _place(source: str) -> str:
+    """The model's id or path; of a file in a package the package, since the campaign has the rest."""
     first, *others = source.split(" + ")
+    if first.startswith("pypi:"):
+        first = first.removeprefix("pypi:").partition("!")[0].replace("==", " ")
     return f"{first} and {len(others)} more" if others else first
 
 

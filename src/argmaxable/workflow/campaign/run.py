@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from argmaxable.core.domain import Domain
+    from argmaxable.core.domain_source import DomainSource
     from argmaxable.core.head import Facts
     from argmaxable.core.result import Cost
     from argmaxable.core.verdict import Verdict
@@ -37,6 +38,7 @@ class ModelSummary:
 
     facts: Facts
     domain: Domain
+    domain_source: DomainSource | None
     verified: int
     unargmaxable: int
     tied: int
@@ -127,6 +129,7 @@ def _answer(found: ModelVerdicts) -> ModelSummary:
     return ModelSummary(
         facts=result.facts,
         domain=result.domain,
+        domain_source=result.domain_source,
         verified=len(result.verdicts),
         unargmaxable=len(never),
         tied=len(result.tied),
