@@ -38,14 +38,14 @@ if TYPE_CHECKING:
         NotFoundError,
         StoreError,
     )
-    from argmaxable.core.feasibility import Feasibility
     from argmaxable.core.examples import Examples
+    from argmaxable.core.feasibility import Feasibility
     from argmaxable.core.head import Facts, Head
     from argmaxable.core.hull import Hull
     from argmaxable.core.label_sets import LabelSets, SetClaim, SetKind, SetMethod, SetTest, logits_of
     from argmaxable.core.progress import Progress
-    from argmaxable.core.reach import Reach
     from argmaxable.core.rate import Rate
+    from argmaxable.core.reach import Reach
     from argmaxable.core.result import Cost, Record, Result
     from argmaxable.core.select import Selection
     from argmaxable.core.stored_rows import StoredRows
@@ -83,9 +83,9 @@ if TYPE_CHECKING:
     from argmaxable.questions.explain.explanation import Competitor, Explanation, Share, Width
     from argmaxable.questions.explain.growth import Growth
     from argmaxable.questions.explain.margin import Margin
+    from argmaxable.questions.observe.grades import Grade, Graded, Observation, observe
     from argmaxable.questions.sets.every import EverySet, EveryStatus, every_set
     from argmaxable.questions.sets.sets import sets
-    from argmaxable.questions.observe.grades import Grade, Graded, Observation, observe
     from argmaxable.run.journal import Journal
     from argmaxable.run.plan import Engine
     from argmaxable.store import Store, open_store
@@ -146,8 +146,8 @@ __all__ = [
     "IdenticalRows",
     "InputError",
     "Journal",
-    "LabelSets",
     "LabelReading",
+    "LabelSets",
     "Labels",
     "LayerNorm",
     "LeftOut",
@@ -170,8 +170,8 @@ __all__ = [
     "Pruned",
     "RMSNorm",
     "RankProof",
-    "Reach",
     "Rate",
+    "Reach",
     "Recheck",
     "Record",
     "Repair",

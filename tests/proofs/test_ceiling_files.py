@@ -29,9 +29,7 @@ def written(folder: Path, domain: am.Domain, *, seed: int = 0, top_p: float | No
 
 
 def failures(folder: Path, head: am.Head) -> dict[int, str]:
-    return {
-        failure.key: failure.why for failure in am.recheck(read_claims(CEILINGS, folder), head).failures
-    }
+    return {failure.key: failure.why for failure in am.recheck(read_claims(CEILINGS, folder), head).failures}
 
 
 def rewrite(folder: Path, change: Callable[[Lines], None]) -> None:
