@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _ONE_AXIS = 13
 _SOFTMAXES = frozenset({"Softmax", "LogSoftmax", "QLinearSoftmax"})
 _UNCHANGED = frozenset({"Identity", "Cast", "Dropout", "If"})
-_ENTRYWISE = _UNCHANGED | {"Exp", "Log", "QuantizeLinear", "DequantizeLinear", *_SOFTMAXES}
+_ENTRYWISE = _UNCHANGED | {"Sigmoid", "Exp", "Log", "QuantizeLinear", "DequantizeLinear", *_SOFTMAXES}
 _LAYOUT = _UNCHANGED | {"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose"}
 # Between a pooling over all positions and a convolution of the one that is left.
 _ACTIVATIONS = _UNCHANGED | {"Relu", "Clip", "HardSwish", "HardSigmoid", "Sigmoid", "Tanh"}
