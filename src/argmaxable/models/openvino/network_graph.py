@@ -57,7 +57,7 @@ def translate(network: Network, weights: Path) -> tuple[Graph, ConstantsFile]:
         constants={name: constant.shape for name, constant in constants.items()},
         scalars={name: numbers[0] for name, numbers in parts.numbers.items() if len(numbers) == 1},
         types={name: constant.dtype for name, constant in constants.items()},
-        ranks={name: len(shape) for name, shape in parts.shapes.items()},
+        shapes=parts.shapes,
     )
     return graph, parts.values
 
