@@ -126,6 +126,7 @@ def in_the_manifest(bundle: Bundle) -> Iterator[tuple[str, Line]]:
             yield f"another-{name}", manifest | {"files": files | {name: "0" * 64}}
         swapped = dict(zip(files, reversed(files.values()), strict=True))
         yield "files-swapped", manifest | {"files": swapped}
+        yield "files-one-more", manifest | {"files": files | {"other.txt": "0" * 64}}
         if head["labels_sha256"] is not None:
             yield "no-labels", manifest | {"head": head | {"labels_sha256": None}}
             yield "other-labels", manifest | {"head": head | {"labels_sha256": "0" * 64}}
@@ -156,6 +157,10 @@ def about_a_class(line: Line, classes: int) -> Iterator[tuple[str, Line]]:
     """Lines that claim what is not so, or what their evidence does not prove."""
     status, lower, upper = line["status"], line["lower"], line["upper"]
     yield "no-such-class", line | {"class": classes}
+    if "own" in line:
+        yield "own-true", line | {"own": True}
+    if "rival" in line:
+        yield "rival-true", line | {"rival": True}
     if lower is None and upper is None:
         return
     for other in STATUSES:

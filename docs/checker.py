@@ -1,8 +1,7 @@
 """A checker for proof bundles, written from proofs.md: exact arithmetic, no solver, nothing of argmaxable.
 
 Call it as `python checker.py BUNDLE HEAD.npz`; HEAD.npz has W (classes × features) and perhaps b and labels.
-Every number is a whole number or a fraction, and is only added, multiplied and compared. Only verdicts are
-checked, and weights to be solved for must be there in their rational form. A large head takes hours.
+All arithmetic is in fractions. Only verdicts are checked; weights to be solved for need their rational form.
 Exit codes: 0 all proven, 1 something is not proven or not true, 2 unusable, 3 undecided or missing classes.
 """
 
@@ -55,8 +54,7 @@ class Evidence:
 
     def __init__(self, path):
         def lists(start, values):
-            fits = start[0] == 0 and start[-1] == len(values) and start == sorted(start)
-            require(fits, "starts do not fit their values")
+            require(start[0] == 0 and start[-1] == len(values) and start == sorted(start), "other starts")
             return [values[first:last] for first, last in pairwise(start)]
 
         arrays = read_arrays(path)
@@ -184,6 +182,7 @@ def check_line(head, domain, line, evidence):
     witness = [key for key in ("own", "point32", "point64", "point") if key in line]
     certificate = [key for key in ("rival", "certificate") if key in line]
     require(len(witness) < 2 and len(certificate) < 2, "evidence that excludes other evidence")
+    require(type(line.get("own", 0)) is type(line.get("rival", 0)) is int, "evidence by other than numbers")
     ends = line["lower"], line["upper"]  # the float64 nearest to what is written; null claims nothing
     require(all(end is None or type(end) in (int, float) for end in ends), "bounds that are no numbers")
     lower, upper = (None if end is None else Fraction(float(end)) for end in ends)
@@ -192,8 +191,9 @@ def check_line(head, domain, line, evidence):
     is_only = head.classes == 1 and witness and line["status"] == "argmaxable"
     require(line["status"] == status or is_only, f"its bounds make it {status}")
     group = sorted(pick(evidence.ties, line["tie"])) if "tie" in line else [number]
-    twins = [i for i, row in enumerate(head.rows) if row == head.rows[number]]
-    require(group == twins, "its identical classes are others")
+    require(group == [i for i, row in enumerate(head.rows) if row == head.rows[number]], "other twins")
+    alike = sum(row[:-1] == head.rows[number][:-1] for row in head.rows)
+    require(line["method"] != "twin" or alike > 1, "no other class has its weights")
     if lower is not None:
         check_witness(head, domain, line, evidence, lower)
     if upper is not None:
@@ -207,13 +207,13 @@ def statements(head, manifest, lines, files):
     yield from ((name, about[name], getattr(head, name)) for name in ("classes", "features"))
     for status in ("argmaxable", "unargmaxable", "undecided"):
         yield status, manifest[status], sum(line["status"] == status for line in lines)
-    twins = [line for line in lines if "tie" in line and line["method"] == "twin"]
-    lowers = [line["lower"] for line in twins if line["status"] == "unargmaxable"]
-    yield "tied", manifest["tied"], sum(lower is not None and lower >= 0 for lower in lowers)
+    lost = [v for v in lines if "tie" in v and (v["status"], v["method"]) == ("unargmaxable", "twin")]
+    yield "tied", manifest["tied"], sum(v["lower"] is not None and v["lower"] >= 0 for v in lost)
     stopped = any(line.get("reason") in ("interrupted", "not reached") for line in lines)
     yield "complete", manifest["complete"], manifest["complete"] is True and not stopped
-    for name, data in files.items() if is_new else ():
-        yield name, manifest["files"][name], hashlib.sha256(data).hexdigest()
+    if is_new:
+        digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+        yield "files", manifest["files"], digests
     if about["labels_sha256"] is None if is_new else labels == numbers:
         yield "labels", labels, numbers
     elif head.labels is not None:

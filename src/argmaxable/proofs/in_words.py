@@ -53,6 +53,9 @@ def _about_files(bundle: Bundle[Any, Any]) -> Iterator[str]:
         said = files.get(name) if isinstance(files, dict) else None
         if said != found:
             yield f"{name} is not the file that it names: its SHA-256 is {found}, not {visible(str(said))}"
+    for name in files if isinstance(files, dict) else ():
+        if name not in bundle.digests:
+            yield f"it names the file {visible(str(name))}, which is none of this bundle"
 
 
 def _about_the_head(bundle: Bundle[Any, Any], head: Head) -> Iterator[str]:

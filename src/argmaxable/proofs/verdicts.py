@@ -149,10 +149,21 @@ class VerdictClaims(ClassClaimKind[Verdict, None]):
         elif manifest["complete"] and any(claim.reason in _UNFINISHED for claim in claims):
             yield "it says that it is complete, but some of its classes are undecided for an interruption"
         yield from _wrong_ties(claims, head.twins)
+        yield from _wrong_twins(claims, head.twins)
 
 
 def _is_tied(claim: Verdict) -> bool:
     return claim.status is Status.UNARGMAXABLE and claim.is_tied
+
+
+def _wrong_twins(claims: Sequence[Verdict], twins: IdenticalRows) -> Iterator[str]:
+    """The first class that is said to lose to one with the same weights where there is none."""
+    for claim in claims:
+        if claim.method is not Method.TWIN or claim.class_id >= len(twins.tied_to):
+            continue
+        if twins.beaten_by[claim.class_id] < 0 and twins.tied_to[claim.class_id] < 0:
+            yield f"class {claim.class_id} has no identical one, by which it says to be kept from winning"
+            return
 
 
 def _wrong_ties(claims: Sequence[Verdict], twins: IdenticalRows) -> Iterator[str]:
