@@ -14,9 +14,8 @@ from argmaxable.prove.transfer import reweighted, transfer
 ANGLES = np.arange(8) * np.pi / 4
 CORNERS = np.arange(8)
 PROVEN, NEAR, OUTSIDE, HIGH = 8, 9, 10, 11
-ROWS = np.vstack(
-    [np.column_stack([np.cos(ANGLES), np.sin(ANGLES)]), [[0, 0], [0.2, 0.1], [2, 0.1], [0.1, 0]]]
-)
+INNER = np.array([[0, 0], [0.2, 0.1], [2, 0.1], [0.1, 0]])
+ROWS = np.vstack([np.column_stack([np.cos(ANGLES), np.sin(ANGLES)]), INNER])
 HEAD = am.Head(ROWS, np.array([0.0] * 8 + [-0.1, -0.1, -0.1, 0.2]))
 OPEN = np.array([NEAR, OUTSIDE, HIGH])
 PROOF = Certificate(CORNERS, np.full(8, 1 / 8))
