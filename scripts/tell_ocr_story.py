@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -45,15 +44,15 @@ class Complaint:
 
 
 COMPLAINTS = (
-    Complaint("卖淫嫖娼活动", "嫖", "PaddleOCR 14065"),
-    Complaint("嫖资", "嫖", "PaddleOCR 14065"),
-    Complaint("商榷", "榷", "PaddleOCR 14370"),
+    Complaint("卖淫嫖娼活动", "嫖", "PaddleOCR 14065, 14370; MinerU 1251"),
+    Complaint("嫖资", "嫖", "PaddleOCR 14065, 14370; MinerU 1251"),
+    Complaint("商榷", "榷", "–"),
     Complaint("磋商", "磋", "PaddleOCR 9005"),
-    Complaint("蹒跚学步", "蹒跚", "PaddleOCR 14670"),
-    Complaint("寤寐思服", "寤", "PaddleOCR 15054"),
-    Complaint("曲水流觞", "觞", "PaddleOCR 11086"),
-    Complaint("惊鸿一瞥", "瞥", "PaddleOCR 11554"),
-    Complaint("踌躇满志", "踌躇", "MinerU 1251, Umi-OCR 577"),
+    Complaint("蹒跚学步", "蹒跚", "–"),
+    Complaint("寤寐思服", "寤", "–"),
+    Complaint("曲水流觞", "觞", "–"),
+    Complaint("惊鸿一瞥", "瞥", "–"),
+    Complaint("踌躇满志", "踌躇", "–"),
 )
 # Complaints that this does not explain: the characters can win, the network does not see them.
 UNEXPLAINED = "鄢菡滂撮丐馕衅槲嵘"
@@ -148,9 +147,8 @@ def put(page: str, marked: dict[str, str]) -> str:
     """The page with new text between its marks."""
     for mark, text in marked.items():
         start, end = f"<!-- {mark} -->", f"<!-- end of {mark} -->"
-        page = re.sub(
-            f"{start}.*?{end}", lambda _, t=text, s=start, e=end: f"{s}\n{t}\n{e}", page, flags=re.DOTALL
-        )
+        before, _, rest = page.partition(start)
+        page = f"{before}{start}\n{text}\n{end}{rest.partition(end)[2]}"
     return page
 
 
