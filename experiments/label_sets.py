@@ -110,7 +110,7 @@ def _train(model: nn.Sequential, inputs: Tensor, sets: Sequence[Members], settin
                 some
             )
             optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             optimiser.step()
 
 

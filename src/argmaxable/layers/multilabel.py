@@ -49,6 +49,7 @@ class DFTLinear(nn.Linear):
         nn.Module.__init__(self)  # not nn.Linear's, which makes a weight of its own
         self.in_features, self.out_features = features, labels
         self.active, self.learned = active, learned
+        self.curve: Tensor
         self.free = nn.Parameter(torch.zeros(labels, features - 2 * active - 1, **place))
         nn.init.uniform_(self.free, -1 / math.sqrt(features), 1 / math.sqrt(features))
         self.bias = nn.Parameter(torch.zeros(labels, **place)) if bias else None  # type: ignore[assignment]
@@ -59,8 +60,8 @@ class DFTLinear(nn.Linear):
             self.register_buffer("curve", self._curve(torch.zeros(labels, **place)))
 
     @property
-    def weight(self) -> Tensor:  # type: ignore[override]  # what nn.Linear stores, this layer computes
-        """The rows (labels × features) as they are now."""
+    def weight(self) -> Tensor:
+        """The rows (labels × features) as they are now: what nn.Linear stores, this layer computes."""
         if not self.learned:
             return torch.cat([self.curve, self.free], dim=1)
         return torch.cat([self._curve(self.gaps) * self.lengths.exp()[:, None], self.free], dim=1)

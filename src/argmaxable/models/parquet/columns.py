@@ -72,7 +72,8 @@ def _values(file: Any, column: str) -> bytes:
     )
     if len(lengths) != 1:
         raise ValueError(f"column {column!r} has vectors of {len(lengths)} different lengths")
-    return np.int64(lengths.pop()).tobytes() + flat.astype(flat.dtype.newbyteorder("<")).tobytes()
+    numbers: bytes = flat.astype(flat.dtype.newbyteorder("<")).tobytes()
+    return np.int64(lengths.pop()).tobytes() + numbers
 
 
 if __name__ == "__main__":
