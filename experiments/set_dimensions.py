@@ -47,7 +47,7 @@ def measure(settings: Settings, text: Path | None) -> Mapping[str, Any]:
     generator = np.random.default_rng(settings["seed"])
     rows = _rows(settings, generator)
     asked = [
-        list(map(int, generator.choice(len(rows), size=settings["size"], replace=False)))
+        np.asarray(generator.choice(len(rows), size=settings["size"], replace=False)).tolist()
         for _ in range(settings["asked"])
     ]
     found = am.sets(am.Head(rows), am.Everywhere(), asked, kind="top", engine=am.Engine(workers=1))
