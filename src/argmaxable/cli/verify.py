@@ -110,6 +110,19 @@ class OutputOptions(OptionGroup):
     everything: options.All = False
     as_json: options.Json = False
 
+    def require_folder(self) -> None:
+        if self.rational and self.output is None:
+            raise InputError("--rational is about the proof bundle. Pass --output FOLDER.")
+
+    def write_proofs(self, result: Result) -> None:
+        """Write the proof bundle, if one is wanted."""
+        if self.output is None:
+            return
+        from argmaxable.proofs.bundle import write_bundle  # every kind of claim, with its check
+        from argmaxable.proofs.rationals import with_rational_weights
+
+        write_bundle(with_rational_weights(result) if self.rational else result, self.output)
+
 
 @takes_groups
 def verify(
@@ -144,15 +157,13 @@ def verify(
 ) -> None:
     """Prove for every class of MODEL whether it can ever be predicted."""
     require_places(top_k)
-    if written.rational and written.output is None:
-        raise InputError("--rational is about the proof bundle. Pass --output FOLDER.")
+    written.require_folder()
     own.require_files()
     judge = gate.judge(stored.db, as_json=written.as_json)
     asked = probabilities.question()
     request = Request(
         source.of(model), queries.domain_or(domain), classes.selection(), method=method, patience=patience,
-        seed=seed,
-        round_to=round_to,
+        seed=seed, round_to=round_to,
     )  # fmt: skip
     with progress_bar("reading the model") as progress, stored.opened() as store:
         done = answer(
@@ -160,11 +171,7 @@ def verify(
             progress=progress,
         )  # fmt: skip
     result, output = done.result, written.output
-    if output is not None:
-        from argmaxable.proofs.bundle import write_bundle  # every kind of claim, with its check
-        from argmaxable.proofs.rationals import with_rational_weights
-
-        write_bundle(with_rational_weights(result) if written.rational else result, output)
+    written.write_proofs(result)
     ceilings, is_complete = ceiling_remarks(asked, done, output=output, time_limit=time_limit)
     places = top_k_remarks(top_k, done, output=output, time_limit=time_limit, engine=work.engine())
     ruling = judge(result)

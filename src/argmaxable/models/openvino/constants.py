@@ -16,7 +16,7 @@ from argmaxable.models.dequantise import cast, dequantised
 
 if TYPE_CHECKING:
     from argmaxable.models.graph.products import Stored
-    from argmaxable.models.openvino.network import Layer
+    from argmaxable.models.openvino.network import NetworkLayer
 
 # OpenVINO's names of element types: numpy's, and the bits that a number takes.
 _TYPES = {
@@ -45,7 +45,7 @@ class Constant:
     length: int
 
 
-def constant_of(layer: Layer, size: int) -> Constant:
+def constant_of(layer: NetworkLayer, size: int) -> Constant:
     """Where the constant of a Const layer is, in a file of this size; raises LoadError."""
     what = f"constant {layer.name[:80]!r}"
     shape = layer.integers("shape")

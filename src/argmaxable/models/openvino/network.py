@@ -38,7 +38,7 @@ class Port:
 
 
 @dataclass(frozen=True)
-class Layer:
+class NetworkLayer:
     """One operation with its attributes, as text."""
 
     number: str
@@ -60,10 +60,10 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Network:
+class LayerNetwork:
     """The layers in their order, where each input comes from, and what the converter says of the model."""
 
-    layers: tuple[Layer, ...]
+    layers: tuple[NetworkLayer, ...]
     sources: Mapping[Place, Place]
     metadata: Mapping[str, str]
 
@@ -89,7 +89,7 @@ class _BoundedBuilder(ElementTree.TreeBuilder):
         raise LoadError("it declares a document type, which OpenVINO's files never do")
 
 
-def parse_network(data: bytes) -> Network:
+def parse_network(data: bytes) -> LayerNetwork:
     """The network in these bytes; raises LoadError."""
     if b"\0" in data:  # UTF-16, which OpenVINO never writes
         raise LoadError("it is not UTF-8 text")
@@ -108,17 +108,17 @@ def parse_network(data: bytes) -> Network:
     repeated = twice(layer.number for layer in layers)
     if repeated is not None:
         raise ambiguous(f"two layers have the id {repeated[:80]!r}")
-    return Network(layers, _sources(root), _metadata(root))
+    return LayerNetwork(layers, _sources(root), _metadata(root))
 
 
-def _layer(element: Element) -> Layer:
+def _layer(element: Element) -> NetworkLayer:
     name = element.get("name", "")
     if not element.get("id") or not element.get("type"):
         raise LoadError(f"layer {name[:80]!r} has no id or no type")
     data = element.findall("data")
     if len(data) > 1:
         raise ambiguous(f"layer {name[:80]!r} has its attributes twice")
-    return Layer(
+    return NetworkLayer(
         element.get("id", ""), name, element.get("type", ""), data[0].attrib if data else {},
         _ports(element, "input", name), _ports(element, "output", name),
     )  # fmt: skip

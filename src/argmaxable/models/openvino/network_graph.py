@@ -18,7 +18,7 @@ from argmaxable.models.openvino.operations import Given, NotTranslated, translat
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from argmaxable.models.openvino.network import Layer, Network, Place, Port
+    from argmaxable.models.openvino.network import LayerNetwork, NetworkLayer, Place, Port
 
 _COMMUTATIVE = frozenset({"Add", "Multiply", "Maximum", "Minimum"})
 
@@ -40,7 +40,7 @@ class _Parts:
     numbers: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
 
-def translate(network: Network, weights: Path) -> tuple[Graph, ConstantsFile]:
+def translate(network: LayerNetwork, weights: Path) -> tuple[Graph, ConstantsFile]:
     """The network's graph, and the file its constants are read from; raises LoadError."""
     constants: dict[str, Constant] = {}
     parts = _Parts(_names(network), ConstantsFile(constants, weights), constants)
@@ -62,13 +62,13 @@ def translate(network: Network, weights: Path) -> tuple[Graph, ConstantsFile]:
     return graph, parts.values
 
 
-def _names(network: Network) -> dict[Place, str]:
+def _names(network: LayerNetwork) -> dict[Place, str]:
     """A name for each output: its tensor's if no other has it, else its layer's, with numbers if need be."""
     ports = [(layer, port) for layer in network.layers for port in layer.outputs]
     tensors = Counter(port.names[0] for _, port in ports if port.names)
     layers = Counter(layer.name for layer, _ in ports)
 
-    def name(layer: Layer, port: Port) -> str:
+    def name(layer: NetworkLayer, port: Port) -> str:
         if port.names and tensors[port.names[0]] == 1 and port.names[0] not in layers:
             return port.names[0]
         return layer.name if layers[layer.name] == 1 else f"{layer.name}#{layer.number}.{port.number}"
@@ -79,7 +79,7 @@ def _names(network: Network) -> dict[Place, str]:
     return found
 
 
-def _add_constant(parts: _Parts, layer: Layer, size: int) -> None:
+def _add_constant(parts: _Parts, layer: NetworkLayer, size: int) -> None:
     constant = constant_of(layer, size)
     name = parts.names[layer.number, layer.outputs[0].number]
     parts.constants[name] = constant
@@ -90,7 +90,7 @@ def _add_constant(parts: _Parts, layer: Layer, size: int) -> None:
         parts.numbers[name] = numbers
 
 
-def _add(parts: _Parts, layer: Layer, network: Network) -> None:
+def _add(parts: _Parts, layer: NetworkLayer, network: LayerNetwork) -> None:
     inputs = [_source(parts, layer, port, network) for port in layer.inputs]
     if layer.kind == "Result":
         parts.outputs += inputs
@@ -105,7 +105,7 @@ def _add(parts: _Parts, layer: Layer, network: Network) -> None:
         parts.nodes.append(_node(parts, layer, tuple(inputs), outputs))
 
 
-def _source(parts: _Parts, layer: Layer, port: Port, network: Network) -> str:
+def _source(parts: _Parts, layer: NetworkLayer, port: Port, network: LayerNetwork) -> str:
     """The name of the tensor that an input takes, which must have been computed before."""
     source = network.sources.get((layer.number, port.number))
     if source is None or source not in parts.names:
@@ -115,7 +115,7 @@ def _source(parts: _Parts, layer: Layer, port: Port, network: Network) -> str:
     return parts.names[source]
 
 
-def _node(parts: _Parts, layer: Layer, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Node:
+def _node(parts: _Parts, layer: NetworkLayer, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Node:
     if outputs and inputs and set(inputs) <= parts.stored | parts.steps.keys():
         quantised = _dequantised(parts, layer, inputs, outputs)
         if quantised is not None:
@@ -141,7 +141,7 @@ def _node(parts: _Parts, layer: Layer, inputs: tuple[str, ...], outputs: tuple[s
 
 
 def _dequantised(
-    parts: _Parts, layer: Layer, inputs: tuple[str, ...], outputs: tuple[str, ...]
+    parts: _Parts, layer: NetworkLayer, inputs: tuple[str, ...], outputs: tuple[str, ...]
 ) -> Node | None:
     """One of the layers that make weights of whole numbers: Convert, Subtract a zero point, Multiply a scale.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from argmaxable.models.graph.nodes import Attribute
 from argmaxable.models.openvino.constants import CAST_TYPES
-from argmaxable.models.openvino.network import Layer
+from argmaxable.models.openvino.network import NetworkLayer
 
 # Functions of each entry without attributes that matter.
 _PLAIN = {
@@ -79,7 +79,7 @@ class Translated:
 # ---------------------------------------------------------------------- linear layers
 
 
-def _product(layer: Layer, given: Given) -> Translated:
+def _product(layer: NetworkLayer, given: Given) -> Translated:
     """A product with a stored matrix. OpenVINO's may have it in front, too: those are not translated."""
     transposed = {name: _flag(layer, name) for name in ("transpose_a", "transpose_b")}
     if given.are_stored != (False, True):
@@ -92,14 +92,14 @@ def _product(layer: Layer, given: Given) -> Translated:
     return Translated("FusedMatMul", given.names, attributes, class_axis=-1)
 
 
-def _convolution(layer: Layer, given: Given) -> Translated:
+def _convolution(layer: NetworkLayer, given: Given) -> Translated:
     pads = (*layer.integers("pads_begin", ()), *layer.integers("pads_end", ()))
     if layer.attributes.get("auto_pad", "explicit") not in ("explicit", "valid"):
         raise NotTranslated("auto_pad")
     return Translated("Conv", given.names, {"group": 1, "pads": pads}, class_axis=1 - len(given.shape(1)))
 
 
-def _addition(layer: Layer, given: Given) -> Translated:
+def _addition(layer: NetworkLayer, given: Given) -> Translated:
     """Of logits, only with a number or with one number for each class: anything else may reorder them."""
     names = _two(layer, given)
     if given.class_axis is None:
@@ -114,11 +114,11 @@ def _runs_along(shape: tuple[int, ...], axis: int) -> bool:
     return all(length == 1 for place, length in enumerate(reversed(shape), 1) if -place != axis)
 
 
-def _combination(layer: Layer, given: Given) -> Translated:
+def _combination(layer: NetworkLayer, given: Given) -> Translated:
     return Translated(_BINARY[layer.kind], _two(layer, given), class_axis=given.class_axis)
 
 
-def _two(layer: Layer, given: Given) -> tuple[str, ...]:
+def _two(layer: NetworkLayer, given: Given) -> tuple[str, ...]:
     if layer.attributes.get("auto_broadcast", "numpy") != "numpy" or len(given.names) != 2:
         raise NotTranslated("auto_broadcast")
     return given.names
@@ -127,7 +127,7 @@ def _two(layer: Layer, given: Given) -> tuple[str, ...]:
 # ---------------------------------------------------------------------- along an axis
 
 
-def _softmax(layer: Layer, given: Given) -> Translated:
+def _softmax(layer: NetworkLayer, given: Given) -> Translated:
     op = {"SoftMax": "Softmax", "LogSoftmax": "LogSoftmax"}[layer.kind]
     axis = given.from_end(_integer(layer, "axis", 1))
     if given.class_axis not in (None, axis):
@@ -135,13 +135,13 @@ def _softmax(layer: Layer, given: Given) -> Translated:
     return Translated(op, given.names, {"axis": axis, "opset": 13}, class_axis=given.class_axis)
 
 
-def _reduction(layer: Layer, given: Given) -> Translated:
+def _reduction(layer: NetworkLayer, given: Given) -> Translated:
     axes = tuple(map(given.from_end, given.integers(1)))
     keepdims = int(_flag(layer, "keep_dims"))
     return Translated(layer.kind, given.names[:1], {"axes": axes, "keepdims": keepdims})
 
 
-def _norm(layer: Layer, given: Given) -> Translated:
+def _norm(layer: NetworkLayer, given: Given) -> Translated:
     """Mean and variance normalisation, whose ε is never negative; gain and shift follow it."""
     if not _flag(layer, "normalize_variance", default=True) or float(layer.attributes.get("eps", "nan")) < 0:
         raise NotTranslated("normalize_variance")
@@ -149,7 +149,7 @@ def _norm(layer: Layer, given: Given) -> Translated:
     return Translated("MeanVarianceNormalization", given.names[:1], {"axes": axes})
 
 
-def _pooling(layer: Layer, given: Given) -> Translated:
+def _pooling(layer: NetworkLayer, given: Given) -> Translated:
     op = {"AvgPool": "AveragePool", "MaxPool": "MaxPool"}[layer.kind]
     includes = layer.kind == "AvgPool" and not _flag(layer, "exclude-pad")
     return Translated(op, given.names, {"count_include_pad": int(includes)})
@@ -158,7 +158,7 @@ def _pooling(layer: Layer, given: Given) -> Translated:
 # ---------------------------------------------------------------------- layout
 
 
-def _reshape(_: Layer, given: Given, shape: tuple[int, ...]) -> Translated:
+def _reshape(_: NetworkLayer, given: Given, shape: tuple[int, ...]) -> Translated:
     """Of logits, only where the classes stay the last axis."""
     if given.class_axis is not None:
         lengths = given.shape()[-1:] + shape[-1:]
@@ -168,7 +168,7 @@ def _reshape(_: Layer, given: Given, shape: tuple[int, ...]) -> Translated:
     return Translated("Reshape", given.names[:1])
 
 
-def _transpose(_: Layer, given: Given) -> Translated:
+def _transpose(_: NetworkLayer, given: Given) -> Translated:
     order = given.integers(1) or tuple(reversed(range(len(given.shape()))))
     if sorted(order) != list(range(len(order))):
         raise NotTranslated("order")
@@ -177,7 +177,7 @@ def _transpose(_: Layer, given: Given) -> Translated:
     return Translated("Transpose", given.names[:1], {"perm": order}, class_axis=moved)
 
 
-def _squeeze(_: Layer, given: Given) -> Translated:
+def _squeeze(_: NetworkLayer, given: Given) -> Translated:
     places = sorted(map(given.from_end, given.integers(1)))
     if not places or any(given.shape()[place] != 1 for place in places):
         raise NotTranslated("axes")
@@ -188,7 +188,7 @@ def _squeeze(_: Layer, given: Given) -> Translated:
     return Translated("Squeeze", given.names[:1], {"axes": tuple(places)}, class_axis=moved)
 
 
-def _unsqueeze(_: Layer, given: Given) -> Translated:
+def _unsqueeze(_: NetworkLayer, given: Given) -> Translated:
     rank = len(given.shape()) + len(given.integers(1))
     places = sorted(axis if axis < 0 else axis - rank for axis in given.integers(1))
     if not places or len(set(places)) < len(places) or not -rank <= places[0] or places[-1] >= 0:
@@ -201,14 +201,14 @@ def _unsqueeze(_: Layer, given: Given) -> Translated:
     return Translated("Unsqueeze", given.names[:1], {"axes": tuple(places)}, class_axis=moved)
 
 
-def _gather(layer: Layer, given: Given) -> Translated:
+def _gather(layer: NetworkLayer, given: Given) -> Translated:
     axes = given.integers(2)
     if given.class_axis is not None or len(axes) != 1 or _integer(layer, "batch_dims", 0) != 0:
         raise NotTranslated("axis")
     return Translated("Gather", given.names[:2], {"axis": axes[0]})
 
 
-def _slice(_: Layer, given: Given) -> Translated:
+def _slice(_: NetworkLayer, given: Given) -> Translated:
     """ONNX has the axes before the steps; without axes it is as many as there are starts."""
     if given.class_axis is not None:
         raise NotTranslated("logits")
@@ -216,20 +216,20 @@ def _slice(_: Layer, given: Given) -> Translated:
     return Translated("Slice", given.names[:1], {"axes": tuple(map(given.from_end, axes))})
 
 
-def _chosen(_: Layer, given: Given) -> Translated:
+def _chosen(_: NetworkLayer, given: Given) -> Translated:
     if given.class_axis is not None:
         raise NotTranslated("logits")
     return Translated("GatherND", given.names[:1])
 
 
-def _split(_: Layer, given: Given) -> Translated:
+def _split(_: NetworkLayer, given: Given) -> Translated:
     axes = given.integers(1)
     if given.class_axis is not None or len(axes) != 1:
         raise NotTranslated("axis")
     return Translated("Split", given.names[:1], {"axis": axes[0]})
 
 
-def _repeated(layer: Layer, given: Given) -> Translated:
+def _repeated(layer: NetworkLayer, given: Given) -> Translated:
     """Converters put a Broadcast where nothing changes but, perhaps, a batch of one."""
     if layer.kind == "Broadcast" and layer.outputs and given.shape() == layer.outputs[0].shape:
         return Translated("Identity", given.names[:1], class_axis=given.class_axis)
@@ -238,41 +238,41 @@ def _repeated(layer: Layer, given: Given) -> Translated:
     return Translated({"Broadcast": "Expand", "Tile": "Tile"}[layer.kind], given.names[:1])
 
 
-def _concat(_: Layer, given: Given) -> Translated:
+def _concat(_: NetworkLayer, given: Given) -> Translated:
     return Translated("Concat", given.names)
 
 
 # ---------------------------------------------------------------------- numbers
 
 
-def _convert(layer: Layer, given: Given) -> Translated:
+def _convert(layer: NetworkLayer, given: Given) -> Translated:
     number = CAST_TYPES.get(layer.attributes.get("destination_type", ""))
     if number is None:
         raise NotTranslated("destination_type")
     return Translated("Cast", given.names, {"to": number}, class_axis=given.class_axis)
 
 
-def _plain(layer: Layer, given: Given) -> Translated:
+def _plain(layer: NetworkLayer, given: Given) -> Translated:
     axis = given.class_axis if layer.kind in ("Exp", "Log") else None
     return Translated(_PLAIN[layer.kind], given.names[:1], class_axis=axis)
 
 
-def _swish(_: Layer, given: Given) -> Translated:
+def _swish(_: NetworkLayer, given: Given) -> Translated:
     if len(given.names) > 1 and given.numbers[1] != (1.0,):
         raise NotTranslated("beta")
     return Translated("Swish", given.names[:1])
 
 
-def _clamp(layer: Layer, given: Given) -> Translated:
+def _clamp(layer: NetworkLayer, given: Given) -> Translated:
     limits: dict[str, Attribute] = {name: float(layer.attributes[name]) for name in ("min", "max")}
     return Translated("Clip", given.names, limits)
 
 
-def _elu(layer: Layer, given: Given) -> Translated:
+def _elu(layer: NetworkLayer, given: Given) -> Translated:
     return Translated("Elu", given.names, {"alpha": float(layer.attributes["alpha"])})
 
 
-def _hard_sigmoid(layer: Layer, given: Given) -> Translated:
+def _hard_sigmoid(layer: NetworkLayer, given: Given) -> Translated:
     if layer.kind == "HSigmoid":
         return Translated("HardSigmoid", given.names, {"alpha": 1 / 6, "beta": 0.5})
     slopes = [given.numbers[place] if place < len(given.numbers) else None for place in (1, 2)]
@@ -282,7 +282,7 @@ def _hard_sigmoid(layer: Layer, given: Given) -> Translated:
     return Translated("HardSigmoid", given.names[:1], {"alpha": alpha, "beta": beta})
 
 
-def _recurrent(layer: Layer, given: Given) -> Translated:
+def _recurrent(layer: NetworkLayer, given: Given) -> Translated:
     usual = _USUAL_GATES[layer.kind]
     text = layer.attributes.get("activations", ",".join(usual))
     if tuple(part.strip() for part in text.split(",")) != usual:
@@ -293,14 +293,14 @@ def _recurrent(layer: Layer, given: Given) -> Translated:
 # ---------------------------------------------------------------------- attributes
 
 
-def _flag(layer: Layer, name: str, *, default: bool = False) -> bool:
+def _flag(layer: NetworkLayer, name: str, *, default: bool = False) -> bool:
     text = layer.attributes.get(name, str(default)).lower()
     if text not in ("true", "false", "1", "0"):
         raise NotTranslated(name)
     return text in ("true", "1")
 
 
-def _integer(layer: Layer, name: str, default: int) -> int:
+def _integer(layer: NetworkLayer, name: str, default: int) -> int:
     values = layer.integers(name, (default,))
     if len(values) != 1:
         raise NotTranslated(name)
@@ -311,7 +311,7 @@ def _refuse() -> Translated:
     raise NotTranslated("place of the weight")
 
 
-TRANSLATIONS: dict[str, Callable[[Layer, Given], Translated]] = {
+TRANSLATIONS: dict[str, Callable[[NetworkLayer, Given], Translated]] = {
     **{"MatMul": _product, "Convolution": _convolution, "Add": _addition, "MVN": _norm},
     **{"SoftMax": _softmax, "LogSoftmax": _softmax, "AvgPool": _pooling, "MaxPool": _pooling},
     **{"Transpose": _transpose, "Squeeze": _squeeze, "Unsqueeze": _unsqueeze, "Concat": _concat},
@@ -326,7 +326,7 @@ TRANSLATIONS: dict[str, Callable[[Layer, Given], Translated]] = {
 }
 
 
-def translated(layer: Layer, given: Given) -> Translated:
+def translated(layer: NetworkLayer, given: Given) -> Translated:
     """The node that does the same as a layer; raises NotTranslated."""
     if layer.kind == "Reshape":
         return _reshape(layer, given, layer.outputs[0].shape if layer.outputs else ())

@@ -17,7 +17,7 @@ from argmaxable.models.openvino.network_graph import translate
 
 if TYPE_CHECKING:
     from argmaxable.models.finding import Finding
-    from argmaxable.models.openvino.network import Network
+    from argmaxable.models.openvino.network import LayerNetwork
     from argmaxable.models.registry import ReadOptions
 
 # A network has no weights in it: that of a language model has a few MB.
@@ -47,7 +47,7 @@ def find(path: Path, options: ReadOptions) -> Finding:
     )
 
 
-def read_network(path: Path) -> Network:
+def read_network(path: Path) -> LayerNetwork:
     """The network in an .xml file; raises LoadError."""
     size = path.stat().st_size
     if size > _LARGEST_NETWORK:
