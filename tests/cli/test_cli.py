@@ -22,8 +22,8 @@ from running import PROGRAM, Command, Ran, in_a_process, is_one_clear_line
 from argmaxable.core.version import VERSION
 from argmaxable.store import State, open_store
 
-# A shell's background jobs, perhaps these tests too, start with SIGINT ignored, under nohup also SIGHUP; Python
-# and the program then leave it so.
+# A shell's background jobs, perhaps these tests too, start with SIGINT ignored, under nohup also SIGHUP;
+# Python and the program then leave it so.
 LISTENING = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     "signal.signal(signal.SIGHUP, signal.SIG_DFL); "
