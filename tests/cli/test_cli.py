@@ -634,7 +634,11 @@ def test_a_terminal_that_is_closed_ends_the_run_in_good_order(
 
 
 @pytest.mark.parametrize(
-    ("prelude", "code"), [("", 3), ("signal.signal(signal.SIGHUP, signal.SIG_IGN); ", 4)]
+    ("prelude", "code"),
+    [
+        ("signal.signal(signal.SIGHUP, signal.SIG_DFL); ", 3),
+        ("signal.signal(signal.SIGHUP, signal.SIG_IGN); ", 4),
+    ],
 )
 def test_a_command_under_nohup_hears_no_hangup(tmp_path: Path, prelude: str, code: int) -> None:
     path = install_format(tmp_path, "signal.raise_signal(signal.SIGHUP); raise RuntimeError('went on')")

@@ -121,7 +121,7 @@ def test_the_model_itself_is_never_overwritten(command: Command, tmp_path: Path)
 
 def test_missing_examples_and_targets_are_told_before_any_work(command: Command, tmp_path: Path) -> None:
     model = save_model(tmp_path)
-    assert "Pass --features" in command("teach", model, "c5", "--dry-run").err
+    assert "--features FILE.npz" in command("teach", model, "c5", "--dry-run").err
     assert (
         "no such file" in command("teach", model, "c5", "--dry-run", "--features", tmp_path / "none.npz").err
     )

@@ -141,13 +141,14 @@ def teach(
 
     \b
     Examples:
-      argmaxable teach rec.onnx 嫖 --font A.ttf --font B.ttc#2 --held-out-font C.ttf -o taught.onnx
-      argmaxable teach model.onnx 37 é -o taught.onnx --features examples.npz
-      argmaxable teach model.onnx --all-unargmaxable -o taught.onnx --features examples.npz --report page.html
-      argmaxable teach model.onnx --add 赟 -o taught.onnx --features examples.npz --hold-out serif.ttf
+      argmaxable teach rec.onnx 嫖 --font A.ttf --held-out-font C.ttf -o new.onnx
+      argmaxable teach model.onnx 37 é --features examples.npz -o new.onnx
+      argmaxable teach rec.onnx --all-unargmaxable --font A.ttf -o new.onnx
+      argmaxable teach rec.onnx --add 赟 --font A.ttf --font B.ttc#2 -o new.onnx
 
     \b
-    Exit codes: 0 taught (or planned), 2 bad input or nothing could be taught, 3 interrupted.
+    Exit codes: 0 taught (or planned), 2 bad input or nothing could be taught,
+    3 interrupted.
     """
     target = files.target()
     found = find_model(source.of(model), domain)

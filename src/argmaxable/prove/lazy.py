@@ -5,7 +5,7 @@ class (a witness)?
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -162,26 +162,33 @@ class LazySolver:
         `extra` rows join the first ones: a second attempt should not repeat the first.
         """
         rows = self.first_rows(class_id)
+        rows = rows if extra is None else np.union1d(rows, extra)
         # Extreme heads overflow here and there; what comes of it is checked like everything else.
         with np.errstate(all="ignore"):
-            return _Attempt(self, class_id, rows if extra is None else np.union1d(rows, extra)).run()
+            answer = _Attempt(self, class_id, rows).run()
+            if not answer.reason or not self.coordinates.is_bounded:
+                return answer
+            # With enormous biases other proofs' weights lead astray.
+            again = _Attempt(self, class_id, rows, is_fresh=True).run()
+            return replace(again, steps=answer.steps + again.steps)
 
 
 class _Attempt:
     """The rule of a verdict: stop at the first proof. After each step it tests the two claims themselves."""
 
-    def __init__(self, solver: LazySolver, class_id: int, rows: Ids) -> None:
+    def __init__(self, solver: LazySolver, class_id: int, rows: Ids, *, is_fresh: bool = False) -> None:
         self.solver, self.coordinates, self.checker = solver, solver.coordinates, solver.checker
         self.class_id = class_id
         coordinates = self.coordinates
         self.corners = self._first_corners()
+        is_learned = coordinates.is_bounded and not is_fresh
         problem = Problem(
             class_id=class_id, size=coordinates.size, rows=coordinates.rows, limits=self._limits,
             space=self._space, most_steps=_MAX_STEPS,
             single_steps=_SINGLE_STEPS * (2 if coordinates.size >= _MANY_FEATURES else 1),
             # A fresh start takes fewer steps only where a large box stands in for a domain without end.
-            is_warm=coordinates.is_bounded or coordinates.is_cone, is_floored=True,
-            likely=solver.blockers.likely_weights if coordinates.is_bounded else None,
+            is_warm=is_learned or coordinates.is_cone, is_floored=True,
+            likely=solver.blockers.likely_weights if is_learned else None,
         )  # fmt: skip
         self.loop = MarginLoop(problem, rows)
         self.astray_limit = _ASTRAY_START

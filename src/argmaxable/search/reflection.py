@@ -50,7 +50,8 @@ def reflect(
     check.
     """
     x = start.copy()
-    bounds = None if within is None else tuple(side.astype(np.float32) for side in within)
+    with np.errstate(over="ignore"):  # beyond float32 there is no bound
+        bounds = None if within is None else tuple(side.astype(np.float32) for side in within)
     reach = _REFLECTION if bounds is None else _BOUNDED_STEP
     open_ids = classes
     while len(open_ids):

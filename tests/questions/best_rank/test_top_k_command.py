@@ -165,7 +165,7 @@ def test_a_certificate_with_weight_on_the_class_itself_is_refused(
     arrays["certificate_classes"][:] = read_claims(RANKS, folder).claims[0].class_id
     np.savez(folder / "ranks.npz", **arrays)
     assert (
-        am.recheck(read_claims(RANKS, folder), head).failures[0].class_id
+        am.recheck(read_claims(RANKS, folder), head).failures[0].key
         == read_claims(RANKS, folder).claims[0].class_id
     )
 
