@@ -70,19 +70,24 @@ def reweighted(
     rows = certificate.classes
     weights = certificate.weights / certificate.weights.sum()
     near = _nearest(coordinates, rows, weights, open_ids)
-    for class_id, changed in zip(near.tolist(), _changed(coordinates, rows, weights, near), strict=True):
-        if (changed >= 0).all() and changed @ coordinates.biases[rows] > coordinates.biases[class_id]:
-            candidate = Certificate(rows, changed)
-            bound = checker.bound(class_id, candidate)
-            if bound.upper <= 0:
-                yield class_id, bound, candidate
+    changed = _changed(coordinates, rows, weights, near)
+    with np.errstate(over="ignore", invalid="ignore"):  # enormous biases; what is not a number is not above
+        is_above = (changed >= 0).all(axis=1) & (
+            changed @ coordinates.biases[rows] > coordinates.biases[near]
+        )
+    for place in np.flatnonzero(is_above).tolist():
+        class_id, candidate = int(near[place]), Certificate(rows, changed[place])
+        bound = checker.bound(class_id, candidate)
+        if bound.upper <= 0:
+            yield class_id, bound, candidate
 
 
 def _nearest(coordinates: Coordinates, rows: Ids, weights: NDArray[np.float64], open_ids: Ids) -> Ids:
     """The open classes nearest to the mixture, other than its rows."""
     others = open_ids[~np.isin(open_ids, rows)]
-    away = coordinates.rows32[others] - weights.astype(np.float32) @ coordinates.rows32[rows]
-    distance = np.einsum("ij,ij->i", away, away)
+    with np.errstate(over="ignore", invalid="ignore"):
+        away = coordinates.rows32[others] - weights.astype(np.float32) @ coordinates.rows32[rows]
+        distance = np.einsum("ij,ij->i", away, away)
     return others if len(others) <= _NEAREST else others[np.argpartition(distance, _NEAREST)[:_NEAREST]]
 
 
