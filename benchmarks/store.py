@@ -25,13 +25,15 @@ from typing import Any
 import _record
 import numpy as np
 import psycopg
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.schema import CreateTable
 
 import argmaxable as am
 from argmaxable.core.head import Facts
 from argmaxable.core.result import Cost
 from argmaxable.store import Plan, Store, open_store
-from argmaxable.store.migrations import _WORDS, STEPS
 from argmaxable.store.rows import EvidenceRow, VerdictRow, batch_of
+from argmaxable.store.schema import METADATA
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from postgres_server import running_server  # the tests' own server
@@ -166,11 +168,10 @@ def plain_rows(count: int, features: int) -> list[tuple[list[VerdictRow], list[E
 
 def tables(dialect: str) -> list[str]:
     """The two tables as they are, but for the reference to a run."""
-    statements = [statement.format(**_WORDS[dialect]) for statement in STEPS[0]]
+    kind = {"sqlite": sqlite, "postgresql": postgresql}[dialect].dialect()
     return [
-        statement.replace("REFERENCES runs (id) ON DELETE CASCADE", "")
-        for statement in statements
-        if "CREATE TABLE verdicts" in statement or "CREATE TABLE evidence" in statement
+        str(CreateTable(METADATA.tables[name], include_foreign_key_constraints=[]).compile(dialect=kind))
+        for name in ("verdicts", "evidence")
     ]
 
 
