@@ -52,7 +52,7 @@ class DFTLinear(nn.Linear):
         self.curve: Tensor
         self.free = nn.Parameter(torch.zeros(labels, features - 2 * active - 1, **place))
         nn.init.uniform_(self.free, -1 / math.sqrt(features), 1 / math.sqrt(features))
-        self.bias = nn.Parameter(torch.zeros(labels, **place)) if bias else None  # type: ignore[assignment]
+        self.bias = nn.Parameter(torch.zeros(labels, **place)) if bias else None  # type: ignore[assignment]  # as nn.Linear does
         if learned:
             self.gaps = nn.Parameter(torch.zeros(labels, **place))
             self.lengths = nn.Parameter(torch.zeros(labels, **place))
