@@ -144,12 +144,34 @@ def some_other_function(model: Model, z: str) -> None:
     model.layer("Result", "result", [model.layer("Sin", "y", [z], (-1, 3, CLASSES))], ())
 
 
-@pytest.mark.parametrize("layers", [over_positions, cut_up, shifted_by_position, some_other_function])
-def test_what_may_reorder_classes_is_refused(tmp_path: Path, layers: Callable[[Model, str], None]) -> None:
+def some_of_them(model: Model, z: str) -> None:
+    places = [model.integers("which", 0, 1, 2), model.integers("axis", -1)]
+    model.layer("Result", "result", [model.layer("Gather", "y", [z, *places], (-1, 3, 3))], ())
+
+
+def repeated(model: Model, z: str) -> None:
+    times = model.integers("times", 1, 1, 2)
+    model.layer("Result", "result", [model.layer("Tile", "y", [z, times], (-1, 3, 2 * CLASSES))], ())
+
+
+@pytest.mark.parametrize(
+    ("layers", "reason"),
+    [
+        (over_positions, "Softmax over axis -2 counted from the end"),
+        (cut_up, r"is reshaped to \[-1, 9, 2\]"),
+        (shifted_by_position, r"of shape \[1, 3, 6\], which does not lie along their axis"),
+        (some_other_function, "the trace ends at openvino:Sin"),
+        (some_of_them, "the trace ends at Gather"),
+        (repeated, "the trace ends at Tile"),
+    ],
+)
+def test_what_may_reorder_classes_is_refused(
+    tmp_path: Path, layers: Callable[[Model, str], None], reason: str
+) -> None:
     path = after_logits(layers).save(tmp_path)
-    with pytest.raises(LoadError, match=r"the trace ends at openvino:.*Choose one with tensor="):
+    with pytest.raises(LoadError, match=f"{reason}.*tensor="):
         find_head(path)
-    assert np.array_equal(load_head(path, tensor="w").weight, weights()[0])
+    assert np.array_equal(load_head(path, tensor="w", bias_tensor="b").weight, weights()[0])
 
 
 def test_a_weight_in_front_is_not_taken_for_one_behind(tmp_path: Path) -> None:

@@ -36,7 +36,6 @@ class _Parts:
     seen: set[str] = field(default_factory=set)
     stored: set[str] = field(default_factory=set)
     steps: dict[str, tuple[str, str]] = field(default_factory=dict)
-    class_axes: dict[str, int] = field(default_factory=dict)
     numbers: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
 
@@ -125,14 +124,11 @@ def _node(parts: _Parts, layer: NetworkLayer, inputs: tuple[str, ...], outputs: 
         tuple(parts.shapes.get(name) for name in inputs),
         tuple(parts.numbers.get(name) for name in inputs),
         tuple(name in parts.stored for name in inputs),
-        parts.class_axes.get(inputs[0]) if inputs else None,
     )
     try:
         found = translated(layer, given)
     except NotTranslated:
         return Node(f"openvino:{layer.kind}", inputs, outputs, {})
-    if found.class_axis is not None and outputs:
-        parts.class_axes[outputs[0]] = found.class_axis
     if found.op == "Cast" and inputs[0] in parts.stored:
         parts.stored.add(outputs[0])
         if inputs[0] in parts.numbers:

@@ -20,7 +20,7 @@ _PLAIN = {
     **{"Mish": "Mish", "SoftPlus": "Softplus", "ShapeOf": "Shape"},
 }
 _BINARY = {
-    **{"Multiply": "Mul", "Subtract": "Sub", "Divide": "Div", "Power": "Pow"},
+    **{"Add": "Add", "Multiply": "Mul", "Subtract": "Sub", "Divide": "Div", "Power": "Pow"},
     **{"Maximum": "Max", "Minimum": "Min"},
 }
 # Entries of the first input, chosen in ways that the features' axis is not followed through.
@@ -36,15 +36,13 @@ class NotTranslated(Exception):
 @dataclass(frozen=True)
 class Given:
     """What a layer is given: the names of its inputs, their shapes (None if not known), and the values of
-    short lists of numbers among them. `class_axis` is where the first one, if it may be logits, has its
-    classes, counted from the end; `are_stored` says which inputs are constants, perhaps cast.
+    short lists of numbers among them. `are_stored` says which inputs are constants, perhaps cast.
     """
 
     names: tuple[str, ...]
     shapes: tuple[tuple[int, ...] | None, ...]
     numbers: tuple[tuple[float, ...] | None, ...]
     are_stored: tuple[bool, ...]
-    class_axis: int | None
 
     def shape(self, place: int = 0) -> tuple[int, ...]:
         found = self.shapes[place] if place < len(self.shapes) else None
@@ -68,12 +66,11 @@ class Given:
 
 @dataclass(frozen=True)
 class Translated:
-    """A node of ONNX's, and the axis of the classes in its output where that may be logits."""
+    """A node of ONNX's, without its outputs."""
 
     op: str
     names: tuple[str, ...]
     attributes: dict[str, Attribute] = field(default_factory=dict)
-    class_axis: int | None = None
 
 
 # ---------------------------------------------------------------------- linear layers
@@ -89,33 +86,18 @@ def _product(layer: NetworkLayer, given: Given) -> Translated:
     attributes: dict[str, Attribute] = {
         "transA": int(transposed["transpose_a"]), "transB": int(transposed["transpose_b"])
     }  # fmt: skip
-    return Translated("FusedMatMul", given.names, attributes, class_axis=-1)
+    return Translated("FusedMatMul", given.names, attributes)
 
 
 def _convolution(layer: NetworkLayer, given: Given) -> Translated:
     pads = (*layer.integers("pads_begin", ()), *layer.integers("pads_end", ()))
     if layer.attributes.get("auto_pad", "explicit") not in ("explicit", "valid"):
         raise NotTranslated("auto_pad")
-    return Translated("Conv", given.names, {"group": 1, "pads": pads}, class_axis=1 - len(given.shape(1)))
-
-
-def _addition(layer: NetworkLayer, given: Given) -> Translated:
-    """Of logits, only with a number or with one number for each class: anything else may reorder them."""
-    names = _two(layer, given)
-    if given.class_axis is None:
-        return Translated("Add", names)
-    if given.are_stored != (False, True) or not _runs_along(given.shape(1), given.class_axis):
-        raise NotTranslated("addend")
-    return Translated("Add", names, class_axis=given.class_axis)
-
-
-def _runs_along(shape: tuple[int, ...], axis: int) -> bool:
-    """Whether all lengths but that of one axis, counted from the end, are 1."""
-    return all(length == 1 for place, length in enumerate(reversed(shape), 1) if -place != axis)
+    return Translated("Conv", given.names, {"group": 1, "pads": pads})
 
 
 def _combination(layer: NetworkLayer, given: Given) -> Translated:
-    return Translated(_BINARY[layer.kind], _two(layer, given), class_axis=given.class_axis)
+    return Translated(_BINARY[layer.kind], _two(layer, given))
 
 
 def _two(layer: NetworkLayer, given: Given) -> tuple[str, ...]:
@@ -129,10 +111,7 @@ def _two(layer: NetworkLayer, given: Given) -> tuple[str, ...]:
 
 def _softmax(layer: NetworkLayer, given: Given) -> Translated:
     op = {"SoftMax": "Softmax", "LogSoftmax": "LogSoftmax"}[layer.kind]
-    axis = given.from_end(_integer(layer, "axis", 1))
-    if given.class_axis not in (None, axis):
-        raise NotTranslated("axis")
-    return Translated(op, given.names, {"axis": axis, "opset": 13}, class_axis=given.class_axis)
+    return Translated(op, given.names, {"axis": given.from_end(_integer(layer, "axis", 1)), "opset": 13})
 
 
 def _reduction(layer: NetworkLayer, given: Given) -> Translated:
@@ -158,34 +137,28 @@ def _pooling(layer: NetworkLayer, given: Given) -> Translated:
 # ---------------------------------------------------------------------- layout
 
 
-def _reshape(_: NetworkLayer, given: Given, shape: tuple[int, ...]) -> Translated:
-    """Of logits, only where the classes stay the last axis."""
-    if given.class_axis is not None:
-        lengths = given.shape()[-1:] + shape[-1:]
-        if given.class_axis != -1 or len(set(lengths)) != 1 or lengths[0] < 1:
-            raise NotTranslated("shape")
-        return Translated("Reshape", given.names[:1], class_axis=-1)
-    return Translated("Reshape", given.names[:1])
+def _reshape(layer: NetworkLayer, given: Given) -> Translated:
+    """With its target where the file has it; the shape declared for the output tells of the others."""
+    target = given.numbers[1] if len(given.numbers) > 1 else None
+    if target is None:
+        return Translated("Reshape", given.names[:1])
+    copies = _flag(layer, "special_zero")
+    attributes: dict[str, Attribute] = {"shape": given.integers(1), "allowzero": int(not copies)}
+    return Translated("Reshape", given.names[:1], attributes)
 
 
 def _transpose(_: NetworkLayer, given: Given) -> Translated:
     order = given.integers(1) or tuple(reversed(range(len(given.shape()))))
     if sorted(order) != list(range(len(order))):
         raise NotTranslated("order")
-    axis = given.class_axis
-    moved = None if axis is None else order.index(axis + len(order)) - len(order)
-    return Translated("Transpose", given.names[:1], {"perm": order}, class_axis=moved)
+    return Translated("Transpose", given.names[:1], {"perm": order})
 
 
 def _squeeze(_: NetworkLayer, given: Given) -> Translated:
     places = sorted(map(given.from_end, given.integers(1)))
     if not places or any(given.shape()[place] != 1 for place in places):
         raise NotTranslated("axes")
-    axis = given.class_axis
-    if axis in places:
-        raise NotTranslated("axes")
-    moved = None if axis is None else axis + sum(place > axis for place in places)
-    return Translated("Squeeze", given.names[:1], {"axes": tuple(places)}, class_axis=moved)
+    return Translated("Squeeze", given.names[:1], {"axes": tuple(places)})
 
 
 def _unsqueeze(_: NetworkLayer, given: Given) -> Translated:
@@ -193,38 +166,29 @@ def _unsqueeze(_: NetworkLayer, given: Given) -> Translated:
     places = sorted(axis if axis < 0 else axis - rank for axis in given.integers(1))
     if not places or len(set(places)) < len(places) or not -rank <= places[0] or places[-1] >= 0:
         raise NotTranslated("axes")
-    moved = None
-    if given.class_axis is not None:
-        # The places that are left, from the end, are those of the axes that were there before.
-        free = [place for place in range(-1, -rank - 1, -1) if place not in places]
-        moved = free[-given.class_axis - 1]
-    return Translated("Unsqueeze", given.names[:1], {"axes": tuple(places)}, class_axis=moved)
+    return Translated("Unsqueeze", given.names[:1], {"axes": tuple(places)})
 
 
 def _gather(layer: NetworkLayer, given: Given) -> Translated:
     axes = given.integers(2)
-    if given.class_axis is not None or len(axes) != 1 or _integer(layer, "batch_dims", 0) != 0:
+    if len(axes) != 1 or _integer(layer, "batch_dims", 0) != 0:
         raise NotTranslated("axis")
     return Translated("Gather", given.names[:2], {"axis": axes[0]})
 
 
 def _slice(_: NetworkLayer, given: Given) -> Translated:
     """ONNX has the axes before the steps; without axes it is as many as there are starts."""
-    if given.class_axis is not None:
-        raise NotTranslated("logits")
     axes = given.integers(4) if len(given.names) > 4 else tuple(range(len(given.integers(1))))
     return Translated("Slice", given.names[:1], {"axes": tuple(map(given.from_end, axes))})
 
 
 def _chosen(_: NetworkLayer, given: Given) -> Translated:
-    if given.class_axis is not None:
-        raise NotTranslated("logits")
     return Translated("GatherND", given.names[:1])
 
 
 def _split(_: NetworkLayer, given: Given) -> Translated:
     axes = given.integers(1)
-    if given.class_axis is not None or len(axes) != 1:
+    if len(axes) != 1:
         raise NotTranslated("axis")
     return Translated("Split", given.names[:1], {"axis": axes[0]})
 
@@ -232,9 +196,7 @@ def _split(_: NetworkLayer, given: Given) -> Translated:
 def _repeated(layer: NetworkLayer, given: Given) -> Translated:
     """Converters put a Broadcast where nothing changes but, perhaps, a batch of one."""
     if layer.kind == "Broadcast" and layer.outputs and given.shape() == layer.outputs[0].shape:
-        return Translated("Identity", given.names[:1], class_axis=given.class_axis)
-    if given.class_axis is not None:
-        raise NotTranslated("logits")
+        return Translated("Identity", given.names[:1])
     return Translated({"Broadcast": "Expand", "Tile": "Tile"}[layer.kind], given.names[:1])
 
 
@@ -249,12 +211,11 @@ def _convert(layer: NetworkLayer, given: Given) -> Translated:
     number = CAST_TYPES.get(layer.attributes.get("destination_type", ""))
     if number is None:
         raise NotTranslated("destination_type")
-    return Translated("Cast", given.names, {"to": number}, class_axis=given.class_axis)
+    return Translated("Cast", given.names, {"to": number})
 
 
 def _plain(layer: NetworkLayer, given: Given) -> Translated:
-    axis = given.class_axis if layer.kind in ("Exp", "Log") else None
-    return Translated(_PLAIN[layer.kind], given.names[:1], class_axis=axis)
+    return Translated(_PLAIN[layer.kind], given.names[:1])
 
 
 def _swish(_: NetworkLayer, given: Given) -> Translated:
@@ -312,10 +273,17 @@ def _refuse() -> Translated:
 
 
 TRANSLATIONS: dict[str, Callable[[NetworkLayer, Given], Translated]] = {
-    **{"MatMul": _product, "Convolution": _convolution, "Add": _addition, "MVN": _norm},
+    **{"MatMul": _product, "Convolution": _convolution, "MVN": _norm},
     **{"SoftMax": _softmax, "LogSoftmax": _softmax, "AvgPool": _pooling, "MaxPool": _pooling},
     **{"Transpose": _transpose, "Squeeze": _squeeze, "Unsqueeze": _unsqueeze, "Concat": _concat},
-    **{"Gather": _gather, "Slice": _slice, "Split": _split, "Broadcast": _repeated, "Tile": _repeated},
+    **{
+        "Reshape": _reshape,
+        "Gather": _gather,
+        "Slice": _slice,
+        "Split": _split,
+        "Broadcast": _repeated,
+        "Tile": _repeated,
+    },
     **{"Convert": _convert, "Swish": _swish, "Clamp": _clamp, "Elu": _elu},
     **{"HardSigmoid": _hard_sigmoid, "HSigmoid": _hard_sigmoid},
     **dict.fromkeys(_USUAL_GATES, _recurrent),
@@ -328,8 +296,6 @@ TRANSLATIONS: dict[str, Callable[[NetworkLayer, Given], Translated]] = {
 
 def translated(layer: NetworkLayer, given: Given) -> Translated:
     """The node that does the same as a layer; raises NotTranslated."""
-    if layer.kind == "Reshape":
-        return _reshape(layer, given, layer.outputs[0].shape if layer.outputs else ())
     translation = TRANSLATIONS.get(layer.kind)
     if translation is None:
         raise NotTranslated(layer.kind)
