@@ -223,12 +223,12 @@ def patched(data: bytes, layout: str, old: tuple[int, ...], new: tuple[int, ...]
     [
         ("qq", (4, 3), (2**62, 2**62), "are left in the file"),
         ("qq", (4, 3), (-4, -3), "declared as -4 × -3"),
-        ("qq", (4, 3), (400, 3), "declares 4800 bytes"),
+        ("qq", (4, 3), (400, 3), "takes 4800 bytes"),
         ("3iqq", (8, 4, 4, 1234, -1), (9, 4, 4, 1234, -1), "declares 9 entries"),
         ("3iqq", (8, 4, 4, 1234, -1), (8, -4, 12, 1234, -1), "-4 words"),
         ("3iqq", (8, 4, 4, 1234, -1), (2**31 - 1, 2**31 - 2, 1, 1234, -1), "fastText's limit"),
         ("3iqq", (8, 4, 4, 1234, -1), (8, 3, 5, 1234, -1), "entry 3 of the dictionary is of the wrong kind"),
-        ("3iqq", (8, 4, 4, 1234, -1), (8, 4, 4, 1234, 2**60), "pruned n-grams declares"),
+        ("3iqq", (8, 4, 4, 1234, -1), (8, 4, 4, 1234, 2**60), "pruned n-grams takes"),
         ("bqq", (0, 10, 3), (2, 10, 3), "flag of the input matrix is 2"),
     ],
 )
@@ -276,7 +276,7 @@ def test_a_matrix_that_would_expand_a_thousandfold_is_refused_unread(tmp_path: P
 
 @pytest.mark.parametrize(
     ("data", "complaint"),
-    [(b"", "is empty"), (b"a", "signature declares"), (b"12 300\nthe 0.1 0.2", "is not a fastText model")],
+    [(b"", "is empty"), (b"a", "signature takes"), (b"12 300\nthe 0.1 0.2", "is not a fastText model")],
 )
 def test_garbage_is_refused(tmp_path: Path, data: bytes, complaint: str) -> None:
     (tmp_path / "model.ftz").write_bytes(data)

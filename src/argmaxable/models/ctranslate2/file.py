@@ -9,14 +9,13 @@ believed; no numbers are read before somebody asks for them.
 from __future__ import annotations
 
 import math
-import mmap
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from argmaxable.core.errors import LoadError
 from argmaxable.models.ambiguity import ambiguous
+from argmaxable.models.binary_file import BinaryReader, mapped
 
 NEWEST_VERSION = 6
 _WITH_SPECIFICATION, _WITH_ALIASES, _WITH_TYPES = 2, 3, 4  # since which version a file has them
@@ -61,28 +60,16 @@ class ModelFile:
 
 def parse(path: Path) -> ModelFile:
     """What a model.bin holds; raises LoadError when it is not one, cut short or damaged."""
-    with path.open("rb") as file:
-        if not file.read(1):  # mmap refuses empty files
-            raise LoadError("is empty, expected a model of CTranslate2. Fetch it again.")
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return _parse(_Reader(data))
+    with mapped(path, "a model of CTranslate2") as data:
+        return _parse(_Reader(data, DAMAGED))
 
 
-class _Reader:
-    """Reads one little-endian number or name after the other; raises LoadError where the file ends."""
-
-    def __init__(self, data: mmap.mmap) -> None:
-        self._data = data
-        self._position = 0
-
-    @property
-    def left(self) -> int:
-        return len(self._data) - self._position
+class _Reader(BinaryReader):
+    """Reads numbers, counts and names."""
 
     def number(self, layout: str, what: str) -> int:
-        start = self.skip(struct.calcsize(f"<{layout}"), what)
-        value: int = struct.unpack_from(f"<{layout}", self._data, start)[0]
-        return value
+        (value,) = self.numbers(layout, what)
+        return int(value)
 
     def count(self, what: str) -> int:
         count = self.number("I", f"the number of {what}")
@@ -94,7 +81,7 @@ class _Reader:
         """A text that ends in a zero, which counts in its length."""
         length = self.number("H", what)
         start = self.skip(length, what)
-        raw = self._data[start : start + length]
+        raw = self.data[start : start + length]
         if not raw.endswith(b"\0"):
             raise LoadError(f"{what} has no zero at its end. {DAMAGED}")
         if b"\0" in raw[:-1]:
@@ -103,14 +90,6 @@ class _Reader:
             return raw[:-1].decode()
         except UnicodeDecodeError as error:
             raise LoadError(f"{what} is not UTF-8: {raw[:80]!r}. {DAMAGED}") from error
-
-    def skip(self, nbytes: int, what: str) -> int:
-        """Where the next `nbytes` bytes start."""
-        if nbytes > self.left:
-            raise LoadError(f"{what} takes {nbytes} bytes, but {self.left} are left in the file. {DAMAGED}")
-        start = self._position
-        self._position += nbytes
-        return start
 
 
 def _parse(reader: _Reader) -> ModelFile:

@@ -8,8 +8,6 @@ that are there before it is believed; no matrix is read before somebody asks for
 from __future__ import annotations
 
 import math
-import mmap
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.core.errors import LoadError
+from argmaxable.models.binary_file import BinaryReader, mapped
 
 _MAGIC = 793712314
 # 11 and 12 differ in how words are cut into n-grams, not in the layout; earlier files had no signature.
@@ -123,22 +122,12 @@ class FastTextFile:
 
 def parse(path: Path) -> FastTextFile:
     """What a fastText file holds; raises LoadError when it is none, cut short or damaged."""
-    with path.open("rb") as file:
-        if not file.read(1):  # mmap refuses empty files
-            raise LoadError("is empty, expected a fastText model. Fetch it again.")
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return _parse(_Reader(data))
+    with mapped(path, "a fastText model") as data:
+        return _parse(_Reader(data, DAMAGED))
 
 
-class _Reader:
-    """Reads one little-endian number after the other; raises LoadError where the file ends too early."""
-
-    def __init__(self, data: mmap.mmap) -> None:
-        self._data = data
-        self._position = 0
-
-    def numbers(self, layout: str, what: str) -> tuple[Any, ...]:
-        return struct.unpack_from(f"<{layout}", self._data, self.skip(struct.calcsize(f"<{layout}"), what))
+class _Reader(BinaryReader):
+    """Reads numbers, flags and entries of the dictionary."""
 
     def flag(self, what: str) -> bool:
         (value,) = self.numbers("B", what)
@@ -148,24 +137,15 @@ class _Reader:
 
     def entry(self) -> tuple[slice, int]:
         """Where an entry of the dictionary has its name, and its kind: a text, a zero, a count, one byte."""
-        start = self._position
-        end = self._data.find(b"\0", start)
-        if end < 0 or end + _AFTER_NAME > len(self._data):
+        start = self.position
+        end = self.data.find(b"\0", start)
+        if end < 0 or end + _AFTER_NAME > len(self.data):
             raise LoadError(f"an entry of the dictionary has no end. {DAMAGED}")
-        self._position = end + _AFTER_NAME
-        return slice(start, end), self._data[self._position - 1]
+        self.position = end + _AFTER_NAME
+        return slice(start, end), self.data[self.position - 1]
 
     def text(self, place: slice) -> str:
-        return self._data[place].decode(errors="backslashreplace")
-
-    def skip(self, nbytes: int, what: str) -> int:
-        """Where the next so many bytes start."""
-        present = len(self._data) - self._position
-        if not 0 <= nbytes <= present:
-            raise LoadError(f"{what} declares {nbytes} bytes but {present} are left in the file. {DAMAGED}")
-        start = self._position
-        self._position += nbytes
-        return start
+        return self.data[place].decode(errors="backslashreplace")
 
 
 def _parse(reader: _Reader) -> FastTextFile:
