@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -30,26 +32,43 @@ def read_to_the_end(connection: socket.socket) -> bytes:
     return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
-@pytest.mark.parametrize(
-    "half",
-    [
-        b"",
-        b"GET / HT",
-        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n",
-        b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n1234",
-        # A whole request first, on a connection that stays open.
-        b"GET /playground HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET / HT",
-    ],
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One server for all tests of this file."""
+    database = tmp_path_factory.mktemp("site") / "runs.db"
+    keep(database, lossy())
+    with serving(database) as served:
+        yield served
+
+
+HALVES = (
+    b"",
+    b"GET / HT",
+    b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n",
+    b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n1234",
+    # A whole request first, on a connection that stays open.
+    b"GET /playground HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET / HT",
 )
-def test_a_half_sent_request_is_closed_by_the_server(database: Path, half: bytes) -> None:
+
+
+def test_half_sent_requests_are_closed_by_the_server(site: Served) -> None:
+    with ExitStack() as opened:
+        # All at once, so that the server's patience is waited for once.
+        connections = [opened.enter_context(connected(site)) for _ in HALVES]
+        for connection, half in zip(connections, HALVES, strict=True):
+            connection.sendall(half)
+        for connection, half in zip(connections, HALVES, strict=True):
+            said = read_to_the_end(connection)  # ends only when the server closes
+            assert b"500" not in said.partition(b"\r\n")[0], half
+    with connected(site) as other:
+        other.sendall(b"GET /playground HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+        assert read_to_the_end(other).startswith(b"HTTP/1.1 200")
+
+
+def test_a_half_sent_request_does_not_keep_the_server_from_stopping(database: Path) -> None:
     keep(database, lossy())
     with serving(database) as served, connected(served) as connection:
-        connection.sendall(half)
-        said = read_to_the_end(connection)  # ends only when the server closes
-        assert b"500" not in said.partition(b"\r\n")[0]
-        with connected(served) as other:
-            other.sendall(b"GET /playground HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
-            assert read_to_the_end(other).startswith(b"HTTP/1.1 200")
+        connection.sendall(HALVES[1])
         assert served.stop()[0] == 0
 
 
@@ -66,9 +85,8 @@ def test_a_half_sent_request_is_closed_by_the_server(database: Path, half: bytes
         (b"GET /runs/\xd9\xa1 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", 400),
     ],
 )
-def test_every_error_has_the_same_headers(database: Path, request_: bytes, status: int) -> None:
-    keep(database, lossy())
-    with serving(database) as served, connected(served) as connection:
+def test_every_error_has_the_same_headers(site: Served, request_: bytes, status: int) -> None:
+    with connected(site) as connection:
         connection.sendall(request_)
         answer = http.client.HTTPResponse(connection)
         answer.begin()

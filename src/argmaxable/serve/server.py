@@ -27,8 +27,9 @@ def serve(app: Callable[..., Any], port: int, announce: Callable[[str], None]) -
             timeout_graceful_shutdown=_PATIENCE_SECONDS, http=ImpatientProtocol, ws="none",
         )  # fmt: skip
         listener.listen()
-        announce(f"http://{_ADDRESS}:{number}/")
-        with suppress(KeyboardInterrupt):  # uvicorn ends in good order and then passes the signal on
+        # uvicorn ends in good order and then passes the signal on; before it has started, Python raises it.
+        with suppress(KeyboardInterrupt):
+            announce(f"http://{_ADDRESS}:{number}/")
             uvicorn.Server(config).run(sockets=[listener])
 
 
