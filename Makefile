@@ -55,7 +55,7 @@ story: $(TEST) ## teach PP-OCRv4 its unreadable characters and tell docs/stories
 
 test: $(TEST) ## run the tests
 	@scripts/install_chromium.sh
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 lint: $(DEV) ## check style and formatting
 	$(BIN)/ruff check
