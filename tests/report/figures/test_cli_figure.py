@@ -136,7 +136,7 @@ def test_all_writes_the_whole_set(
         (["decision-regions", "a.npz", "--bias", "-o", "f.svg"], "--bias chooses an example"),
         (["hull", "HEAD", "--seed", "1", "-o", "f.svg"], "draw a random head"),
         (["counts", "-o", "f.svg"], "there is no database"),
-        (["steps", "7", "-o", "f.svg"], "7"),
+        (["steps", "7", "-o", "f.svg"], "there is no database"),
         (["steps", "7", "--runs", "list.txt", "-o", "f.svg"], "named or listed, not both"),
         (["steps", "--runs", "missing.txt", "-o", "f.svg"], "can't read missing.txt"),
     ],
@@ -154,6 +154,13 @@ def test_bad_arguments_are_one_clear_line(
     assert ran.code == 2
     assert is_one_clear_line(ran)
     assert why in ran.err
+
+
+def test_a_run_that_is_not_there_is_named(database: Path, command: Command, tmp_path: Path) -> None:
+    keep(database, lossy(), family="Family")
+    ran = command("figure", "steps", "77", "-o", tmp_path / "f.svg")
+    assert (ran.code, is_one_clear_line(ran)) == (2, True)
+    assert "there is no run 77" in ran.err
 
 
 def test_without_matplotlib_the_extra_is_named(
