@@ -26,7 +26,7 @@ def argmaxable_ids(result: am.Result) -> set[int]:
 
 # Without bias and with 0 inside, the domain does not matter: each shape is asked about another one.
 HULLS = [
-    ("normal", 2, 2000, am.Box(-100, 100)),
+    ("normal", 2, 600, am.Box(-100, 100)),
     ("uniform", 2, 300, am.Everywhere()),
     ("normal", 3, 300, am.Ball(0.5)),
     ("uniform", 3, 300, am.Box(-100, 100)),
