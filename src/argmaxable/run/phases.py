@@ -27,14 +27,15 @@ from argmaxable.run.session import Session, Stop
 from argmaxable.run.settled_classes import own_directions, points_as_witnesses
 from argmaxable.search.corners import corner_winners
 from argmaxable.search.own_direction import USUAL_FEATURE, far_points, own_exponents
-from argmaxable.search.reflection import reflect
+from argmaxable.search.reflection import reflect, reflect_among_winners
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from argmaxable.compute.coordinates import Coordinates
     from argmaxable.core.arrays import Ids, Vector
     from argmaxable.run.plan import Settings
+    from argmaxable.search.reflection import Step
 
 # Rough price of a solve, in units of one feature squared: decides when reflection stops paying
 # and whether other processes are worth their start-up. Measured on the OCR heads (d = 64 to 120).
@@ -193,10 +194,19 @@ def _try_reflections(session: Session, engine: Workers) -> None:
     price = (_solve_seconds(1, size) + _LOOK_SECONDS * classes * size) / (engine.size + 1)
     for ids in _portions(session):
         start = session.checker.rebuild(ids, own_exponents(session.checker, ids))[:, session.coordinates.used]
-        _reflect(
-            session, ids, start, lambda number, found, seconds: number > 2 and found * price < seconds,
-            within=_near_bounds(session.coordinates),
-        )  # fmt: skip
+        steps = partial(reflect_among_winners, within=_near_bounds(session.coordinates))
+        _reflect(session, ids, start, steps, _Payoff(price).is_over)
+
+
+class _Payoff:
+    """Whether a search still finds classes for less than their price, by its last steps."""
+
+    def __init__(self, price: float) -> None:
+        self._price, self._found, self._seconds = price, 0.0, 0.0
+
+    def is_over(self, number: int, found: int, seconds: float) -> bool:
+        self._found, self._seconds = self._found / 2 + found, self._seconds / 2 + seconds
+        return number > 2 and self._found * self._price < self._seconds
 
 
 def _near_bounds(coordinates: Coordinates) -> tuple[Vector, Vector] | None:
@@ -210,7 +220,7 @@ def _reflect_alone(session: Session) -> None:
     """Braid Reflect as the paper has it: from x = w_c, for as long as patience lasts."""
     for ids in _portions(session):
         start = session.coordinates.rows_seen(session.checker.head.rows(ids))
-        _reflect(session, ids, start, lambda number, found, seconds: False)
+        _reflect(session, ids, start, reflect, lambda number, found, seconds: False)
 
 
 def _portions(session: Session) -> list[Ids]:
@@ -223,16 +233,15 @@ def _reflect(
     session: Session,
     ids: Ids,
     start: NDArray[np.float64],
+    steps: Callable[[Coordinates, Ids, NDArray[np.float32]], Iterator[Step]],
     is_enough: Callable[[int, int, float], bool],
-    *,
-    within: tuple[Vector, Vector] | None = None,
 ) -> None:
     if not (len(ids) and session.settings.patience and session.coordinates.size):
         return
     with np.errstate(over="ignore"):
         begin = start.astype(np.float32)
     began = time.perf_counter()
-    for number, step in enumerate(reflect(session.coordinates, ids, begin, within=within)):
+    for number, step in enumerate(steps(session.coordinates, ids, begin)):
         found = 0
         if len(step.classes):
             points = session.coordinates.to_point(step.points.astype(np.float64))
