@@ -1,4 +1,4 @@
-"""Reflection within bounds, where a reflected point has to be moved back into the domain, and among winners."""
+"""Reflection within bounds, where points are moved back into the domain, and among winners."""
 
 from __future__ import annotations
 
