@@ -172,7 +172,7 @@ def _prove_from_the_middle(session: Session) -> None:
     if not session.coordinates.is_bounded:
         return  # no proof transfers
     misses = 0
-    ids = _from_the_middle(session.coordinates, session.settled_classes.open_ids, np.median)
+    ids = _from_the_middle(session.coordinates, session.settled_classes.open_ids, _median)
     with one_thread():
         for class_id in ids.tolist():
             if not session.settled_classes.open[class_id]:
@@ -362,6 +362,12 @@ def _feed(session: Session, engine: Workers, todo: deque[int]) -> None:
         batch = [class_id for _ in range(share) if (class_id := _next(session, todo.pop)) is not None]
         if batch:
             engine.submit(worker, batch)
+
+
+def _median(rows: NDArray[np.float32], *, axis: int) -> NDArray[np.float32]:
+    """The upper median; NumPy's own loads masked arrays, which takes 25 ms."""
+    middle = rows.shape[axis] // 2
+    return np.asarray(np.partition(rows, middle, axis=axis).take(middle, axis=axis))
 
 
 def _from_the_middle(
