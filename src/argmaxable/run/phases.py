@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,11 +15,11 @@ from argmaxable.compute.blocks import blocks
 from argmaxable.compute.threads import one_thread
 from argmaxable.core.progress import Pace
 from argmaxable.core.verdict import Algorithm, Method, Strength
+from argmaxable.prove.attempt import Answer
 from argmaxable.prove.chebyshev import chebyshev_centre
-from argmaxable.prove.lazy import Answer
 from argmaxable.prove.prover import Settled
 from argmaxable.prove.shared_rows import prove_together
-from argmaxable.run.engines.engine import Job, Report, Workers
+from argmaxable.run.engines.engine import Job, Report, Workers, settle_each
 from argmaxable.run.engines.in_process import InProcess
 from argmaxable.run.engines.processes import Processes
 from argmaxable.run.session import Session, Stop
@@ -48,8 +47,8 @@ _WORTH_A_PROCESS = 0.4
 _LEFT_OPEN = 0.1
 # Reflection waits for proofs that settle at least so many classes each; it begins after so many that do not.
 _MANY_AT_ONCE, _FEW_IN_A_ROW = 8, 8
-# Solves that are got ready together.
-_FORESEEN = 16
+# Classes that another process is sent at a time.
+_BATCH = 8
 # Coordinates of points reflected at a time: 64 MB of float32, and a few copies.
 _REFLECTED_ENTRIES = 1 << 24
 
@@ -178,7 +177,7 @@ def _prove_from_the_middle(session: Session) -> None:
             if not session.settled_classes.open[class_id]:
                 continue
             before = session.settled_classes.unargmaxable
-            _settle_here(session, class_id)
+            _settle_here(session, [class_id])
             session.report("first proofs")
             is_many = session.settled_classes.unargmaxable - before >= _MANY_AT_ONCE
             misses = 0 if is_many else misses + 1
@@ -240,7 +239,7 @@ def _reflect(
         return
     with np.errstate(over="ignore"):
         begin = start.astype(np.float32)
-    began = time.perf_counter()
+    began = time.thread_time()
     for number, step in enumerate(steps(session.coordinates, ids, begin)):
         found = 0
         if len(step.classes):
@@ -253,7 +252,7 @@ def _reflect(
             session.settled_classes.enter_steps(step.classes, number)
         session.prover.solver.blockers.saw(step.winners, 1e-3)
         session.report("reflection")
-        seconds, began = time.perf_counter() - began, time.perf_counter()
+        seconds, began = time.thread_time() - began, time.thread_time()
         if number >= session.settings.patience or is_enough(number, found, seconds):
             return
 
@@ -323,26 +322,21 @@ def _solve_rest(session: Session, engine: Workers) -> None:
     """This process solves from the middle of the open classes, the others from the outside: the
     middle ones tend to be unargmaxable, with proofs that transfer, the outer ones argmaxable."""
     todo = deque(_from_the_middle(session.coordinates, session.settled_classes.open_ids).tolist())
-    total, pace, solves = len(todo), Pace(), 0
+    total, pace = len(todo), Pace()
     while todo or engine.pending:
         _feed(session, engine, todo)
-        mine = _next(session, todo.popleft) if todo else None
-        if mine is not None:
-            if not solves % _FORESEEN:
-                session.prover.solver.foresee([mine, *islice(todo, _FORESEEN - 1)])
-            solves += 1
-            _settle_here(session, mine)
-        reports, orphans = engine.collect(wait=0.0 if mine is not None else 0.05)
+        mine = _some(session, engine, todo, todo.popleft, session.prover.together)
+        _settle_here(session, mine)
+        reports, orphans = engine.collect(wait=0.0 if mine else 0.05)
         session.enter_others(reports)
         todo.extend(orphans)
         done = total - len(todo) - engine.pending
         session.report("solving", pace.seconds_left(done, total))
 
 
-def _settle_here(session: Session, class_id: int) -> None:
-    begin = time.perf_counter()
-    settled = session.prover.settle(class_id)
-    session.enter_own(Report(settled, time.perf_counter() - begin))
+def _settle_here(session: Session, classes: list[int]) -> None:
+    for report in settle_each(session.prover, classes):
+        session.enter_own(report)
 
 
 def _next(session: Session, pop: Callable[[], int]) -> int | None:
@@ -358,10 +352,17 @@ def _next(session: Session, pop: Callable[[], int]) -> int | None:
 
 def _feed(session: Session, engine: Workers, todo: deque[int]) -> None:
     for worker in engine.idle():
-        share = max(1, min(8, len(todo) // (4 * (engine.size + 1))))
-        batch = [class_id for _ in range(share) if (class_id := _next(session, todo.pop)) is not None]
+        batch = _some(session, engine, todo, todo.pop, _BATCH)
         if batch:
             engine.submit(worker, batch)
+
+
+def _some(
+    session: Session, engine: Workers, todo: deque[int], pop: Callable[[], int], most: int
+) -> list[int]:
+    """Open classes to be settled next: few when there are few left, so that all finish together."""
+    share = max(1, min(most, len(todo) // (4 * (engine.size + 1))))
+    return [class_id for _ in range(share) if (class_id := _next(session, pop)) is not None]
 
 
 def _median(rows: NDArray[np.float32], *, axis: int) -> NDArray[np.float32]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
     from argmaxable.core.domain import Domain
@@ -47,6 +49,16 @@ class Report:
 
     settled: Settled
     seconds: float
+
+
+def settle_each(prover: Prover, classes: list[int]) -> Iterator[Report]:
+    """Settle classes, as many side by side as is best; the time of these is shared out evenly."""
+    for first in range(0, len(classes), prover.together):
+        some = classes[first : first + prover.together]
+        start = time.perf_counter()
+        found = prover.settle_together(some)
+        seconds = (time.perf_counter() - start) / len(some)
+        yield from (Report(settled, seconds) for settled in found)
 
 
 class Workers(Protocol):
