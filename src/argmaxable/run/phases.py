@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from argmaxable.compute.coordinates import Coordinates
-    from argmaxable.core.arrays import Ids, Vector
+    from argmaxable.core.arrays import Ids, Mask, Matrix, Matrix32, Vector
     from argmaxable.run.plan import Settings
     from argmaxable.search.reflection import Step
 
@@ -132,6 +133,7 @@ def _try_own_directions(session: Session) -> None:
     pace, done = Pace(), 0
     for some, gaps in checker.own_gaps(ids, exponents):
         settled = session.settled_classes.enter_gaps(ids[some], gaps, own_directions(exponents[some]), method)
+        session.rivals[ids[some]] = gaps.rival
         session.prover.solver.blockers.saw(gaps.rival[~settled], 1e-3)
         done += len(some)
         session.report("own direction", pace.seconds_left(done, len(ids)))
@@ -193,8 +195,25 @@ def _try_reflections(session: Session, engine: Workers) -> None:
     price = (_solve_seconds(1, size) + _LOOK_SECONDS * classes * size) / (engine.size + 1)
     for ids in _portions(session):
         start = session.checker.rebuild(ids, own_exponents(session.checker, ids))[:, session.coordinates.used]
-        steps = partial(reflect_among_winners, within=_near_bounds(session.coordinates))
-        _reflect(session, ids, start, steps, _Payoff(price).is_over)
+        search = reflect_among_winners(
+            session.coordinates, ids, _single(start), session.rivals[ids], partial(_look, session),
+            within=_near_bounds(session.coordinates),
+        )  # fmt: skip
+        _follow(session, enumerate(search, 1), _Payoff(price).is_over)
+
+
+def _look(session: Session, classes: Ids, x: Matrix32) -> tuple[Mask, Ids]:
+    """Check points and enter them: which settle their class, and who beats the others."""
+    points = session.coordinates.to_point(x.astype(np.float64))
+    gaps = session.checker.gaps(classes, points)
+    witnesses = points_as_witnesses(points)
+    settled = session.settled_classes.enter_gaps(classes, gaps, witnesses, Method.REFLECTION)
+    return settled, gaps.rival
+
+
+def _single(points: Matrix) -> Matrix32:
+    with np.errstate(over="ignore"):
+        return points.astype(np.float32)
 
 
 class _Payoff:
@@ -219,7 +238,14 @@ def _reflect_alone(session: Session) -> None:
     """Braid Reflect as the paper has it: from x = w_c, for as long as patience lasts."""
     for ids in _portions(session):
         start = session.coordinates.rows_seen(session.checker.head.rows(ids))
-        _reflect(session, ids, start, reflect, lambda number, found, seconds: False)
+        _follow(session, enumerate(_checked(session, reflect(session.coordinates, ids, _single(start)))))
+
+
+def _checked(session: Session, steps: Iterator[Step]) -> Iterator[Step]:
+    """The same steps, after their points have been checked and entered."""
+    for step in steps:
+        settled, _ = _look(session, step.classes, step.points)
+        yield replace(step, classes=step.classes[settled], points=step.points[settled])
 
 
 def _portions(session: Session) -> list[Ids]:
@@ -228,32 +254,21 @@ def _portions(session: Session) -> list[Ids]:
     return [ids[block] for block in blocks(len(ids), session.checker.head.features, _REFLECTED_ENTRIES)]
 
 
-def _reflect(
+def _follow(
     session: Session,
-    ids: Ids,
-    start: NDArray[np.float64],
-    steps: Callable[[Coordinates, Ids, NDArray[np.float32]], Iterator[Step]],
-    is_enough: Callable[[int, int, float], bool],
+    steps: Iterator[tuple[int, Step]],
+    is_over: Callable[[int, int, float], bool] = lambda number, found, seconds: False,
 ) -> None:
-    if not (len(ids) and session.settings.patience and session.coordinates.size):
+    """Take steps for as long as patience lasts and they are worth it."""
+    if not session.settings.patience or not session.coordinates.size:
         return
-    with np.errstate(over="ignore"):
-        begin = start.astype(np.float32)
-    began = time.thread_time()
-    for number, step in enumerate(steps(session.coordinates, ids, begin)):
-        found = 0
-        if len(step.classes):
-            points = session.coordinates.to_point(step.points.astype(np.float64))
-            gaps = session.checker.gaps(step.classes, points)
-            witnesses = points_as_witnesses(points)
-            found = int(
-                session.settled_classes.enter_gaps(step.classes, gaps, witnesses, Method.REFLECTION).sum()
-            )
-            session.settled_classes.enter_steps(step.classes, number)
+    began = time.thread_time()  # as the search would take if nothing else ran
+    for number, step in steps:
+        session.settled_classes.enter_steps(step.classes, number)
         session.prover.solver.blockers.saw(step.winners, 1e-3)
         session.report("reflection")
         seconds, began = time.thread_time() - began, time.thread_time()
-        if number >= session.settings.patience or is_enough(number, found, seconds):
+        if number >= session.settings.patience or is_over(number, len(step.classes), seconds):
             return
 
 
