@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,19 +22,18 @@ from argmaxable.prove.shared_rows import prove_together
 from argmaxable.run.engines.engine import Job, Report, Workers, settle_each
 from argmaxable.run.engines.in_process import InProcess
 from argmaxable.run.engines.processes import Processes
+from argmaxable.run.reflecting import reflect_alone, reflect_while_it_pays
 from argmaxable.run.session import Session, Stop
 from argmaxable.run.settled_classes import own_directions, points_as_witnesses
 from argmaxable.search.corners import corner_winners
-from argmaxable.search.own_direction import USUAL_FEATURE, far_points, own_exponents
-from argmaxable.search.reflection import reflect, reflect_among_winners
+from argmaxable.search.own_direction import far_points, own_exponents
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from argmaxable.compute.coordinates import Coordinates
-    from argmaxable.core.arrays import Ids, Mask, Matrix, Matrix32, Vector
+    from argmaxable.core.arrays import Ids
     from argmaxable.run.plan import Settings
-    from argmaxable.search.reflection import Step
 
 # Rough price of a solve, in units of one feature squared: decides when reflection stops paying
 # and whether other processes are worth their start-up. Measured on the OCR heads (d = 64 to 120).
@@ -48,10 +46,8 @@ _WORTH_A_PROCESS = 0.4
 _LEFT_OPEN = 0.1
 # Reflection waits for proofs that settle at least so many classes each; it begins after so many that do not.
 _MANY_AT_ONCE, _FEW_IN_A_ROW = 8, 8
-# Classes that another process is sent at a time.
+# Classes that a process settles at a time, or is sent.
 _BATCH = 8
-# Coordinates of points reflected at a time: 64 MB of float32, and a few copies.
-_REFLECTED_ENTRIES = 1 << 24
 
 
 def early_processes(settings: Settings, classes: int, features: int) -> Processes:
@@ -107,7 +103,7 @@ def _by_own_direction(session: Session) -> None:
 
 
 def _by_reflection(session: Session) -> None:
-    session.timed("reflection", partial(_reflect_alone, session))
+    session.timed("reflection", partial(reflect_alone, session))
 
 
 def _by_chebyshev(session: Session) -> None:
@@ -190,86 +186,8 @@ def _prove_from_the_middle(session: Session) -> None:
 def _try_reflections(session: Session, engine: Workers) -> None:
     """Reflect all open classes until a step finds fewer than solving would in the same time."""
     size, classes = session.coordinates.size, session.checker.head.classes
-    if not session.checker.domain.has_features:
-        return
     price = (_solve_seconds(1, size) + _LOOK_SECONDS * classes * size) / (engine.size + 1)
-    for ids in _portions(session):
-        start = session.checker.rebuild(ids, own_exponents(session.checker, ids))[:, session.coordinates.used]
-        search = reflect_among_winners(
-            session.coordinates, ids, _single(start), session.rivals[ids], partial(_look, session),
-            within=_near_bounds(session.coordinates),
-        )  # fmt: skip
-        _follow(session, enumerate(search, 1), _Payoff(price).is_over)
-
-
-def _look(session: Session, classes: Ids, x: Matrix32) -> tuple[Mask, Ids]:
-    """Check points and enter them: which settle their class, and who beats the others."""
-    points = session.coordinates.to_point(x.astype(np.float64))
-    gaps = session.checker.gaps(classes, points)
-    witnesses = points_as_witnesses(points)
-    settled = session.settled_classes.enter_gaps(classes, gaps, witnesses, Method.REFLECTION)
-    return settled, gaps.rival
-
-
-def _single(points: Matrix) -> Matrix32:
-    with np.errstate(over="ignore"):
-        return points.astype(np.float32)
-
-
-class _Payoff:
-    """Whether a search still finds classes for less than their price, by its last steps."""
-
-    def __init__(self, price: float) -> None:
-        self._price, self._found, self._seconds = price, 0.0, 0.0
-
-    def is_over(self, number: int, found: int, seconds: float) -> bool:
-        self._found, self._seconds = self._found / 2 + found, self._seconds / 2 + seconds
-        return number > 2 and self._found * self._price < self._seconds
-
-
-def _near_bounds(coordinates: Coordinates) -> tuple[Vector, Vector] | None:
-    """The domain's bounds, if points of the usual size would leave them; behind a ReLU, say."""
-    lo, hi = coordinates.domain_bounds()
-    is_near = coordinates.domain_radius is None and bool((np.minimum(-lo, hi) < USUAL_FEATURE).any())
-    return (lo, hi) if is_near else None
-
-
-def _reflect_alone(session: Session) -> None:
-    """Braid Reflect as the paper has it: from x = w_c, for as long as patience lasts."""
-    for ids in _portions(session):
-        start = session.coordinates.rows_seen(session.checker.head.rows(ids))
-        _follow(session, enumerate(_checked(session, reflect(session.coordinates, ids, _single(start)))))
-
-
-def _checked(session: Session, steps: Iterator[Step]) -> Iterator[Step]:
-    """The same steps, after their points have been checked and entered."""
-    for step in steps:
-        settled, _ = _look(session, step.classes, step.points)
-        yield replace(step, classes=step.classes[settled], points=step.points[settled])
-
-
-def _portions(session: Session) -> list[Ids]:
-    """The open classes, so many at a time that their points are no burden."""
-    ids = session.settled_classes.open_ids
-    return [ids[block] for block in blocks(len(ids), session.checker.head.features, _REFLECTED_ENTRIES)]
-
-
-def _follow(
-    session: Session,
-    steps: Iterator[tuple[int, Step]],
-    is_over: Callable[[int, int, float], bool] = lambda number, found, seconds: False,
-) -> None:
-    """Take steps for as long as patience lasts and they are worth it."""
-    if not session.settings.patience or not session.coordinates.size:
-        return
-    began = time.thread_time()  # as the search would take if nothing else ran
-    for number, step in steps:
-        session.settled_classes.enter_steps(step.classes, number)
-        session.prover.solver.blockers.saw(step.winners, 1e-3)
-        session.report("reflection")
-        seconds, began = time.thread_time() - began, time.thread_time()
-        if number >= session.settings.patience or is_over(number, len(step.classes), seconds):
-            return
+    reflect_while_it_pays(session, price)
 
 
 def _prove_together(session: Session) -> None:
@@ -340,7 +258,7 @@ def _solve_rest(session: Session, engine: Workers) -> None:
     total, pace = len(todo), Pace()
     while todo or engine.pending:
         _feed(session, engine, todo)
-        mine = _some(session, engine, todo, todo.popleft, session.prover.together)
+        mine = _some(session, todo.popleft, min(_share(engine, todo), session.prover.together))
         _settle_here(session, mine)
         reports, orphans = engine.collect(wait=0.0 if mine else 0.05)
         session.enter_others(reports)
@@ -366,18 +284,22 @@ def _next(session: Session, pop: Callable[[], int]) -> int | None:
 
 
 def _feed(session: Session, engine: Workers, todo: deque[int]) -> None:
-    for worker in engine.idle():
-        batch = _some(session, engine, todo, todo.pop, _BATCH)
+    # Classes settled side by side are done at the same time: those that come next have to be there by then.
+    share = _share(engine, todo)
+    for worker in engine.idle(left=min(share, session.prover.together)):
+        batch = _some(session, todo.pop, share)
         if batch:
             engine.submit(worker, batch)
 
 
-def _some(
-    session: Session, engine: Workers, todo: deque[int], pop: Callable[[], int], most: int
-) -> list[int]:
-    """Open classes to be settled next: few when there are few left, so that all finish together."""
-    share = max(1, min(most, len(todo) // (4 * (engine.size + 1))))
-    return [class_id for _ in range(share) if (class_id := _next(session, pop)) is not None]
+def _share(engine: Workers, todo: deque[int]) -> int:
+    """How many classes to settle next: few when there are few left, so that all finish together."""
+    return max(1, min(_BATCH, len(todo) // (4 * (engine.size + 1))))
+
+
+def _some(session: Session, pop: Callable[[], int], count: int) -> list[int]:
+    """The next classes still open, as many as are left of these."""
+    return [class_id for _ in range(count) if (class_id := _next(session, pop)) is not None]
 
 
 def _median(rows: NDArray[np.float32], *, axis: int) -> NDArray[np.float32]:

@@ -75,8 +75,8 @@ class Workers(Protocol):
     def start(self, job: Job) -> None:
         """Hand the job out; workers get ready while the caller goes on."""
 
-    def idle(self) -> list[int]:
-        """Workers that are about to run out of classes."""
+    def idle(self, *, left: int) -> list[int]:
+        """Workers that are about to run out of classes: at most so many are left to them."""
 
     def submit(self, worker: int, classes: list[int]) -> None:
         """Give a worker more classes."""

@@ -100,8 +100,8 @@ class RayWorkers:
     def _new_actor(self) -> Any:
         return self._ray.remote(num_cpus=1)(Settler).remote(self._parcel)
 
-    def idle(self) -> list[int]:
-        """Workers with at most one batch to go: time to send more."""
+    def idle(self, *, left: int) -> list[int]:
+        """Workers with at most one batch to go, however many classes that is: time to send more."""
         return [number for number, worker in self._workers.items() if len(worker.batches) <= 1]
 
     def submit(self, worker: int, classes: list[int]) -> None:
