@@ -8,7 +8,7 @@ and 4 with one. So whatever makes many small products one after another does it 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any
@@ -42,7 +42,7 @@ def threads_for(features: int) -> AbstractContextManager[None]:
     return one_thread() if features < _MANY_FEATURES else nullcontext()
 
 
-def in_threads(tasks: list[Callable[[], None]]) -> None:
+def in_threads(tasks: Sequence[Callable[[], None]]) -> None:
     """Do tasks that are large products and passes over them, in as many threads as BLAS takes now. A product
     takes one of them then: BLAS shares out products, but not what is done with them."""
     count = min(len(tasks), _MOST_THREADS, max((library.num_threads for library in _libraries()), default=1))

@@ -186,7 +186,8 @@ def reflect_among_winners(
     points, known = _Points(coordinates, classes, start, within), _Winners(coordinates)
     known.saw(winners)
     points.reflect(np.arange(len(classes)), winners, None)
-    metric, number = None, 0
+    metric: Matrix32 | None = None
+    number = 0
     while len(points.ids):
         met, hopeful = _reflect_often(points, known, metric)
         settled, winners = look(points.ids[hopeful], points.x[hopeful])
@@ -208,7 +209,9 @@ def _reflect_often(points: _Points, known: _Winners, metric: Matrix32 | None) ->
     """Reflect among known winners: who was met, and the places of the points that none of them beats.
 
     If they are too many for a table of their own, nothing moves and all places are returned."""
-    beaten, unbeaten, met = np.arange(len(points.ids)), [], []
+    beaten = np.arange(len(points.ids))
+    unbeaten: list[Ids] = []
+    met: list[Ids] = []
     if not known.are_few:
         return np.empty(0, np.intp), beaten
     for _ in range(_ROUNDS):
