@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import argmaxable as am
 from argmaxable.compute.backend import NumPy
-from argmaxable.compute.threads import one_thread, threads_for
+from argmaxable.compute.threads import in_threads, one_thread, threads_for
 
 THREADS, ROUNDS = 2, 40
 
@@ -73,3 +74,28 @@ def test_threads_are_given_back_after_an_error() -> None:
         with pytest.raises(ZeroDivisionError), one_thread():
             raise ZeroDivisionError
         assert blas_threads() == before
+
+
+def test_tasks_are_done_once_each_with_one_thread_of_blas_where_there_are_more() -> None:
+    before, done, seen = blas_threads(), [], set[int]()
+
+    def task(number: int) -> None:
+        done.append(number)
+        seen.update(blas_threads())
+
+    in_threads([partial(task, number) for number in range(20)])
+    assert sorted(done) == list(range(20))
+    assert seen == {1}
+    assert blas_threads() == before
+
+
+def test_the_failure_of_a_task_is_raised_in_the_end() -> None:
+    before = blas_threads()
+
+    def task(number: int) -> None:
+        if number == 3:
+            raise ValueError(number)
+
+    with pytest.raises(ValueError, match="3"):
+        in_threads([partial(task, number) for number in range(20)])
+    assert blas_threads() == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import argmaxable as am
 from argmaxable.check.checker import Checker
@@ -49,3 +50,14 @@ def test_a_row_of_the_proof_is_not_tried() -> None:
     check = checker()
     coordinates = coordinates_of(check.prepared, check.domain)
     assert list(reweighted(coordinates, check, PROOF, CORNERS)) == []
+
+
+@pytest.mark.parametrize("domain", [am.Box(-100, 100), am.Box(-0.5, 2), am.Box(1, 3), am.Ball(10)], ids=str)
+def test_the_first_features_rule_out_no_class_that_a_proof_settles(domain: am.Domain) -> None:
+    rng = np.random.default_rng(8)
+    far, near = rng.normal(size=(20, 20)), rng.normal(size=(200, 20)) * np.geomspace(1e-5, 1, 200)[:, None]
+    head = am.Head(np.vstack([far, -far, near]), np.concatenate([np.full(40, 3.0), rng.normal(size=200)]))
+    proof, classes, check = Certificate(np.arange(40), np.ones(40)), np.arange(40, 240), Checker(head, domain)
+    moved, _ = transfer(coordinates_of(check.prepared, domain), check, proof, classes)
+    assert moved.tolist() == classes[check.bounds(classes, proof) <= 0].tolist()
+    assert 0 < len(moved) < len(classes)

@@ -14,7 +14,7 @@ from argmaxable.check.witnesses import Gaps
 from argmaxable.core.errors import EvidenceError
 from argmaxable.core.progress import Deadline, ignore_progress
 from argmaxable.core.verdict import Certificate, Method, Strength
-from argmaxable.prove.lazy import Answer
+from argmaxable.prove.attempt import Answer
 from argmaxable.prove.prover import Prover, Settled
 from argmaxable.run.engines.engine import Report
 from argmaxable.run.engines.processes import Processes

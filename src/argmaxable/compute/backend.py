@@ -23,6 +23,8 @@ class Backend(Protocol):
     """Products of points with rows, and the best of them. Blocks are the backend's own arrays."""
 
     keeps_bounds: bool
+    # Whether it pays to ask for products in several threads at a time.
+    takes_threads: bool
 
     def settle_in(self, rows: Rows) -> Rows:
         """The rows where this backend reads them best, if they fit there."""
@@ -63,7 +65,7 @@ class NumPy:
     would take longer than the arithmetic on heads of few features.
     """
 
-    keeps_bounds = True
+    keeps_bounds = takes_threads = True
 
     def __init__(self) -> None:
         self._scratch = _Scratch()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from argmaxable.compute.rows import Rows, StreamedRows
+from argmaxable.compute.threads import in_threads
 from argmaxable.core.arrays import Ids, Matrix32, Vector32
 
 if TYPE_CHECKING:
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 _SIDE = 2048
 # Streamed rows are converted once for so many points.
 _POINTS_PER_CONVERSION = 16384
+# Blocks meet in several threads, and each improves what the others have found.
+_IMPROVING = threading.Lock()
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +43,11 @@ class Best:
         return Best(self.own[where], self.rival[where], self.score[where])
 
     def improve(self, where: Ids, rivals: Ids, scores: Vector32) -> None:
-        better = ~(scores <= self.score[where])
-        self.score[where[better]] = scores[better]
-        self.rival[where[better]] = rivals[better]
+        """Take what is better; threads may do so at the same time."""
+        with _IMPROVING:
+            better = ~(scores <= self.score[where])
+            self.score[where[better]] = scores[better]
+            self.rival[where[better]] = rivals[better]
 
 
 def best_at(backend: Backend, rows: Rows, offsets: Vector32 | None, points: Matrix32, classes: Ids) -> Best:
@@ -75,23 +82,57 @@ def best_at_own_rows(
             (part, backend.block(rows, _run(classes[part])))
             for part in _slices(mine.stop, _SIDE, first=mine.start)
         ]
-        for ids in _slices(len(others), _SIDE):
-            block = backend.block(rows, _run(others[ids]))
-            for part, points in placed:
-                line_scale = None if scales is None else scales[part]
-                _compare(
-                    backend, best.part(part), points, classes[part], block, others[ids], line_scale, offsets
-                )
-        for theirs in _slices(len(classes), _SIDE, first=mine.start):
-            block = backend.block(rows, _run(classes[theirs]))
-            for part, points in placed:
-                if part.start <= theirs.start:
-                    _meet(backend, best, points, part, block, theirs, classes, scales, offsets)
+        tasks = [
+            partial(_meet_others, backend, rows, best, placed, classes, others[ids], scales, offsets)
+            for ids in _slices(len(others), _SIDE)
+        ] + [
+            partial(_meet_each_other, backend, rows, best, placed, classes, theirs, scales, offsets)
+            for theirs in _slices(len(classes), _SIDE, first=mine.start)
+        ]
+        if backend.takes_threads:
+            in_threads(tasks)
+        else:
+            for task in tasks:
+                task()
         done = best.part(mine)
         if offsets is None:
             done.own[:] *= scale[mine]
             done.score[:] *= scale[mine]
         yield mine, done
+
+
+def _meet_others(
+    backend: Backend,
+    rows: Rows,
+    best: Best,
+    placed: list[tuple[slice, Block]],
+    classes: Ids,
+    others: Ids,
+    scales: Vector32 | None,
+    offsets: Vector32 | None,
+) -> None:
+    """Set blocks of classes, at their own points, against rows of other classes."""
+    block = backend.block(rows, _run(others))
+    for part, points in placed:
+        scale = None if scales is None else scales[part]
+        _compare(backend, best.part(part), points, classes[part], block, others, scale, offsets)
+
+
+def _meet_each_other(
+    backend: Backend,
+    rows: Rows,
+    best: Best,
+    placed: list[tuple[slice, Block]],
+    classes: Ids,
+    theirs: slice,
+    scales: Vector32 | None,
+    offsets: Vector32 | None,
+) -> None:
+    """Set blocks of classes, at their own points, against a block that is not before them."""
+    block = backend.block(rows, _run(classes[theirs]))
+    for part, points in placed:
+        if part.start <= theirs.start:
+            _meet(backend, best, points, part, block, theirs, classes, scales, offsets)
 
 
 @np.errstate(all="ignore")  # extreme heads overflow; the bound on errors is infinite then

@@ -7,7 +7,8 @@ and 4 with one. So whatever makes many small products one after another does it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any
@@ -18,6 +19,8 @@ from argmaxable.compute import lapack
 
 # Work on matrices of this many columns is worth more than one thread, unless other processes share the cores.
 _MANY_FEATURES = 512
+# More threads would wait for each other's Python, and each needs memory for its products.
+_MOST_THREADS = 8
 
 
 @contextmanager
@@ -37,6 +40,36 @@ def one_thread() -> Iterator[None]:
 def threads_for(features: int) -> AbstractContextManager[None]:
     """For dense work on rows of this length: one thread if they are short, otherwise all threads."""
     return one_thread() if features < _MANY_FEATURES else nullcontext()
+
+
+def in_threads(tasks: Sequence[Callable[[], None]]) -> None:
+    """Do tasks that are large products and passes over them, in as many threads as BLAS takes now. A product
+    takes one of them then: BLAS shares out products, but not what is done with them."""
+    count = min(len(tasks), _MOST_THREADS, max((library.num_threads for library in _libraries()), default=1))
+    left, failures, lock = iter(tasks), list[BaseException](), threading.Lock()
+
+    def work() -> None:
+        try:
+            while not failures:
+                with lock:
+                    task = next(left, None)
+                if task is None:
+                    return
+                task()
+        except BaseException as failure:
+            failures.append(failure)
+
+    helpers = [threading.Thread(target=work) for _ in range(count - 1)]
+    with one_thread() if helpers else nullcontext():
+        for helper in helpers:
+            helper.start()
+        try:
+            work()
+        finally:
+            for helper in helpers:
+                helper.join()
+    if failures:
+        raise failures[0]
 
 
 @cache

@@ -24,6 +24,8 @@ _PRECISION = threading.Lock()
 class Torch:
     """Products on one of PyTorch's devices."""
 
+    takes_threads = False
+
     def __init__(self, device: str) -> None:
         try:
             import torch

@@ -17,7 +17,7 @@ from argmaxable.prove.interior_point import InteriorPoint
 from argmaxable.prove.row_table import RowTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from argmaxable.compute.coordinates import Coordinates
     from argmaxable.core.arrays import Ids, Matrix, Vector
@@ -38,11 +38,15 @@ class Next(Enum):
     STOP = auto()
 
 
-class Rule(Protocol):
-    """When to stop, and what was found until then."""
+class Judge(Protocol):
+    """When to stop."""
 
     def judge(self, loop: MarginLoop) -> Next:
         """What to do after the step just made."""
+
+
+class Rule(Judge, Protocol):
+    """When to stop, and what was found until then."""
 
     def look(self, loop: MarginLoop) -> Ids | None:
         """The rows that are missing at the point reached, perhaps none; None to stop."""
@@ -78,6 +82,8 @@ class MarginLoop:
 
     table: RowTable
     point: InteriorPoint
+    # What the last look found: the rows that are missing, perhaps none; None to stop.
+    missing: Ids | None = None
 
     def __init__(self, problem: Problem, ids: Ids) -> None:
         self.problem, self.ids = problem, ids
@@ -87,25 +93,28 @@ class MarginLoop:
 
     def run(self, rule: Rule) -> None:
         """Steps until the rule says stop, or floats can do no more. May raise Stalled at the start."""
+        stages = self.stages(rule)
         with threads_for(self.problem.size):
-            self._run(rule)
+            for _ in stages:
+                self.missing = rule.look(self)
 
-    def _run(self, rule: Rule) -> None:
+    def stages(self, judge: Judge) -> Iterator[None]:
+        """The same, but stops wherever a look at all rows is due; `missing` is to hold what it found."""
         self.table = RowTable(self.problem.rows(self.ids) - self.own)
         self._start(None)
         while self.steps < self.problem.most_steps and self.point.mu > _MU_FLOOR and self._step():
-            todo = rule.judge(self)
+            todo = judge.judge(self)
             if todo is Next.STOP:
                 return
             if todo is Next.RESTART:
                 self._start(None)
             if todo is Next.LOOK:
                 self.scans += 1
-                missing = rule.look(self)
-                if missing is None:
+                yield
+                if self.missing is None:
                     return
-                if len(missing):
-                    self._grow(missing)
+                if len(self.missing):
+                    self._grow(self.missing)
 
     def _start(self, before: InteriorPoint | None) -> None:
         """An interior point over all rows known, which starts from nothing or from the one before."""

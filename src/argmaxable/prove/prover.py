@@ -13,13 +13,17 @@ from numpy.typing import NDArray
 from argmaxable.check.checker import Checker, rival_certificate
 from argmaxable.compute.coordinates import Coordinates, coordinates_of
 from argmaxable.core.verdict import Method
-from argmaxable.prove.lazy import Answer, Blockers, LazySolver, without
+from argmaxable.prove.attempt import Answer
+from argmaxable.prove.lazy import Blockers, LazySolver, without
 
 if TYPE_CHECKING:
     from argmaxable.core.arrays import Ids
 
 # An unbounded domain is stood in for by a box; a class undecided there is tried in wider ones.
 _REACHES = (1e4, 1e8)
+# Classes solved side by side; one where there are many features: a look is nothing beside a solve there, and
+# tables take memory.
+_TOGETHER, _MANY_FEATURES = 8, 256
 # Exact simplex costs minutes beyond this many rational numbers in its table.
 _LARGEST_EXACT_TABLE = 60_000
 # Rivals tried on their own before a class is left undecided.
@@ -56,9 +60,20 @@ class Prover:
 
     def settle(self, class_id: int) -> Settled:
         """The class's witness or certificate, checked, or an answer with the reason for neither."""
+        return self.settle_together([class_id])[0]
+
+    @property
+    def together(self) -> int:
+        """How many classes are best settled side by side."""
+        return _TOGETHER if self.coordinates.size < _MANY_FEATURES else 1
+
+    def settle_together(self, classes: list[int]) -> list[Settled]:
+        """The same for some classes, side by side."""
         if not self.coordinates.size:
-            return self._settle_at_the_only_point(class_id)
-        answer = self.solver.solve(class_id)
+            return [self._settle_at_the_only_point(class_id) for class_id in classes]
+        return [self._conclude(answer) for answer in self.solver.solve_together(classes)]
+
+    def _conclude(self, answer: Answer) -> Settled:
         if not _is_settled(answer):
             answer = self._try_again(answer)
         if _is_settled(answer):

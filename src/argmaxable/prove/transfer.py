@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
     from argmaxable.check.checker import Bound, Checker
     from argmaxable.compute.coordinates import Coordinates
-    from argmaxable.core.arrays import Ids
+    from argmaxable.core.arrays import Ids, Matrix32, Vector32
 
+# Features that are looked at first.
+_FIRST_FEATURES = 8
 # Classes that one proof's weights are changed for, the nearest ones.
 _NEAREST = 64
 
@@ -37,27 +39,39 @@ def transfer(
     if certificate.basis or coordinates.is_cone or not len(open_ids):
         return np.empty(0, np.intp), np.empty(0)
     weights = certificate.weights / certificate.weights.sum()
-    with np.errstate(over="ignore", invalid="ignore"):
-        near = open_ids[_rough_bounds(coordinates, certificate.classes, weights, open_ids) < 0]
+    near = _within_reach(coordinates, certificate.classes, weights, open_ids)
     if not len(near):
         return near, np.empty(0)
     uppers = checker.bounds(near, certificate)
     return near[uppers <= 0], uppers[uppers <= 0]
 
 
-def _rough_bounds(
-    coordinates: Coordinates, rows: Ids, weights: NDArray[np.float64], open_ids: Ids
-) -> NDArray[np.float64]:
-    """Float32 estimates of each class's dual bound under the weights."""
+@np.errstate(over="ignore", invalid="ignore")
+def _within_reach(coordinates: Coordinates, rows: Ids, weights: NDArray[np.float64], open_ids: Ids) -> Ids:
+    """The classes whose dual bound under the weights is below zero, as float32 sees it.
+
+    Where each feature adds to the bound, the first few rule out nearly all classes.
+    """
     mixture = weights.astype(np.float32) @ coordinates.rows32[rows]
-    direction = coordinates.rows32[open_ids] - mixture
-    offset = coordinates.biases[open_ids] - float(weights @ coordinates.biases[rows])
+    level = float(weights @ coordinates.biases[rows])
+    adds_up = coordinates.corners is None and bool(
+        (coordinates.lo <= 0).all() and (coordinates.hi >= 0).all()
+    )
+    if adds_up and isinstance(coordinates.rows32, np.ndarray):
+        away = coordinates.rows32[open_ids, :_FIRST_FEATURES] - mixture[:_FIRST_FEATURES]
+        open_ids = open_ids[_supports(coordinates, away) + coordinates.biases[open_ids] < level]
+    away = coordinates.rows32[open_ids] - mixture
+    return open_ids[_supports(coordinates, away) + coordinates.biases[open_ids] < level]
+
+
+def _supports(coordinates: Coordinates, directions: Matrix32) -> Vector32:
+    """The support function at directions, or at their first features alone."""
     if coordinates.corners is not None:
-        return np.asarray((direction @ coordinates.corners.astype(np.float32).T).max(axis=1) + offset)
+        return np.asarray((directions @ coordinates.corners.astype(np.float32).T).max(axis=1))
     if coordinates.radius is not None:
-        return np.asarray(coordinates.radius * np.sqrt((direction * direction).sum(axis=1)) + offset)
-    lo, hi = coordinates.lo.astype(np.float32), coordinates.hi.astype(np.float32)
-    return np.asarray(np.maximum(lo * direction, hi * direction).sum(axis=1) + offset)
+        return np.asarray(coordinates.radius * np.sqrt((directions * directions).sum(axis=1)))
+    lo, hi = (side[: directions.shape[1]].astype(np.float32) for side in (coordinates.lo, coordinates.hi))
+    return np.asarray(np.maximum(lo * directions, hi * directions).sum(axis=1))
 
 
 def reweighted(

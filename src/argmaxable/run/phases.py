@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,24 +15,24 @@ from argmaxable.compute.blocks import blocks
 from argmaxable.compute.threads import one_thread
 from argmaxable.core.progress import Pace
 from argmaxable.core.verdict import Algorithm, Method, Strength
+from argmaxable.prove.attempt import Answer
 from argmaxable.prove.chebyshev import chebyshev_centre
-from argmaxable.prove.lazy import Answer
 from argmaxable.prove.prover import Settled
 from argmaxable.prove.shared_rows import prove_together
-from argmaxable.run.engines.engine import Job, Report, Workers
+from argmaxable.run.engines.engine import Job, Report, Workers, settle_each
 from argmaxable.run.engines.in_process import InProcess
 from argmaxable.run.engines.processes import Processes
+from argmaxable.run.reflecting import reflect_alone, reflect_while_it_pays
 from argmaxable.run.session import Session, Stop
 from argmaxable.run.settled_classes import own_directions, points_as_witnesses
 from argmaxable.search.corners import corner_winners
-from argmaxable.search.own_direction import USUAL_FEATURE, far_points, own_exponents
-from argmaxable.search.reflection import reflect
+from argmaxable.search.own_direction import far_points, own_exponents
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from argmaxable.compute.coordinates import Coordinates
-    from argmaxable.core.arrays import Ids, Vector
+    from argmaxable.core.arrays import Ids
     from argmaxable.run.plan import Settings
 
 # Rough price of a solve, in units of one feature squared: decides when reflection stops paying
@@ -47,10 +46,8 @@ _WORTH_A_PROCESS = 0.4
 _LEFT_OPEN = 0.1
 # Reflection waits for proofs that settle at least so many classes each; it begins after so many that do not.
 _MANY_AT_ONCE, _FEW_IN_A_ROW = 8, 8
-# Solves that are got ready together.
-_FORESEEN = 16
-# Coordinates of points reflected at a time: 64 MB of float32, and a few copies.
-_REFLECTED_ENTRIES = 1 << 24
+# Classes that a process settles at a time, or is sent.
+_BATCH = 8
 
 
 def early_processes(settings: Settings, classes: int, features: int) -> Processes:
@@ -106,7 +103,7 @@ def _by_own_direction(session: Session) -> None:
 
 
 def _by_reflection(session: Session) -> None:
-    session.timed("reflection", partial(_reflect_alone, session))
+    session.timed("reflection", partial(reflect_alone, session))
 
 
 def _by_chebyshev(session: Session) -> None:
@@ -132,6 +129,7 @@ def _try_own_directions(session: Session) -> None:
     pace, done = Pace(), 0
     for some, gaps in checker.own_gaps(ids, exponents):
         settled = session.settled_classes.enter_gaps(ids[some], gaps, own_directions(exponents[some]), method)
+        session.rivals[ids[some]] = gaps.rival
         session.prover.solver.blockers.saw(gaps.rival[~settled], 1e-3)
         done += len(some)
         session.report("own direction", pace.seconds_left(done, len(ids)))
@@ -171,13 +169,13 @@ def _prove_from_the_middle(session: Session) -> None:
     if not session.coordinates.is_bounded:
         return  # no proof transfers
     misses = 0
-    ids = _from_the_middle(session.coordinates, session.settled_classes.open_ids, np.median)
+    ids = _from_the_middle(session.coordinates, session.settled_classes.open_ids, _median)
     with one_thread():
         for class_id in ids.tolist():
             if not session.settled_classes.open[class_id]:
                 continue
             before = session.settled_classes.unargmaxable
-            _settle_here(session, class_id)
+            _settle_here(session, [class_id])
             session.report("first proofs")
             is_many = session.settled_classes.unargmaxable - before >= _MANY_AT_ONCE
             misses = 0 if is_many else misses + 1
@@ -188,65 +186,8 @@ def _prove_from_the_middle(session: Session) -> None:
 def _try_reflections(session: Session, engine: Workers) -> None:
     """Reflect all open classes until a step finds fewer than solving would in the same time."""
     size, classes = session.coordinates.size, session.checker.head.classes
-    if not session.checker.domain.has_features:
-        return
     price = (_solve_seconds(1, size) + _LOOK_SECONDS * classes * size) / (engine.size + 1)
-    for ids in _portions(session):
-        start = session.checker.rebuild(ids, own_exponents(session.checker, ids))[:, session.coordinates.used]
-        _reflect(
-            session, ids, start, lambda number, found, seconds: number > 2 and found * price < seconds,
-            within=_near_bounds(session.coordinates),
-        )  # fmt: skip
-
-
-def _near_bounds(coordinates: Coordinates) -> tuple[Vector, Vector] | None:
-    """The domain's bounds, if points of the usual size would leave them; behind a ReLU, say."""
-    lo, hi = coordinates.domain_bounds()
-    is_near = coordinates.domain_radius is None and bool((np.minimum(-lo, hi) < USUAL_FEATURE).any())
-    return (lo, hi) if is_near else None
-
-
-def _reflect_alone(session: Session) -> None:
-    """Braid Reflect as the paper has it: from x = w_c, for as long as patience lasts."""
-    for ids in _portions(session):
-        start = session.coordinates.rows_seen(session.checker.head.rows(ids))
-        _reflect(session, ids, start, lambda number, found, seconds: False)
-
-
-def _portions(session: Session) -> list[Ids]:
-    """The open classes, so many at a time that their points are no burden."""
-    ids = session.settled_classes.open_ids
-    return [ids[block] for block in blocks(len(ids), session.checker.head.features, _REFLECTED_ENTRIES)]
-
-
-def _reflect(
-    session: Session,
-    ids: Ids,
-    start: NDArray[np.float64],
-    is_enough: Callable[[int, int, float], bool],
-    *,
-    within: tuple[Vector, Vector] | None = None,
-) -> None:
-    if not (len(ids) and session.settings.patience and session.coordinates.size):
-        return
-    with np.errstate(over="ignore"):
-        begin = start.astype(np.float32)
-    began = time.perf_counter()
-    for number, step in enumerate(reflect(session.coordinates, ids, begin, within=within)):
-        found = 0
-        if len(step.classes):
-            points = session.coordinates.to_point(step.points.astype(np.float64))
-            gaps = session.checker.gaps(step.classes, points)
-            witnesses = points_as_witnesses(points)
-            found = int(
-                session.settled_classes.enter_gaps(step.classes, gaps, witnesses, Method.REFLECTION).sum()
-            )
-            session.settled_classes.enter_steps(step.classes, number)
-        session.prover.solver.blockers.saw(step.winners, 1e-3)
-        session.report("reflection")
-        seconds, began = time.perf_counter() - began, time.perf_counter()
-        if number >= session.settings.patience or is_enough(number, found, seconds):
-            return
+    reflect_while_it_pays(session, price)
 
 
 def _prove_together(session: Session) -> None:
@@ -314,26 +255,21 @@ def _solve_rest(session: Session, engine: Workers) -> None:
     """This process solves from the middle of the open classes, the others from the outside: the
     middle ones tend to be unargmaxable, with proofs that transfer, the outer ones argmaxable."""
     todo = deque(_from_the_middle(session.coordinates, session.settled_classes.open_ids).tolist())
-    total, pace, solves = len(todo), Pace(), 0
+    total, pace = len(todo), Pace()
     while todo or engine.pending:
         _feed(session, engine, todo)
-        mine = _next(session, todo.popleft) if todo else None
-        if mine is not None:
-            if not solves % _FORESEEN:
-                session.prover.solver.foresee([mine, *islice(todo, _FORESEEN - 1)])
-            solves += 1
-            _settle_here(session, mine)
-        reports, orphans = engine.collect(wait=0.0 if mine is not None else 0.05)
+        mine = _some(session, todo.popleft, min(_share(engine, todo), session.prover.together))
+        _settle_here(session, mine)
+        reports, orphans = engine.collect(wait=0.0 if mine else 0.05)
         session.enter_others(reports)
         todo.extend(orphans)
         done = total - len(todo) - engine.pending
         session.report("solving", pace.seconds_left(done, total))
 
 
-def _settle_here(session: Session, class_id: int) -> None:
-    begin = time.perf_counter()
-    settled = session.prover.settle(class_id)
-    session.enter_own(Report(settled, time.perf_counter() - begin))
+def _settle_here(session: Session, classes: list[int]) -> None:
+    for report in settle_each(session.prover, classes):
+        session.enter_own(report)
 
 
 def _next(session: Session, pop: Callable[[], int]) -> int | None:
@@ -348,11 +284,28 @@ def _next(session: Session, pop: Callable[[], int]) -> int | None:
 
 
 def _feed(session: Session, engine: Workers, todo: deque[int]) -> None:
-    for worker in engine.idle():
-        share = max(1, min(8, len(todo) // (4 * (engine.size + 1))))
-        batch = [class_id for _ in range(share) if (class_id := _next(session, todo.pop)) is not None]
+    # Classes settled side by side are done at the same time: those that come next have to be there by then.
+    share = _share(engine, todo)
+    for worker in engine.idle(left=min(share, session.prover.together)):
+        batch = _some(session, todo.pop, share)
         if batch:
             engine.submit(worker, batch)
+
+
+def _share(engine: Workers, todo: deque[int]) -> int:
+    """How many classes to settle next: few when there are few left, so that all finish together."""
+    return max(1, min(_BATCH, len(todo) // (4 * (engine.size + 1))))
+
+
+def _some(session: Session, pop: Callable[[], int], count: int) -> list[int]:
+    """The next classes still open, as many as are left of these."""
+    return [class_id for _ in range(count) if (class_id := _next(session, pop)) is not None]
+
+
+def _median(rows: NDArray[np.float32], *, axis: int) -> NDArray[np.float32]:
+    """The upper median; NumPy's own loads masked arrays, which takes 25 ms."""
+    middle = rows.shape[axis] // 2
+    return np.asarray(np.partition(rows, middle, axis=axis).take(middle, axis=axis))
 
 
 def _from_the_middle(

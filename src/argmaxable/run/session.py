@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from argmaxable.check.witnesses import Gaps
     from argmaxable.compute.coordinates import Coordinates
+    from argmaxable.core.arrays import Ids
     from argmaxable.prove.prover import Prover, Settled
     from argmaxable.run.engines.engine import Report
     from argmaxable.run.engines.processes import Processes
@@ -52,11 +53,16 @@ class Session:
     started: float
     phases: dict[str, float] = field(default_factory=dict)
     reports: list[Report] = field(default_factory=list)
+    # Who beats each class in its own direction, once that is known.
+    rivals: Ids = field(init=False)
     _fruitless: int = 0
     _placed: list[Report] = field(default_factory=list)
     _checked_at: float = field(default_factory=time.perf_counter)
     _unrecorded: list[Verdict] = field(default_factory=list)
     _recorded_at: float = field(default_factory=time.perf_counter)
+
+    def __post_init__(self) -> None:
+        self.rivals = np.full(self.checker.head.classes, -1)
 
     @property
     def checker(self) -> Checker:

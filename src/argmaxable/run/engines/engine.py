@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
     from argmaxable.core.domain import Domain
@@ -49,6 +51,16 @@ class Report:
     seconds: float
 
 
+def settle_each(prover: Prover, classes: list[int]) -> Iterator[Report]:
+    """Settle classes, as many side by side as is best; the time of these is shared out evenly."""
+    for first in range(0, len(classes), prover.together):
+        some = classes[first : first + prover.together]
+        start = time.perf_counter()
+        found = prover.settle_together(some)
+        seconds = (time.perf_counter() - start) / len(some)
+        yield from (Report(settled, seconds) for settled in found)
+
+
 class Workers(Protocol):
     """Workers that settle classes; a context manager that leaves nothing behind.
 
@@ -63,8 +75,8 @@ class Workers(Protocol):
     def start(self, job: Job) -> None:
         """Hand the job out; workers get ready while the caller goes on."""
 
-    def idle(self) -> list[int]:
-        """Workers that are about to run out of classes."""
+    def idle(self, *, left: int) -> list[int]:
+        """Workers that are about to run out of classes: at most so many are left to them."""
 
     def submit(self, worker: int, classes: list[int]) -> None:
         """Give a worker more classes."""

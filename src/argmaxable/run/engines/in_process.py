@@ -19,7 +19,7 @@ class InProcess:
     def start(self, job: Job) -> None:
         pass
 
-    def idle(self) -> list[int]:
+    def idle(self, *, left: int) -> list[int]:
         return []
 
     def submit(self, worker: int, classes: list[int]) -> None:

@@ -63,9 +63,9 @@ class Processes:
     def _hear(self, number: int, report: Report | None) -> None:
         self._reports.put((number, report))
 
-    def idle(self) -> list[int]:
-        """Workers with at most one class to go: time to send more."""
-        return [number for number, worker in self._workers.items() if len(worker.pending) <= 1]
+    def idle(self, *, left: int) -> list[int]:
+        """Workers with at most so many classes to go: time to send more."""
+        return [number for number, worker in self._workers.items() if len(worker.pending) <= left]
 
     def submit(self, worker: int, classes: list[int]) -> None:
         self._workers[worker].pending.extend(classes)

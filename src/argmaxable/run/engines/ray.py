@@ -13,7 +13,6 @@ import socket
 import sys
 import tempfile
 import threading
-import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout
@@ -30,7 +29,7 @@ from argmaxable.core.errors import InputError
 from argmaxable.core.head import FLOAT_DTYPES, Head
 from argmaxable.core.scratch import scratch_folder
 from argmaxable.core.signals import uninterrupted
-from argmaxable.run.engines.engine import Job, Report
+from argmaxable.run.engines.engine import Job, Report, settle_each
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -64,13 +63,8 @@ class Settler:
         self._prover = unpack(parcel).prover()
 
     def settle(self, classes: list[int]) -> list[Report]:
-        reports = []
         with one_thread():
-            for class_id in classes:
-                start = time.perf_counter()
-                settled = self._prover.settle(class_id)
-                reports.append(Report(settled, time.perf_counter() - start))
-        return reports
+            return list(settle_each(self._prover, classes))
 
 
 @dataclass(eq=False)
@@ -106,8 +100,8 @@ class RayWorkers:
     def _new_actor(self) -> Any:
         return self._ray.remote(num_cpus=1)(Settler).remote(self._parcel)
 
-    def idle(self) -> list[int]:
-        """Workers with at most one batch to go: time to send more."""
+    def idle(self, *, left: int) -> list[int]:
+        """Workers with at most one batch to go, however many classes that is: time to send more."""
         return [number for number, worker in self._workers.items() if len(worker.batches) <= 1]
 
     def submit(self, worker: int, classes: list[int]) -> None:

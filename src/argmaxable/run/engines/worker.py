@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import time
 from importlib import import_module
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from argmaxable.compute.blocks import row_blocks
 from argmaxable.core.domains import domain_from_record
 from argmaxable.core.head import FLOAT_DTYPES, Head
 from argmaxable.run.engines.children import pipes_of_this_child
-from argmaxable.run.engines.engine import Job, Report
+from argmaxable.run.engines.engine import Job, settle_each
 
 
 def lay_out(job: Job, folder: Path) -> None:
@@ -71,11 +70,8 @@ def main() -> None:
         prover = pick_up(Path(pickle.load(source))).prover()
         while True:
             classes = pickle.load(source)
-            prover.solver.foresee(classes)
-            for class_id in classes:
-                start = time.perf_counter()
-                settled = prover.settle(class_id)
-                pickle.dump(Report(settled, time.perf_counter() - start), sink, pickle.HIGHEST_PROTOCOL)
+            for report in settle_each(prover, classes):
+                pickle.dump(report, sink, pickle.HIGHEST_PROTOCOL)
                 sink.flush()
     except (EOFError, BrokenPipeError):
         return
