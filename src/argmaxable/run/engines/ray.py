@@ -11,7 +11,6 @@ import logging
 import os
 import socket
 import sys
-import tempfile
 import threading
 import time
 from collections import deque
@@ -28,7 +27,7 @@ from argmaxable.compute.threads import one_thread
 from argmaxable.core.domains import domain_from_record
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import FLOAT_DTYPES, Head
-from argmaxable.core.scratch import scratch_folder
+from argmaxable.core.scratch import scratch_folder, temporary_home
 from argmaxable.core.signals import uninterrupted
 from argmaxable.run.engines.engine import Job, Report
 
@@ -261,7 +260,7 @@ def _connected(ray: Any, address: str, workers: int | None) -> Iterator[None]:
 
 def _own_folder(files: ExitStack) -> dict[str, str]:
     """Where Ray puts logs and sockets, which it leaves there; its own choice where all names get too long."""
-    for home in (Path(tempfile.gettempdir()), Path("/tmp")):
+    for home in (temporary_home(), Path("/tmp")):
         if len(os.fsencode(home)) + len(_SOCKET) <= _SOCKET_NAME_BYTES and os.access(home, os.W_OK):
             return {"_temp_dir": str(files.enter_context(scratch_folder(home)))}
     return {}
