@@ -64,7 +64,8 @@ def test_a_folder_is_for_its_user_alone_and_gone_at_the_end(home: Path) -> None:
 def test_only_files_that_the_next_process_removes_are_ever_made(home: Path) -> None:
     done = subprocess.run([sys.executable, "-c", OPENED], stdout=subprocess.PIPE, text=True, check=True)
     names = done.stdout.split()
-    assert names and all(name.startswith("argmaxable-") for name in names)
+    assert names
+    assert all(name.startswith("argmaxable-") for name in names)
 
 
 def test_where_the_usual_folder_is_missing_another_serves(
