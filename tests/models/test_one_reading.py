@@ -109,6 +109,15 @@ def with_metadata_twice() -> bytes:
     return made.SerializeToString()
 
 
+def with_attribute_of(kind: int) -> Maker:
+    def make() -> bytes:
+        made = onnx_writer.build([onnx_writer.node("Gemm", "x W", "y", transB=1)], {"W": WEIGHT})
+        made.graph.node[0].attribute[0].type = kind
+        return made.SerializeToString()
+
+    return make
+
+
 def with_two_opsets() -> bytes:
     made = model()
     made.opset_import.append(helper.make_opsetid("ai.onnx", 11))
@@ -144,11 +153,48 @@ ONNX: dict[str, tuple[Maker, str]] = {
         with_tensor(lambda each: (each.ClearField("raw_data"), external(each, "location", "location"))),
         "external_data has the key 'location' twice",
     ),
+    "an external key that onnx leaves out": (
+        with_tensor(lambda each: (each.ClearField("raw_data"), external(each, "location", "Offset"))),
+        "external_data has the key 'Offset', which only some programs heed",
+    ),
+    "a zero byte in a file's name": (
+        with_tensor(
+            lambda each: (
+                each.ClearField("raw_data"),
+                external(each),
+                each.external_data.add(key="location", value="w.bin\0x"),
+            )
+        ),
+        "external_data has a zero byte",
+    ),
+    "an attribute without its type": (
+        with_attribute_of(onnx.AttributeProto.UNDEFINED),
+        "the attribute 'transB' is of type UNDEFINED and has a value of type INT",
+    ),
+    "an attribute of another type": (
+        with_attribute_of(onnx.AttributeProto.FLOAT),
+        "the attribute 'transB' is of type FLOAT and has a value of type INT",
+    ),
     "a Constant of two values": (with_two_values, "the Constant 'W' has 2 values"),
     "an attribute twice": (with_attribute_twice, "a Gemm has the attribute 'transB' twice"),
     "two sets of operations": (with_two_opsets, "two versions of the operations of 'ai.onnx'"),
     "metadata twice": (with_metadata_twice, "metadata has the key 'character' twice"),
 }
+
+
+@pytest.mark.parametrize("domain", ["", "ai.onnx"])
+def test_an_operation_that_the_file_defines_anew_is_not_taken_for_onnx_s_own(
+    tmp_path: Path, domain: str
+) -> None:
+    made = model()
+    body = [onnx_writer.node("Neg", "b", "n"), onnx_writer.node("MatMul", "a n", "c")]
+    made.functions.append(
+        helper.make_function(domain, "MatMul", ["a", "b"], ["c"], body, [helper.make_opsetid("", 17)])
+    )
+    path = tmp_path / "model.onnx"
+    path.write_bytes(made.SerializeToString())
+    with pytest.raises(LoadError, match="the trace ends at :MatMul"):
+        load_head(path)
 
 
 # ---------------------------------------------------------------------- archives
