@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from argmaxable.check.witnesses import Gaps
     from argmaxable.compute.coordinates import Coordinates
     from argmaxable.core.arrays import Ids, Matrix, Vector
+    from argmaxable.core.verdict import FinePoint
 
 _MAX_STEPS = 150
 # What the last proof counts for in the average of proofs' weights, and how much must be known of it.
@@ -53,6 +54,7 @@ _SIMPLE = 64
 class Answer:
     """A checked witness (domain point z) or certificate for one class, or neither, and its cost.
 
+    `fine` is a witness that float64 is too coarse for, in place of `point`.
     `gaps` or `bound` is what the checker of the process that found it said. Elsewhere it is hearsay.
     """
 
@@ -65,6 +67,7 @@ class Answer:
     reason: str = ""
     gaps: Gaps | None = None
     bound: Bound | None = None
+    fine: FinePoint | None = None
 
 
 @dataclass(eq=False)

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 # What is added to a temporary folder for a socket of Ray's, and the longest name that every system takes.
 _SOCKET = "/argmaxable-00000000/session_2026-01-01_00-00-00_000000_0000000/sockets/plasma_store"
 _SOCKET_NAME_BYTES = 103
+# Ray gives its own processes half a minute to start, too little on a busy machine: so often it may try.
+_STARTS = 3
+_TOO_LATE = "timed out during startup"
 # Workers that die without a single report between them: something is wrong with the cluster.
 _DEATHS_IN_A_ROW = 5
 
@@ -241,6 +244,16 @@ def _connected(ray: Any, address: str, workers: int | None) -> Iterator[None]:
         if address == "local":
             options |= {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
             options |= _own_folder(files)
+        _connect(ray, address, options)
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+def _connect(ray: Any, address: str, options: dict[str, Any]) -> None:
+    """Connect, or start a cluster here; raises InputError."""
+    for more in reversed(range(_STARTS)):
         try:
             if _require_listener(address):
                 _require_admission(ray, address)
@@ -251,11 +264,10 @@ def _connected(ray: Any, address: str, workers: int | None) -> Iterator[None]:
             raise
         except Exception as error:  # Ray raises plain ones too, such as when its processes take too long
             ray.shutdown()
-            raise InputError(_refusal(ray, address, error)) from error
-        try:
-            yield
-        finally:
-            ray.shutdown()
+            if address != "local" or _TOO_LATE not in str(error) or not more:
+                raise InputError(_refusal(ray, address, error)) from error
+        else:
+            return
 
 
 def _own_folder(files: ExitStack) -> dict[str, str]:
