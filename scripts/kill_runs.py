@@ -73,19 +73,26 @@ class Command:
 
     def __init__(self, folder: Path, engine: str) -> None:
         self._folder, self._engine = folder, engine
+        self._output = folder / "stdout"
         self.temporary = folder / "t"
         self.temporary.mkdir()
 
     def start(self, database: str = "runs.db") -> subprocess.Popen[str]:
         arguments = ["verify", "head.npz", "--json", "--db", database, *ENGINES[self._engine]]
-        return subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, *arguments],
-            cwd=self._folder,
-            env={**os.environ, "TMPDIR": str(self.temporary)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        # Into a file: a pipe that nobody reads yet would stop a run that ends before it is interrupted.
+        with self._output.open("w") as output:
+            return subprocess.Popen(
+                [sys.executable, "-c", PROGRAM, *arguments],
+                cwd=self._folder,
+                env={**os.environ, "TMPDIR": str(self.temporary)},
+                stdout=output,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+
+    def printed(self) -> str:
+        """What the command has written to stdout since it was last started."""
+        return self._output.read_text()
 
     def left_behind(self) -> list[str]:
         return sorted(str(path.relative_to(self.temporary)) for path in self.temporary.iterdir())
@@ -123,9 +130,10 @@ def wait_for(process: subprocess.Popen[str], messages: int) -> str:
     return said
 
 
-def finish(process: subprocess.Popen[str], findings: Findings, said: str) -> dict[str, Any]:
+def finish(command: Command, process: subprocess.Popen[str], findings: Findings, said: str) -> dict[str, Any]:
     """Let it end by itself; its output must be one JSON object and nothing else."""
-    out, rest = process.communicate()
+    _, rest = process.communicate()
+    out = command.printed()
     said += "".join(line for line in rest.splitlines(keepends=True) if not line.startswith("progress "))
     if _NO_START in said:
         raise NotStarted
@@ -149,9 +157,10 @@ def interrupt(command: Command, what: str, moments: random.Random, findings: Fin
     said = wait_for(process, moments.randrange(2) if is_early else moments.randrange(1, _MOST_MESSAGES))
     if what == "command":
         process.kill()
-        out, _ = process.communicate()
+        process.communicate()
         findings.counts["SIGKILL of the command"] += 1
-        findings.require(not out, f"a killed command printed {out[:200]!r}")
+        is_all_or_nothing = not command.printed() or command.printed().endswith("}\n")
+        findings.require(is_all_or_nothing, f"a killed command printed {command.printed()[:200]!r}")
         return
     if what == "worker":
         while not (found := workers_of(command.temporary)) and process.poll() is None:
@@ -161,7 +170,7 @@ def interrupt(command: Command, what: str, moments: random.Random, findings: Fin
             findings.counts["SIGKILL of a worker"] += 1
         said += wait_for(process, moments.randrange(1, _MOST_MESSAGES))
     process.send_signal(signal.SIGTERM)
-    record = finish(process, findings, said)
+    record = finish(command, process, findings, said)
     findings.counts["SIGTERM"] += 1
     findings.counts["finished first"] += bool(record.get("complete"))
     findings.require(command.left_behind() == [], f"left after SIGTERM: {command.left_behind()}")
@@ -171,7 +180,7 @@ def left_alone(command: Command, findings: Findings, database: str = "runs.db") 
     """What a run says that nobody disturbs."""
     while True:
         try:
-            return finish(command.start(database), findings, "")
+            return finish(command, command.start(database), findings, "")
         except NotStarted:
             findings.counts["Ray did not start"] += 1
 
