@@ -1,18 +1,16 @@
-"""A checker for proof bundles, written from proofs.md: exact arithmetic, no solver, nothing of argmaxable.
+"""A checker for verdicts in proof bundles, written from proofs.md: exact, no solver, nothing of argmaxable.
 
 Call it as `python checker.py BUNDLE HEAD.npz`; HEAD.npz has W (classes × features) and perhaps b and labels.
-All arithmetic is in fractions. Only verdicts are checked; weights to be solved for need their rational form.
 Exit codes: 0 all proven, 1 something is not proven or not true, 2 unusable, 3 undecided or missing classes.
 """
 
 import base64
-import hashlib
 import json
 import math
 import sys
 from fractions import Fraction
-from itertools import pairwise
-from operator import mul
+from hashlib import sha256
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +22,7 @@ def require(holds, why):
 
 
 def dot(left, right):
-    return sum(map(mul, left, right))
+    return sum(a * b for a, b in zip(left, right))
 
 
 def whole(numbers):
@@ -33,40 +31,40 @@ def whole(numbers):
     return [number.numerator * (over // number.denominator) for number in numbers], over
 
 
+def split(numbers):
+    """Digits of whole numbers, with their places in bits; d + 1 products of two add up to less than 2**53."""
+    numbers = np.array(numbers, dtype=object)
+    bits = (53 - numbers.shape[-1].bit_length()) // 2
+    places, signs = range(0, abs(numbers).max().bit_length() + 1, bits), np.sign(numbers)
+    return [(place, (signs * (abs(numbers) >> place & 2**bits - 1)).astype(float)) for place in places]
+
+
 def pick(values, number):
     require(type(number) is int and 0 <= number < len(values), f"there is no {number!r}")
     return values[number]
 
 
 def once(pairs):
-    require(len(dict(pairs)) == len(pairs), "a key occurs twice")
+    require(len(dict(pairs)) == len(pairs), "a name occurs twice")
     return dict(pairs)
 
 
 def read_arrays(path):
     with np.load(path, allow_pickle=False) as archive:
-        require(len(set(archive.files)) == len(archive.files), "an array occurs twice")
-        return {name: archive[name] for name in archive.files}
+        return once([(name, archive[name]) for name in archive.files])
 
 
-class Evidence:
-    """The arrays as lists. A certificate: classes, weights, how many are to be solved for, features."""
-
-    def __init__(self, path):
-        def lists(start, values):
-            require(start[0] == 0 and start[-1] == len(values) and start == sorted(start), "other starts")
-            return [values[first:last] for first, last in pairwise(start)]
-
-        arrays = read_arrays(path)
-        for name, array in arrays.items():
-            is_float = name.startswith("points") or name in ("centre", "certificate_weights")
-            require(array.dtype.kind in ("f" if is_float else "iu"), f"{name} holds other numbers")
-            setattr(self, name, array.tolist())
-        self.ties = lists(self.tie_start, self.tie_classes)
-        classes = lists(self.certificate_start, self.certificate_classes)
-        weights = lists(self.certificate_start, self.certificate_weights)
-        features = lists(self.coordinate_start, self.coordinates)
-        self.certificates = list(zip(classes, weights, self.certificate_basis, features, strict=True))
+def read_evidence(path):
+    """The arrays as lists; where an array of starts divides one, a list of its parts."""
+    found, floats = read_arrays(path), ("centre", "points32", "points64", "certificate_weights")
+    for name, array in found.items():
+        require(array.dtype.kind in ("f" if name in floats else "iu"), f"{name} holds other numbers")
+        found[name] = array.tolist()
+    for name in ("tie_classes", "certificate_classes", "certificate_weights", "coordinates"):
+        start, values = found[f"{name.split('_')[0].removesuffix('s')}_start"], found[name]
+        require(start[0] == 0 and start[-1] == len(values) and start == sorted(start), "other starts")
+        found[name] = [values[first:last] for first, last in pairwise(start)]
+    return found
 
 
 class Head:
@@ -74,18 +72,22 @@ class Head:
 
     def __init__(self, path):
         arrays = read_arrays(path)
-        weight, bias = arrays["W"], arrays.get("b")
+        stored = [arrays[name] for name in ("W", "b") if name in arrays]
         self.labels = arrays["labels"].tolist() if "labels" in arrays else None
-        self.classes, self.features = weight.shape
-        kinds = f"{weight.dtype.name} {'none' if bias is None else bias.dtype.name}"
+        self.classes, self.features = stored[0].shape
+        kinds = " ".join([*(array.dtype.name for array in stored), "none"][:2])
         data = f"argmaxable-head-1 {self.classes} {self.features} {kinds}\n".encode()
-        for array in (weight, bias)[: 1 + (bias is not None)]:
-            data += array.astype(array.dtype.newbyteorder("<")).tobytes()
-        self.sha256, self.floats = hashlib.sha256(data).hexdigest(), weight.tolist()
-        biases = [0.0] * self.classes if bias is None else bias.tolist()
-        rows = [[Fraction(v) for v in (*row, b)] for row, b in zip(self.floats, biases, strict=True)]
-        self.over = math.lcm(*(value.denominator for row in rows for value in row))
-        self.rows = [tuple(int(value * self.over) for value in row) for row in rows]
+        data += b"".join(array.astype(array.dtype.newbyteorder("<")).tobytes() for array in stored)
+        self.sha256, self.floats = sha256(data).hexdigest(), stored[0].tolist()
+        table = np.column_stack([*stored, np.zeros(self.classes)][:2]).reshape(-1, self.features + 1)
+        values, self.over = whole([Fraction(value) for value in table.ravel().tolist()])
+        self.rows = [*zip(*[iter(values)] * (self.features + 1))]
+        self.digits = split(self.rows)
+
+    def scores(self, x):
+        """row · x for every row, by long multiplication: float64 holds sums of products of digits exactly."""
+        pairs = product(self.digits, split(x))
+        return sum((a @ b).astype(np.int64).astype(object) << i + j for (i, a), (j, b) in pairs).tolist()
 
 
 class Domain:
@@ -115,7 +117,7 @@ class Domain:
 
     def own(self, row, centre, power):
         """The point of an own direction in float64, one rounding after the other."""
-        require(self.points is None and type(power) is int and -4000 <= power < 4000, "no own direction")
+        require(self.points is None and -4000 <= power < 4000, "no own direction")
         z = [g * (w - c) for g, w, c in zip(self.gain, row, centre, strict=True)]
         z = [math.ldexp(v, power) if math.frexp(v)[1] + power <= 1024 else v * math.inf for v in z]
         return [min(max(v, lo), hi) for v, lo, hi in zip(z, self.lo, self.hi)]
@@ -148,23 +150,24 @@ class Domain:
 
 def check_witness(head, domain, line, evidence, lower):
     if "own" in line:
-        point = domain.own(head.floats[line["class"]], evidence.centre, line["own"])
+        point = domain.own(head.floats[line["class"]], evidence["centre"], line["own"])
     elif "point" in line:
-        point = [int(value, 16) * Fraction(2) ** line["exponent"] for value in line["point"]]
-    elif "point32" in line:
-        point = pick(evidence.points32, line["point32"])
+        unit = Fraction(2) ** (pick(range(8000), line["exponent"] + 4000) - 4000)
+        point = [int(value, 16) * unit for value in line["point"]]
     else:
-        point = pick(evidence.points64, line["point64"])
+        size = "32" if "point32" in line else "64"
+        point = pick(evidence[f"points{size}"], line[f"point{size}"])
     x, over = whole([*domain.place(point), Fraction(1)])
-    scores = [dot(row, x) for row in head.rows]
+    scores = head.scores(x)
     gap = scores.pop(line["class"]) - max(scores)
     require(gap >= lower * over * head.over, "its witness does not prove it")
 
 
 def check_certificate(head, domain, line, evidence, upper):
-    number, chosen = line["class"], ([line.get("rival")], [1], 0, [])
-    chosen = chosen if "rival" in line else pick(evidence.certificates, line["certificate"])
-    classes, weights, basis, _ = chosen
+    number, classes, weights, basis = line["class"], [line.get("rival")], [1], 0
+    if "rival" not in line:
+        parts = (evidence[f"certificate_{name}"] for name in ("classes", "weights", "basis"))
+        classes, weights, basis = (pick(part, line["certificate"]) for part in parts)
     if "weights" in line:
         weights, basis = [int(weight, 16) for weight in line["weights"]], 0
     require(not basis, "its weights are to be solved for: this checker needs the rational form")
@@ -179,25 +182,24 @@ def check_certificate(head, domain, line, evidence, upper):
 
 def check_line(head, domain, line, evidence):
     number = pick(range(head.classes), line["class"])
-    witness = [key for key in ("own", "point32", "point64", "point") if key in line]
-    certificate = [key for key in ("rival", "certificate") if key in line]
-    require(len(witness) < 2 and len(certificate) < 2, "evidence that excludes other evidence")
+    witness = line.keys() & {"own", "point32", "point64", "point"}
+    require(
+        len(witness) < 2 and not line.keys() >= {"rival", "certificate"}, "evidence that excludes another"
+    )
     require(type(line.get("own", 0)) is type(line.get("rival", 0)) is int, "evidence by other than numbers")
     ends = line["lower"], line["upper"]  # the float64 nearest to what is written; null claims nothing
     require(all(end is None or type(end) in (int, float) for end in ends), "bounds that are no numbers")
-    lower, upper = (None if end is None else Fraction(float(end)) for end in ends)
-    status = "unargmaxable" if upper is not None and upper <= 0 else "undecided"
-    status = "argmaxable" if lower is not None and lower > 0 else status
+    low, high = (None if end is None else Fraction(float(end)) for end in ends)
+    status = "argmaxable" if (low or 0) > 0 else "undecided" if high is None or high > 0 else "unargmaxable"
     is_only = head.classes == 1 and witness and line["status"] == "argmaxable"
     require(line["status"] == status or is_only, f"its bounds make it {status}")
-    group = sorted(pick(evidence.ties, line["tie"])) if "tie" in line else [number]
+    group = sorted(pick(evidence["tie_classes"], line["tie"])) if "tie" in line else [number]
     require(group == [i for i, row in enumerate(head.rows) if row == head.rows[number]], "other twins")
-    alike = sum(row[:-1] == head.rows[number][:-1] for row in head.rows)
-    require(line["method"] != "twin" or alike > 1, "no other class has its weights")
-    if lower is not None:
-        check_witness(head, domain, line, evidence, lower)
-    if upper is not None:
-        check_certificate(head, domain, line, evidence, upper)
+    require(line["method"] != "twin" or head.floats.count(head.floats[number]) > 1, "no class like it")
+    if low is not None:
+        check_witness(head, domain, line, evidence, low)
+    if high is not None:
+        check_certificate(head, domain, line, evidence, high)
 
 
 def statements(head, manifest, lines, files):
@@ -212,15 +214,13 @@ def statements(head, manifest, lines, files):
     stopped = any(line.get("reason") in ("interrupted", "not reached") for line in lines)
     yield "complete", manifest["complete"], manifest["complete"] is True and not stopped
     if is_new:
-        digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
-        yield "files", manifest["files"], digests
+        yield "files", manifest["files"], {name: sha256(data).hexdigest() for name, data in files.items()}
     if about["labels_sha256"] is None if is_new else labels == numbers:
         yield "labels", labels, numbers
     elif head.labels is not None:
         yield "labels", labels, [head.labels[line["class"]] for line in lines]
         text = json.dumps(head.labels, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        digest = hashlib.sha256(text).hexdigest() if is_new else None
-        yield "labels_sha256", about.get("labels_sha256"), digest
+        yield "labels_sha256", about.get("labels_sha256"), sha256(text).hexdigest() if is_new else None
 
 
 def main(folder, model):
@@ -230,7 +230,7 @@ def main(folder, model):
     require(manifest["format"] in ("argmaxable-proofs-1", "argmaxable-proofs-2"), "another format")
     require(manifest["head"]["sha256"] == head.sha256, "these proofs are for another model")
     lines = [json.loads(line, object_pairs_hook=once) for line in files["verdicts.jsonl"].splitlines()]
-    domain, evidence = Domain(manifest["domain"], head.features), Evidence(folder / "evidence.npz")
+    domain, evidence = Domain(manifest["domain"], head.features), read_evidence(folder / "evidence.npz")
     words = statements(head, manifest, lines, files)
     wrong = [f"{name} is {b}, not {a}" for name, a, b in words if type(a) is not type(b) or a != b]
     for line in lines:

@@ -47,6 +47,12 @@ main()
 # Of progress messages that one process sends before it is interrupted.
 _MOST_MESSAGES = 120
 _WORKER, _RAY_WORKER = b"argmaxable.run.engines.worker", b"ray::Settler"
+# Ray gives its own processes half a minute to start, whatever else the machine does.
+_NO_START = "Ray did not start on this machine"
+
+
+class NotStarted(Exception):
+    """Ray gave up: nothing was interrupted, and it is tried again."""
 
 
 @dataclass
@@ -67,19 +73,26 @@ class Command:
 
     def __init__(self, folder: Path, engine: str) -> None:
         self._folder, self._engine = folder, engine
+        self._output = folder / "stdout"
         self.temporary = folder / "t"
         self.temporary.mkdir()
 
     def start(self, database: str = "runs.db") -> subprocess.Popen[str]:
         arguments = ["verify", "head.npz", "--json", "--db", database, *ENGINES[self._engine]]
-        return subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, *arguments],
-            cwd=self._folder,
-            env={**os.environ, "TMPDIR": str(self.temporary)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        # Into a file: a pipe that nobody reads yet would stop a run that ends before it is interrupted.
+        with self._output.open("w") as output:
+            return subprocess.Popen(
+                [sys.executable, "-c", PROGRAM, *arguments],
+                cwd=self._folder,
+                env={**os.environ, "TMPDIR": str(self.temporary)},
+                stdout=output,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+
+    def printed(self) -> str:
+        """What the command has written to stdout since it was last started."""
+        return self._output.read_text()
 
     def left_behind(self) -> list[str]:
         return sorted(str(path.relative_to(self.temporary)) for path in self.temporary.iterdir())
@@ -117,10 +130,13 @@ def wait_for(process: subprocess.Popen[str], messages: int) -> str:
     return said
 
 
-def finish(process: subprocess.Popen[str], findings: Findings, said: str) -> dict[str, Any]:
+def finish(command: Command, process: subprocess.Popen[str], findings: Findings, said: str) -> dict[str, Any]:
     """Let it end by itself; its output must be one JSON object and nothing else."""
-    out, rest = process.communicate()
+    _, rest = process.communicate()
+    out = command.printed()
     said += "".join(line for line in rest.splitlines(keepends=True) if not line.startswith("progress "))
+    if _NO_START in said:
+        raise NotStarted
     findings.require("Traceback" not in said, f"a traceback: {said[-400:]}")
     findings.require(process.returncode in (0, 1, 3), f"exit code {process.returncode}: {said[-400:]}")
     try:
@@ -141,9 +157,10 @@ def interrupt(command: Command, what: str, moments: random.Random, findings: Fin
     said = wait_for(process, moments.randrange(2) if is_early else moments.randrange(1, _MOST_MESSAGES))
     if what == "command":
         process.kill()
-        out, _ = process.communicate()
+        process.communicate()
         findings.counts["SIGKILL of the command"] += 1
-        findings.require(not out, f"a killed command printed {out[:200]!r}")
+        is_all_or_nothing = not command.printed() or command.printed().endswith("}\n")
+        findings.require(is_all_or_nothing, f"a killed command printed {command.printed()[:200]!r}")
         return
     if what == "worker":
         while not (found := workers_of(command.temporary)) and process.poll() is None:
@@ -153,10 +170,19 @@ def interrupt(command: Command, what: str, moments: random.Random, findings: Fin
             findings.counts["SIGKILL of a worker"] += 1
         said += wait_for(process, moments.randrange(1, _MOST_MESSAGES))
     process.send_signal(signal.SIGTERM)
+    record = finish(command, process, findings, said)
     findings.counts["SIGTERM"] += 1
-    record = finish(process, findings, said)
     findings.counts["finished first"] += bool(record.get("complete"))
     findings.require(command.left_behind() == [], f"left after SIGTERM: {command.left_behind()}")
+
+
+def left_alone(command: Command, findings: Findings, database: str = "runs.db") -> dict[str, Any]:
+    """What a run says that nobody disturbs."""
+    while True:
+        try:
+            return finish(command, command.start(database), findings, "")
+        except NotStarted:
+            findings.counts["Ray did not start"] += 1
 
 
 def verdicts_of(folder: Path, database: str) -> list[str]:
@@ -177,13 +203,17 @@ def torment(engine: str, kills: int, terms: int, seed: int) -> Findings:
         victims = ["command", "command" if engine == "alone" else "worker"]
         plan = [victims[number % 2] for number in range(kills)] + ["term"] * terms
         moments.shuffle(plan)
-        for number, what in enumerate(plan, 1):
-            interrupt(command, what, moments, findings)
-            print(f"{engine}: {number} of {len(plan)}, {dict(findings.counts)}", file=sys.stderr, flush=True)
-        record = finish(command.start(), findings, "")
+        while plan:
+            try:
+                interrupt(command, plan[-1], moments, findings)
+                plan.pop()
+            except NotStarted:
+                findings.counts["Ray did not start"] += 1
+            print(f"{engine}: {len(plan)} left, {dict(findings.counts)}", file=sys.stderr, flush=True)
+        record = left_alone(command, findings)
         findings.require(bool(record.get("complete")), "the run left alone did not finish")
         findings.require(command.left_behind() == [], f"left at the end: {command.left_behind()}")
-        finish(command.start("undisturbed.db"), findings, "")
+        left_alone(command, findings, "undisturbed.db")
         same = verdicts_of(folder, "runs.db") == verdicts_of(folder, "undisturbed.db")
         findings.require(same, "the verdicts differ from those of a run that nobody disturbed")
     finally:

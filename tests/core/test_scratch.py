@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from argmaxable.core.scratch import scratch_folder
+from argmaxable.core.scratch import scratch_folder, temporary_home
 
 HOLD = """
 import sys
@@ -20,6 +20,19 @@ with scratch_folder() as folder:
     (folder / "weight").write_bytes(bytes(1000))
     print(folder, flush=True)
     sys.stdin.read()
+"""
+
+
+# Prints the name of each file that is opened in the temporary folder.
+OPENED = """
+import os, sys
+from argmaxable.core.scratch import scratch_folder
+def told(event, arguments):
+    if event == "open" and os.path.dirname(os.fsdecode(arguments[0])) == os.environ["TMPDIR"]:
+        print(os.path.basename(arguments[0]))
+sys.addaudithook(told)
+with scratch_folder():
+    pass
 """
 
 
@@ -46,6 +59,20 @@ def test_a_folder_is_for_its_user_alone_and_gone_at_the_end(home: Path) -> None:
         (folder / "below").mkdir()
         (folder / "below" / "file").touch()
     assert list(home.iterdir()) == []
+
+
+def test_only_files_that_the_next_process_removes_are_ever_made(home: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", OPENED], stdout=subprocess.PIPE, text=True, check=True)
+    names = done.stdout.split()
+    assert names
+    assert all(name.startswith("argmaxable-") for name in names)
+
+
+def test_where_the_usual_folder_is_missing_another_serves(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(home / "missing"))
+    assert temporary_home().is_dir()
 
 
 def test_an_exception_leaves_nothing_behind(home: Path) -> None:

@@ -15,7 +15,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from onnx_writer import node, save
 
 from argmaxable.core.errors import LoadError
-from argmaxable.models import load_head
+from argmaxable.models import find_head, load_head
 
 Array = NDArray[Any]
 CLASSES, FEATURES = 6, 4
@@ -207,6 +207,34 @@ def test_what_is_not_one_argmax_over_the_rows_is_refused(
     assert not is_one_argmax(model, WEIGHT, BIAS, axis)
     with pytest.raises(LoadError, match=rf"the product with 'W' .*{why}.*tensor='W' \(--tensor\)"):
         load_head(save(tmp_path, model))
+
+
+MISPLACED = [name for name in REFUSED if "bias" in name or name == "a row added to a column"]
+
+
+@pytest.mark.parametrize("name", MISPLACED)
+def test_a_bias_that_is_not_along_the_rows_is_refused_although_the_weight_is_named(
+    tmp_path: Path, name: str
+) -> None:
+    model, why = REFUSED[name]
+    path = save(tmp_path, model)
+    with pytest.raises(LoadError, match=rf"{why}.*So 'b' may not be its bias.*--bias-tensor"):
+        load_head(path, tensor="W")
+    assert load_head(path, tensor="W", bias_tensor="b").classes == CLASSES
+
+
+@pytest.mark.parametrize("name", [name for name in REFUSED if name not in MISPLACED])
+def test_a_named_weight_is_taken_with_its_own_bias(tmp_path: Path, name: str) -> None:
+    finding = find_head(save(tmp_path, REFUSED[name][0]), tensor="W")
+    weight, bias = finding.read()
+    assert np.array_equal(weight, WEIGHT.T)
+    assert bias is not None
+    assert np.array_equal(bias, BIAS)
+
+
+def test_the_warning_says_what_follows_a_named_weight(tmp_path: Path) -> None:
+    finding = find_head(save(tmp_path, chain(node("Reshape", "z t", "y"), t=whole(6, -1))), tensor="W")
+    assert any("taken because it was named" in note and "[6, -1]" in note for note in finding.notes)
 
 
 ACCEPTED: dict[str, onnx.ModelProto] = {

@@ -25,6 +25,7 @@ import keras_writer
 import numpy as np
 import onnx
 import onnx_writer
+import openvino_writer
 import pytest
 import tflite_writer
 import torch
@@ -109,6 +110,15 @@ def with_metadata_twice() -> bytes:
     return made.SerializeToString()
 
 
+def with_attribute_of(kind: int) -> Maker:
+    def make() -> bytes:
+        made = onnx_writer.build([onnx_writer.node("Gemm", "x W", "y", transB=1)], {"W": WEIGHT})
+        made.graph.node[0].attribute[0].type = kind
+        return made.SerializeToString()
+
+    return make
+
+
 def with_two_opsets() -> bytes:
     made = model()
     made.opset_import.append(helper.make_opsetid("ai.onnx", 11))
@@ -144,11 +154,48 @@ ONNX: dict[str, tuple[Maker, str]] = {
         with_tensor(lambda each: (each.ClearField("raw_data"), external(each, "location", "location"))),
         "external_data has the key 'location' twice",
     ),
+    "an external key that onnx leaves out": (
+        with_tensor(lambda each: (each.ClearField("raw_data"), external(each, "location", "Offset"))),
+        "external_data has the key 'Offset', which only some programs heed",
+    ),
+    "a zero byte in a file's name": (
+        with_tensor(
+            lambda each: (
+                each.ClearField("raw_data"),
+                external(each),
+                each.external_data.add(key="location", value="w.bin\0x"),
+            )
+        ),
+        "external_data has a zero byte",
+    ),
+    "an attribute without its type": (
+        with_attribute_of(onnx.AttributeProto.UNDEFINED),
+        "the attribute 'transB' is of type UNDEFINED and has a value of type INT",
+    ),
+    "an attribute of another type": (
+        with_attribute_of(onnx.AttributeProto.FLOAT),
+        "the attribute 'transB' is of type FLOAT and has a value of type INT",
+    ),
     "a Constant of two values": (with_two_values, "the Constant 'W' has 2 values"),
     "an attribute twice": (with_attribute_twice, "a Gemm has the attribute 'transB' twice"),
     "two sets of operations": (with_two_opsets, "two versions of the operations of 'ai.onnx'"),
     "metadata twice": (with_metadata_twice, "metadata has the key 'character' twice"),
 }
+
+
+@pytest.mark.parametrize("domain", ["", "ai.onnx"])
+def test_an_operation_that_the_file_defines_anew_is_not_taken_for_onnx_s_own(
+    tmp_path: Path, domain: str
+) -> None:
+    made = model()
+    body = [onnx_writer.node("Neg", "b", "n"), onnx_writer.node("MatMul", "a n", "c")]
+    made.functions.append(
+        helper.make_function(domain, "MatMul", ["a", "b"], ["c"], body, [helper.make_opsetid("", 17)])
+    )
+    path = tmp_path / "model.onnx"
+    path.write_bytes(made.SerializeToString())
+    with pytest.raises(LoadError, match="the trace ends at :MatMul"):
+        load_head(path)
 
 
 # ---------------------------------------------------------------------- archives
@@ -321,6 +368,14 @@ def safetensors(*entries: tuple[str, int, int], room: int = 80) -> bytes:
     return struct.pack("<Q", len(header)) + header + bytes(room)
 
 
+def test_a_header_in_another_encoding_is_refused_as_the_library_does(tmp_path: Path) -> None:
+    header = '{"fc.weight":{"dtype":"F32","shape":[5,4],"data_offsets":[0,80]}}'.encode("utf-16-le")
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(struct.pack("<Q", len(header)) + header + bytes(80))
+    with pytest.raises(LoadError, match="its header is not valid JSON"):
+        load_head(path)
+
+
 SAFETENSORS: dict[str, tuple[Maker, str]] = {
     "a name twice": (
         lambda: safetensors(("fc.weight", 0, 32), ("fc.weight", 32, 80)),
@@ -416,6 +471,65 @@ def test_the_same_files_with_one_reading_are_read(tmp_path: Path, suffix: str, d
     assert load_head(path).features == 4
 
 
+# ---------------------------------------------------------------------- vectors of items
+
+
+def parquet(path: Path, **columns: Any) -> Path:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(
+        pa.Table.from_arrays([*columns.values()], names=[name.strip("_") for name in columns]), path
+    )
+    return path
+
+
+def vectors(values: np.ndarray[Any, Any]) -> Any:
+    import pyarrow as pa
+
+    return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
+
+
+def test_a_parquet_column_whose_name_occurs_twice_is_refused(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "items.parquet", v=vectors(WEIGHT), v_=vectors(OTHER))
+    with pytest.raises(AmbiguousError, match="two columns are called 'v'"):
+        load_head(path)
+
+
+def test_a_parquet_column_is_not_taken_for_a_field_of_a_group(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    group = pa.StructArray.from_arrays([vectors(OTHER)], ["b"])
+    path = parquet(tmp_path / "items.parquet", **{"a": group, "a.b": vectors(WEIGHT)})
+    assert load_head(path, tensor="a.b").weight.tolist() == WEIGHT.tolist()
+
+
+def test_a_parquet_column_of_labels_with_gaps_is_not_used(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    labels = pa.array(["a", None, "c", "d", "e"])
+    assert load_head(parquet(tmp_path / "items.parquet", v=vectors(WEIGHT), label=labels)).labels is None
+
+
+def test_word_vectors_that_are_text_and_binary_at_once_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "words.vec"
+    path.write_bytes(b"2 2\na 1.5 2.5\nb 3.5 4.5\n")
+    with pytest.raises(AmbiguousError, match="its numbers are text, and its bytes float32 numbers too"):
+        load_head(path)
+    path.write_bytes(b"2 2\na 1.5 2.125\nb 3.5 4.5\n")
+    assert load_head(path).weight.tolist() == [[1.5, 2.125], [3.5, 4.5]]
+
+
+@pytest.mark.parametrize("old", ['id="0"', 'to-layer="1"', 'from-port="0"'])
+def test_ids_of_openvino_that_are_not_plain_numbers_are_refused(tmp_path: Path, old: str) -> None:
+    path = openvino_writer.classifier().save(tmp_path)
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, old.replace('="', '="0'), 1))
+    with pytest.raises(AmbiguousError, match=r"the id '0[01]' is not written as a whole number usually is"):
+        load_head(path)
+
+
 # ---------------------------------------------------------------------- several files, operators, labels
 
 
@@ -495,6 +609,12 @@ def test_a_name_of_two_constants_is_refused(tmp_path: Path) -> None:
         ("tokenizer.json", '{"model": {"vocab": {"a": 0, "b": 0}}}', "'a' and 'b' have the same number, 0"),
         ("config.json", '{"id2label": {"0": "a", "00": "b", "1": "c"}}', "class 0 has two labels"),
         ("inference.yml", "character_dict:\n- a\nlabel_list:\n- b\n", "it has 2 lists"),
+        ("labels.txt", "a\rb\rc", "a carriage return without a line feed"),
+        (
+            "config.json",
+            '{"id2label": {"0": "a", "1": "b", "2": "c"}, "labels": ["a", "c", "b"]}',
+            "'id2label' and 'labels' list different labels",
+        ),
     ],
 )
 def test_labels_with_two_readings_are_refused(tmp_path: Path, name: str, text: str, complaint: str) -> None:
@@ -502,6 +622,64 @@ def test_labels_with_two_readings_are_refused(tmp_path: Path, name: str, text: s
     path.write_text(text)
     with pytest.raises(AmbiguousError, match=complaint):
         labels_from_file(path, 3)
+
+
+def added_tokens(*pairs: tuple[int, str]) -> list[dict[str, object]]:
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    return [{"id": number, "content": token, "special": True, **flags} for number, token in pairs]
+
+
+def tokenizer_file(folder: Path, vocabulary: dict[str, int], *added: tuple[int, str]) -> Path:
+    path = folder / "tokenizer.json"
+    steps = dict.fromkeys(
+        ("truncation", "padding", "normalizer", "pre_tokenizer", "post_processor", "decoder")
+    )
+    model = {"type": "WordLevel", "vocab": vocabulary, "unk_token": "a"}
+    path.write_text(
+        json.dumps({"version": "1.0", **steps, "added_tokens": added_tokens(*added), "model": model})
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("added", "complaint"),
+    [
+        ([(1, "X")], "'b' and 'X' have the same number, 1"),
+        ([(1, "c")], "'b' and 'c' have the same number, 1"),
+        ([(4, "X")], "the added token 'X' has the number 4, where tokenizers gives it 3"),
+        ([(3, "X"), (4, "X")], "the added token 'X' has the number 4, where tokenizers gives it 3"),
+        ([(4, "b")], "the added token 'b' has the number 4, where tokenizers gives it 1"),
+    ],
+)
+def test_added_tokens_that_the_library_numbers_otherwise_are_refused(
+    tmp_path: Path, added: list[tuple[int, str]], complaint: str
+) -> None:
+    path = tokenizer_file(tmp_path, {"a": 0, "b": 1, "c": 2}, *added)
+    with pytest.raises(AmbiguousError, match=complaint):
+        labels_from_file(path, 5)
+
+
+def test_accepted_tokenizers_give_the_labels_of_the_library(tmp_path: Path) -> None:
+    from tokenizers import Tokenizer
+
+    rng, accepted = np.random.default_rng(3), 0
+    for _ in range(300):
+        tokens = "abcdef"[: rng.integers(1, 7)]
+        vocabulary = {
+            token: number for number, token in enumerate(tokens) if number == 0 or rng.random() < 0.9
+        }
+        added = [(int(rng.integers(8)), "abXYZ"[rng.integers(5)]) for _ in range(rng.integers(3))]
+        path = tokenizer_file(tmp_path, vocabulary, *added)
+        try:
+            names = labels_from_file(path, 8).names
+        except LoadError:
+            continue
+        theirs = [Tokenizer.from_file(str(path)).id_to_token(number) for number in range(len(names))]
+        assert list(names) == [
+            f"<unused {number}>" if name is None else name for number, name in enumerate(theirs)
+        ]
+        accepted += 1
+    assert accepted > 50
 
 
 def test_labels_beside_a_model_that_have_two_readings_are_not_used(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -319,7 +321,6 @@ def test_a_fine_point_is_a_witness_where_float64_is_too_coarse(
     numbers: tuple[int, ...], exponent: int, proven: bool, tmp_path: Path
 ) -> None:
     result = am.verify(THIN, BOX, engine=ENGINE)
-    assert result.verdicts[2].status is am.Status.UNDECIDED
     settled = replace(
         result.verdicts[2], status=am.Status.ARGMAXABLE, lower=2.0**-62, upper=np.inf, certificate=None,
         witness=am.FinePoint(numbers, exponent), reason="",
@@ -328,6 +329,44 @@ def test_a_fine_point_is_a_witness_where_float64_is_too_coarse(
     found = am.recheck(am.read_bundle(tmp_path), THIN)
     assert [failure.key for failure in found.failures] == ([] if proven else [2])
     assert found.contradictions == ()
+
+
+# 3x − 4 wins against 0 and (3 + q)x − (4 + p) for 4/3 < x < p/q alone; no float64 lies there.
+STEEP = 2**52 + 1
+BETWEEN = am.Head([[3.0], [0.0], [3.0 + STEEP]], [-4.0, 0.0, -4.0 - (4 * STEEP + 1) // 3])
+
+
+@pytest.mark.parametrize(
+    ("head", "domain", "thin"),
+    [(THIN, BOX, 2), (BETWEEN, am.Box(-100, 100), 0), (BETWEEN, am.Everywhere(), 0)],
+)
+def test_verify_finds_witnesses_that_float64_is_too_coarse_for(
+    head: am.Head, domain: am.Domain, thin: int, tmp_path: Path
+) -> None:
+    result = am.verify(head, domain, engine=ENGINE)
+    verdict = result.verdicts[thin]
+    assert verdict.status is am.Status.ARGMAXABLE
+    assert isinstance(verdict.witness, am.FinePoint)
+    assert verdict.method is am.Method.SIMPLEX
+    assert result.undecided == ()
+    am.write_bundle(result, tmp_path / "proofs")
+    found = am.recheck(am.read_bundle(tmp_path / "proofs"), head)
+    assert (found.failures, found.contradictions, found.undecided) == ((), (), 0)
+    np.savez(tmp_path / "head.npz", W=head.weight, b=head.bias)
+    script = Path(__file__).parents[2] / "docs" / "checker.py"
+    command = [sys.executable, script, tmp_path / "proofs", tmp_path / "head.npz"]
+    assert subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def test_a_run_with_such_a_witness_is_stored_and_read_back(tmp_path: Path) -> None:
+    with am.open_store(str(tmp_path / "runs.db")) as store:
+        result = am.verify(THIN, BOX, engine=ENGINE, store=store)
+        stored = list(store.verdicts(store.runs()[0].run_id))
+        assert store.check().is_sound
+    before, after = result.verdicts[2].witness, stored[2].witness
+    assert isinstance(before, am.FinePoint)
+    assert isinstance(after, am.FinePoint)
+    assert (after.integers, after.exponent) == (before.integers, before.exponent)
 
 
 # ---------------------------------------------------------------------- a single point

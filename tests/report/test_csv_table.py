@@ -38,7 +38,7 @@ def test_programs_get_the_text_itself(label: str) -> None:
     assert written(label, CsvStyle()) == [["class", "label", "lower"], ["3", label, "-0.5"]]
 
 
-@pytest.mark.parametrize("label", ["\x1b[2J", "\u202egnp.exe", "\x07", "\u2066x"])
+@pytest.mark.parametrize("label", ["\x1b[2J", "\u202egnp.exe", "\x07", "\u2066x", "\n4,fake,0.5", "\rx"])
 def test_a_terminal_gets_no_control_and_no_bidi_characters(label: str) -> None:
     shown = written(label, CsvStyle(is_shown=True))[1][1]
     assert shown.isprintable()

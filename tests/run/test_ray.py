@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,15 @@ from ray_driver import hard_head
 
 import argmaxable as am
 from argmaxable.run.engines.engine import Job
-from argmaxable.run.engines.ray import _import_ray, _own_stdout, _refusal, pack, unpack, without_handlers
+from argmaxable.run.engines.ray import (
+    _connect,
+    _import_ray,
+    _own_stdout,
+    _refusal,
+    pack,
+    unpack,
+    without_handlers,
+)
 
 DRIVER = Path(__file__).parents[1] / "ray_driver.py"
 # The kernel's notation of 127.0.0.1, as such and inside an IPv6 address.
@@ -94,6 +103,23 @@ def test_a_start_that_takes_ray_too_long_is_told_as_that() -> None:
     )
     assert told.startswith("Ray did not start on this machine (The current node timed out during startup")
     assert "--workers" in told
+
+
+@pytest.mark.parametrize(("late", "starts"), [(2, 3), (9, 3)])
+def test_a_local_cluster_that_is_late_is_started_again(
+    late: int, starts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray, tried = _import_ray(), []
+
+    def start(**options: Any) -> None:
+        tried.append(options)
+        if len(tried) <= late:
+            raise Exception("The current node timed out during startup. This could happen because")
+
+    monkeypatch.setattr(ray, "init", start)
+    with pytest.raises(am.InputError, match="did not start") if late >= starts else nullcontext():
+        _connect(ray, "local", {})
+    assert len(tried) == starts
 
 
 def test_a_cluster_that_wants_a_token_is_not_called_absent(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_a_verification_is_watched_from_its_start_to_its_end(visit: Open, tmp_pa
         )
         try:
             link = page.get_by_role("link", name="hard.npz")
-            expect(link).to_be_visible(timeout=60_000)
+            expect(link).to_be_visible()
             link.click()
             status = page.locator("#progress [role=status]")
             expect(status).to_contain_text("running, started")

@@ -22,7 +22,7 @@ from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
 from argmaxable.core.domain import Domain
 from argmaxable.core.errors import EvidenceError
 from argmaxable.core.head import Head
-from argmaxable.core.verdict import Certificate, OwnDirection, Strength, Witness
+from argmaxable.core.verdict import Certificate, FinePoint, OwnDirection, Strength, Witness
 from argmaxable.exact.dyadic import Dyadic, round_up
 from argmaxable.exact.rounding import TINY, UNIT, gamma
 
@@ -74,6 +74,10 @@ class Checker:
         if isinstance(witness, OwnDirection):
             return np.asarray(self.rebuild(np.array([class_id]), np.array([witness.exponent]))[0])
         return witness.values
+
+    def fine_gap(self, class_id: int, point: FinePoint) -> float:
+        """The proven gap of a class at a point that float64 is too coarse for; −∞ outside the domain."""
+        return self.scores.exact_gap(class_id, Dyadic(np.array(point.integers, dtype=object), point.exponent))
 
     def gaps(self, classes: Ids, points: Matrix, *, claims: Vector | None = None) -> Gaps:
         """The proven gap of each class at its point (n × features); −∞ outside the domain.

@@ -13,7 +13,6 @@ from argmaxable.compute.blocks import blocks
 from argmaxable.core.claim import Failure
 from argmaxable.core.progress import Pace, Progress, ProgressCallback
 from argmaxable.core.verdict import Certificate, FinePoint, OwnDirection, Point, Status, Verdict, status_of
-from argmaxable.exact.dyadic import Dyadic
 
 if TYPE_CHECKING:
     from argmaxable.check.checker import Checker
@@ -109,8 +108,7 @@ def _proven_lower_bounds(
         yield batch, checker.gaps(classes, points, claims=claimed).lower
     for group in groups:
         if isinstance(group[0].witness, FinePoint):
-            z = Dyadic(np.array(group[0].witness.integers, dtype=object), group[0].witness.exponent)
-            yield [group], np.array([checker.scores.exact_gap(group[0].class_id, z)])
+            yield [group], np.array([checker.fine_gap(group[0].class_id, group[0].witness)])
 
 
 def _ids_and_bounds(groups: list[list[Verdict]]) -> tuple[Ids, Vector]:

@@ -30,7 +30,7 @@ def scratch_folder(home: Path | None = None) -> Iterator[Path]:
     `home` is where it lies, the system's temporary folder unless given. What killed processes left there is
     removed before and after.
     """
-    home = Path(tempfile.gettempdir()) if home is None else home
+    home = temporary_home() if home is None else home
     remove_left_behind(home)
     folder = home / f"{_PREFIX}{secrets.token_hex(4)}"
     lock = _lock(Path(f"{folder}{_SUFFIX}"))
@@ -45,13 +45,25 @@ def scratch_folder(home: Path | None = None) -> Iterator[Path]:
 
 def remove_left_behind(home: Path | None = None) -> None:
     """Remove the folders that killed processes of this user left behind."""
-    for path in (Path(tempfile.gettempdir()) if home is None else home).glob(f"{_PREFIX}*{_SUFFIX}"):
+    for path in (temporary_home() if home is None else home).glob(f"{_PREFIX}*{_SUFFIX}"):
         if not _is_our_file(path):
             continue
         lock = _lock(path)
         with suppress(OSError):  # still in use
             lock.acquire(timeout=0)
             _remove(path.with_suffix(""), lock)
+
+
+def temporary_home() -> Path:
+    """The system's temporary folder.
+
+    `tempfile.gettempdir` tries it out with a file of its own, which a process that is killed just then leaves
+    behind. So it is asked only where the usual folder can't be used.
+    """
+    usual = os.fsdecode(tempfile.tempdir or os.environ.get("TMPDIR") or "/tmp")
+    if os.path.isdir(usual) and os.access(usual, os.W_OK | os.X_OK):
+        return Path(os.path.abspath(usual))
+    return Path(tempfile.gettempdir())
 
 
 def let_go(lock: BaseFileLock) -> None:

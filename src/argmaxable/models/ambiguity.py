@@ -28,7 +28,7 @@ def twice(names: Iterable[str]) -> str | None:
 
 
 def parse_json(text: str | bytes, what: str) -> Any:
-    """The value of a JSON text, `what` being what errors call it.
+    """The value of a JSON text, `what` being what errors call it. Bytes are UTF-8.
 
     Raises AmbiguousError where an object has a key twice, LoadError where the text is not JSON.
     """
@@ -41,7 +41,9 @@ def parse_json(text: str | bytes, what: str) -> Any:
         return value
 
     try:
-        value = json.loads(text, object_pairs_hook=unique)
+        # Python would take bytes for UTF-16 or UTF-32 too, other programs refuse them.
+        decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+        value = json.loads(decoded, object_pairs_hook=unique)
     except (ValueError, RecursionError) as error:  # UTF-8's errors are ValueErrors too
         raise LoadError(
             f"{what} is not valid JSON: {error}. It may be cut short or damaged; fetch it again."

@@ -21,6 +21,7 @@ from argmaxable.prove.row_table import RowTable
 if TYPE_CHECKING:
     from argmaxable.check.witnesses import Gaps
     from argmaxable.core.arrays import Ids, Matrix, Vector, Vector32
+    from argmaxable.core.verdict import FinePoint
     from argmaxable.prove.lazy import LazySolver
 
 _MAX_STEPS = 150
@@ -47,6 +48,7 @@ _SIMPLE = 64
 class Answer:
     """A checked witness (domain point z) or certificate for one class, or neither, and its cost.
 
+    `fine` is a witness that float64 is too coarse for, in place of `point`.
     `gaps` or `bound` is what the checker of the process that found it said. Elsewhere it is hearsay.
     """
 
@@ -59,6 +61,7 @@ class Answer:
     reason: str = ""
     gaps: Gaps | None = None
     bound: Bound | None = None
+    fine: FinePoint | None = None
 
 
 class Attempt:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker, rival_certificate
 from argmaxable.compute.coordinates import Coordinates, coordinates_of
-from argmaxable.core.verdict import Method
+from argmaxable.core.verdict import FinePoint, Method, Point
 from argmaxable.prove.attempt import Answer
 from argmaxable.prove.lazy import Blockers, LazySolver, without
 
@@ -139,12 +139,16 @@ class Prover:
         from argmaxable.prove.simplex import settle_exactly  # loads rational arithmetic
 
         tied = answer.class_id in self.solver.tied
-        point, certificate = settle_exactly(
+        witness, certificate = settle_exactly(
             self.coordinates, self.checker, answer.class_id, usable, tied=tied
         )
-        settled = point is not None or certificate is not None
+        settled = witness is not None or certificate is not None
         reason = "" if settled else answer.reason + "; exact simplex found no answer that checks"
-        found = replace(answer, point=point, certificate=certificate, rows=len(usable), reason=reason)
+        fine = witness if isinstance(witness, FinePoint) else None
+        found = replace(
+            answer, point=witness.values if isinstance(witness, Point) else None, fine=fine,
+            certificate=certificate, rows=len(usable), reason=reason,
+        )  # fmt: skip
         return Settled(found, Method.SIMPLEX if settled else Method.NONE)
 
 

@@ -16,7 +16,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.core.verdict import Certificate
+from argmaxable.core.verdict import Certificate, FinePoint, Point, Witness
 from argmaxable.exact.dyadic import Dyadic
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ _PIVOTS_PER_FEATURE = 40
 _PATIENCE = 20
 # Bits of the stand-in bound for infinite domains: beyond any vertex of a small rational system.
 _FAR_BITS = 200
+# Binary places that are tried one after the other where no witness has the precision of float64.
+_FINE_PLACES = (128, 512, 2048)
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,10 +248,11 @@ def certificate_of(coordinates: Coordinates, problem: ExactProblem, vertex: Vert
 
 def settle_exactly(
     coordinates: Coordinates, checker: Checker, class_id: int, rivals: Ids, *, tied: bool
-) -> tuple[NDArray[np.float64] | None, Certificate | None]:
-    """A checked witness point or certificate by exact simplex over these rivals, or neither.
+) -> tuple[Witness | None, Certificate | None]:
+    """A checked witness or certificate by exact simplex over these rivals, or neither.
 
-    Rivals that turn out to beat the point found are added until the answer stands.
+    Rivals that turn out to beat the point found are added until the answer stands. Where a class wins only
+    between the numbers of float64 the witness is a `FinePoint`.
     """
     while True:
         problem = exact_problem(coordinates, class_id, rivals)
@@ -261,9 +264,9 @@ def settle_exactly(
             return None, certificate if checker.bound(class_id, certificate).upper <= 0 else None
         point, gaps = _best_nearby(checker, class_id, _point(coordinates, vertex))
         if gaps.settle(np.array([tied]))[0]:
-            return point[0], None
+            return Point(point[0]), None
         if gaps.rival[0] in rivals or np.isneginf(gaps.lower[0]):
-            return None, None
+            return None if tied else _fine_point(coordinates, checker, class_id, vertex), None
         rivals = np.append(rivals, gaps.rival[0])
 
 
@@ -284,6 +287,29 @@ def _best_nearby(
             if found.lower[0] > gaps.lower[0]:
                 point, gaps = moved, found
     return point, gaps
+
+
+def _fine_point(
+    coordinates: Coordinates, checker: Checker, class_id: int, vertex: Vertex
+) -> FinePoint | None:
+    """The vertex rounded to more places than float64 has, with as few as prove that the class wins there."""
+    near = _point(coordinates, vertex)[0]
+    if coordinates.domain.removes_mean or not np.isfinite(near).all():
+        return None
+    z = [Fraction(value) for value in near.tolist()]
+    used = coordinates.used.tolist()
+    largest = max(range(len(used)), key=lambda k: abs(vertex.x[k]))
+    # Where there is no bias only the direction counts, and `near` is so many times the vertex.
+    times = Fraction(1)
+    if coordinates.is_cone and z[used[largest]]:
+        times = Fraction(2) ** round(math.log2(z[used[largest]] / vertex.x[largest]))
+    for feature, value in zip(used, vertex.x, strict=True):
+        z[feature] = value * times
+    for places in _FINE_PLACES:
+        point = FinePoint(tuple(round(value * 2**places) for value in z), -places)
+        if checker.fine_gap(class_id, point) > 0:
+            return point
+    return None
 
 
 def _point(coordinates: Coordinates, vertex: Vertex) -> NDArray[np.float64]:

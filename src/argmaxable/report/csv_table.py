@@ -72,5 +72,6 @@ def _field(cell: Cell, style: CsvStyle) -> str:
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if isinstance(cell, str):
-        return visible_text(cell) if style.is_shown else cell
+        # A line feed too: after one a label could pass for a row of its own.
+        return visible_text(cell).replace("\n", "\\u{a}") if style.is_shown else cell
     return repr(cell) if isinstance(cell, float) else str(cell)

@@ -149,6 +149,10 @@ class Session:
                 ids, gaps, points_as_witnesses(answer.point[None]), settled.method
             )
             require(bool(accepted[0]), f"The witness for class {answer.class_id} failed its check.")
+        elif answer.fine is not None:
+            gap = self.checker.fine_gap(answer.class_id, answer.fine)
+            require(gap > 0, f"The witness for class {answer.class_id} failed its check.")
+            settled_classes.enter_fine(answer.class_id, gap, answer.fine, settled.method)
         elif answer.certificate is not None:
             bound = self.checker.bound(answer.class_id, answer.certificate) if bound is None else bound
             self._enter_certificate(settled, answer.certificate, bound, share=share)

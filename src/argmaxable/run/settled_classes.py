@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from argmaxable.check.checker import Bound, Checker, require, rival_certificate
 from argmaxable.core.verdict import (
     Certificate,
+    FinePoint,
     Method,
     OwnDirection,
     Point,
@@ -113,6 +114,14 @@ class SettledClasses:
                 self._close(class_id)
                 self.argmaxable += 1
         return settles
+
+    def enter_fine(self, class_id: int, gap: float, witness: FinePoint, method: Method) -> None:
+        """Enter a checked point that float64 is too coarse for, at which the class wins by `gap`."""
+        entry = self.entries[class_id]
+        entry.lower, entry.witness = gap, witness
+        entry.method, entry.strength = method, Strength.EXACT
+        self._close(class_id)
+        self.argmaxable += 1
 
     def enter_bound(self, class_id: int, bound: Bound, certificate: Certificate, method: Method) -> None:
         """Enter a checked certificate that proves the class unargmaxable."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from argmaxable.core.verdict import OwnDirection, Status, Verdict
+from argmaxable.core.verdict import FinePoint, OwnDirection, Status, Verdict
 
 if TYPE_CHECKING:
     from argmaxable.core.domain import Domain
@@ -88,6 +88,8 @@ def witness_in_words(verdict: Verdict, domain: Domain) -> str:
     if verdict.witness is None:
         return ""
     does = "wins" if verdict.status is Status.ARGMAXABLE else "does not win, but gets to its lower bound"
+    if isinstance(verdict.witness, FinePoint):
+        return f"It {does} at a vector of features between the numbers of float64, which the proofs have."
     if not isinstance(verdict.witness, OwnDirection):
         return f"It {does} at the following vector of features."
     power = f"2{str(verdict.witness.exponent).translate(_RAISED)}"

@@ -16,9 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.core.errors import StoreError
-from argmaxable.core.verdict import Certificate
+from argmaxable.core.verdict import Certificate, FinePoint, Point
 
 _DTYPES = ("<f4", "<f8", "<i4", "<i8")
+# Of a whole number of any length.
+_DIGIT_BITS, _DIGIT = 30, 2**30 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,18 @@ def vector_parts(name: str, values: NDArray[np.float64]) -> Parts:
     return (Part.of(name, single if (single == values).all() else values),)
 
 
+def point_parts(point: Point | FinePoint) -> Parts:
+    """A witness: a vector, or whole numbers as digits in base 2^30, the lowest first, with their exponent."""
+    if isinstance(point, Point):
+        return vector_parts("point", point.values)
+    size = max(map(int.bit_length, point.integers), default=0) // _DIGIT_BITS + 1
+    digits = [
+        [(1 if number >= 0 else -1) * (abs(number) >> _DIGIT_BITS * place & _DIGIT) for place in range(size)]
+        for number in point.integers
+    ]
+    return Part.of("digits", np.array(digits, np.int32)), *id_parts("exponent", [point.exponent])
+
+
 def id_parts(name: str, ids: Iterable[int] | NDArray[np.intp]) -> Parts:
     """Class or feature numbers, in 32 bits where they fit."""
     array = np.asarray(ids, np.int64)
@@ -97,6 +111,10 @@ class Shelf:
         """A vector written by `vector_parts`."""
         return cast("NDArray[np.float64]", self._once(digest, _vector))
 
+    def point(self, digest: bytes) -> Point | FinePoint:
+        """A witness written by `point_parts`."""
+        return cast("Point | FinePoint", self._once(digest, _witness_point))
+
     def ids(self, digest: bytes) -> tuple[int, ...]:
         """Numbers written by `id_parts`."""
         return cast("tuple[int, ...]", self._once(digest, _ids))
@@ -120,6 +138,17 @@ class Shelf:
 def _vector(parts: Parts) -> NDArray[np.float64]:
     (part,) = parts
     return _frozen(part.array(), np.float64)
+
+
+def _witness_point(parts: Parts) -> Point | FinePoint:
+    if len(parts) == 1:
+        return Point(_vector(parts))
+    arrays = {part.name: part.array() for part in parts}
+    integers = (
+        sum(digit << _DIGIT_BITS * place for place, digit in enumerate(digits))
+        for digits in arrays["digits"].tolist()
+    )
+    return FinePoint(tuple(integers), int(arrays["exponent"][0]))
 
 
 def _ids(parts: Parts) -> tuple[int, ...]:

@@ -14,7 +14,6 @@ from argmaxable.core.verdict import (
     Certificate,
     Method,
     OwnDirection,
-    Point,
     Status,
     Strength,
     Verdict,
@@ -26,7 +25,7 @@ from argmaxable.store.evidence import (
     certificate_parts,
     digest_of,
     id_parts,
-    vector_parts,
+    point_parts,
 )
 from argmaxable.store.plan import PublishedVerdict
 from argmaxable.store.texts import from_column, to_column
@@ -141,9 +140,9 @@ class Batch:
             radius=None if verdict.radius is None else _number(verdict.radius),
             reason=to_column(verdict.reason),
             exponent=int(witness.exponent) if isinstance(witness, OwnDirection) else None,
-            point=self.add_evidence(vector_parts("point", witness.values))
-            if isinstance(witness, Point)
-            else None,
+            point=None
+            if witness is None or isinstance(witness, OwnDirection)
+            else self.add_evidence(point_parts(witness)),
             rival=rival,
             certificate=None if certificate is None or rival is not None else self._shared(certificate),
             tie_group=self._shared(verdict.tie_group) if verdict.tie_group else None,
@@ -198,7 +197,7 @@ def verdict_of(row: VerdictRow, shelf: Shelf) -> Verdict:
 def _witness(row: VerdictRow, shelf: Shelf) -> Witness | None:
     if row.exponent is not None:
         return OwnDirection(row.exponent)
-    return None if row.point is None else Point(shelf.vector(row.point))
+    return None if row.point is None else shelf.point(row.point)
 
 
 def _certificate(row: VerdictRow, shelf: Shelf) -> Certificate | None:

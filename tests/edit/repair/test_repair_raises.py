@@ -69,7 +69,7 @@ def test_the_least_raise_is_that_of_one_large_programme(seed: int) -> None:
     result = am.verify(head, BOX, engine=am.Engine(workers=1))
     solver = MarginSolver(am.Checker(head, BOX, centre=result.centre))
     wanted, standing = wishes(solver, result)
-    found = least_raises(solver, wanted, standing, limit=LIMIT, deadline=Deadline(60))
+    found = least_raises(solver, wanted, standing, limit=LIMIT, deadline=Deadline(None))
     targets = dict(zip(wanted.ids.tolist(), wanted.targets.tolist(), strict=True))
     targets |= dict(zip(standing.ids.tolist(), standing.targets.tolist(), strict=True))
     truth = least_change_by_linprog(head, targets)
@@ -85,7 +85,7 @@ def test_one_class_alone_needs_its_deficit_and_the_margin() -> None:
     solver = MarginSolver(am.Checker(head, BOX))
     nobody = Wanted(np.empty(0, np.intp), np.empty(0), np.empty((0, 2)))
     wanted = Wanted(np.array([4]), np.array([MARGIN]), np.zeros((1, 2)))
-    found = least_raises(solver, wanted, nobody, limit=LIMIT, deadline=Deadline(60))
+    found = least_raises(solver, wanted, nobody, limit=LIMIT, deadline=Deadline(None))
     assert found.upper is not None
     assert found.lower[0] == pytest.approx(0.5 + MARGIN, rel=ACCURACY)
     assert found.upper[0] == pytest.approx(0.5 + MARGIN, rel=ACCURACY)
@@ -96,7 +96,7 @@ def test_equal_rows_are_hopeless_for_biases() -> None:
     solver = MarginSolver(am.Checker(head, BOX))
     nobody = Wanted(np.empty(0, np.intp), np.empty(0), np.empty((0, 2)))
     wanted = Wanted(np.array([4, 5]), np.full(2, MARGIN), np.zeros((2, 2)))
-    found = least_raises(solver, wanted, nobody, limit=LIMIT, deadline=Deadline(60))
+    found = least_raises(solver, wanted, nobody, limit=LIMIT, deadline=Deadline(None))
     assert found.upper is None
     assert found.ending is Ending.HOPELESS
 
@@ -106,7 +106,7 @@ def test_raises_that_suffice_do_so_at_the_points_given() -> None:
     result = am.verify(head, BOX, engine=am.Engine(workers=1))
     solver = MarginSolver(am.Checker(head, BOX, centre=result.centre))
     wanted, standing = wishes(solver, result)
-    found = least_raises(solver, wanted, standing, limit=LIMIT, deadline=Deadline(60))
+    found = least_raises(solver, wanted, standing, limit=LIMIT, deadline=Deadline(None))
     assert found.upper is not None
     raises = np.zeros(head.classes)
     raises[found.ids] = found.upper

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,8 +39,8 @@ def find_in_graph(
     layer = last_layer(graph) if options.tensor is None else layer_using(graph, options.tensor)
     flipped = layer.stored_by_class == options.transpose
     classes, features = _shape(graph, layer.weight.name, flipped)
-    if options.tensor is None:
-        require_one_argmax(layer)
+    is_named = options.tensor is not None
+    require_one_argmax(layer, named=is_named, bias_named=options.bias_tensor is not None)
     bias = chosen_bias(graph, layer, options.bias_tensor)
     labels, doubts = labels_of(classes)
 
@@ -63,9 +63,17 @@ def find_in_graph(
         inputs=None if options.transpose else inputs_of(graph, layer.features, features, values),
         alternatives=tuple(_info(graph, name) for name in other_weights(graph, layer.weight.name)),
         activation=layer.activation,
-        notes=(*layer.notes, *([SIGMOID_NOTE] if layer.activation == "sigmoid" else []), *doubts),
+        notes=(*_notes(layer), *doubts),
         taps=() if options.transpose else _taps(layer),
     )
+
+
+def _notes(layer: LinearLayer) -> Iterator[str]:
+    yield from layer.notes
+    if layer.activation == "sigmoid":
+        yield SIGMOID_NOTE
+    if layer.crossing:
+        yield f"taken because it was named, although the product with {layer.weight.name!r} {layer.crossing}"
 
 
 def _taps(layer: LinearLayer) -> tuple[Tap, ...]:

@@ -79,9 +79,19 @@ def other_weights(graph: Graph, weight: str) -> list[str]:
     return [name for name in names if name != weight]
 
 
-def require_one_argmax(layer: LinearLayer) -> None:
-    """Refuse, with a LoadError, a product whose columns are not certain to be the classes of one argmax."""
-    if layer.crossing:
+def require_one_argmax(layer: LinearLayer, *, named: bool, bias_named: bool) -> None:
+    """Refuse, with a LoadError, a product whose columns are not certain to be the classes of one argmax.
+
+    Where the user has named the weight this is taken for granted, but not that a bias has one number for each
+    of its columns, unless that is named too.
+    """
+    if named and layer.misplaced and not bias_named:
+        added = " and ".join(repr(bias.name) for bias in layer.biases)
+        raise LoadError(
+            f"the product with {layer.weight.name!r} {layer.misplaced}. So {added} may not be its bias. To "
+            "take it all the same, pass bias_tensor= (--bias-tensor), or save weight and bias as .npz."
+        )
+    if layer.crossing and not named:
         raise LoadError(
             f"the product with {layer.weight.name!r} {layer.crossing}. To take it all the same, pass "
             f"tensor={layer.weight.name!r} (--tensor)."

@@ -48,8 +48,9 @@ class LinearLayer:
 
     `stored_by_class` says the weight is classes × features (otherwise features × classes). What comes after
     does not tell layers apart: `features` is what it is given in each place where it is used, `crossing` says
-    what follows that is not along the classes, `activation` is what follows it ("sigmoid", "softmax" or ""
-    for neither), and `notes` say what a user should know about the choice.
+    what follows that is not along the classes, `misplaced` the same of what comes up to its last bias,
+    `activation` is what follows it ("sigmoid", "softmax" or "" for neither), and `notes` say what a user
+    should know about the choice.
     """
 
     weight: Stored
@@ -57,6 +58,7 @@ class LinearLayer:
     biases: tuple[Stored, ...] = ()
     features: tuple[Features, ...] = field(default=(), compare=False)
     crossing: str = field(default="", compare=False)
+    misplaced: str = field(default="", compare=False)
     activation: str = field(default="", compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)
 
@@ -94,6 +96,7 @@ def different(layers: Iterable[LinearLayer]) -> tuple[LinearLayer, ...]:
             known,
             features=places,
             crossing=known.crossing or layer.crossing,
+            misplaced=known.misplaced or layer.misplaced,
             activation=known.activation or layer.activation,
         )
     return tuple(found.values())
@@ -210,7 +213,9 @@ def _layer(graph: Graph, path: list[Node]) -> LinearLayer | None:
     product = linear_product(graph, path[-1], scales[-1][1] if scales else "")
     if product is None:
         return None
-    addends = [_split_addition(graph, node)[1] for node in path if node.op in _ADDITIONS]
+    added = [place for place, node in enumerate(path) if node.op in _ADDITIONS]
+    addends = [_split_addition(graph, path[place])[1] for place in added]
+    up_to_bias = path[added[0] :] if added else path[-1:] if product.bias is not None else []
     rounded = any(node.op in _ROUNDING for node in path)
     return LinearLayer(
         product.weight,
@@ -218,6 +223,7 @@ def _layer(graph: Graph, path: list[Node]) -> LinearLayer | None:
         biases=tuple(bias for bias in (*addends, product.bias) if bias is not None),
         features=(replace(product.features, rank=product.features.rank or _rank(graph, path)),),
         crossing=crossing(graph, path, product),
+        misplaced=crossing(graph, up_to_bias, product) if up_to_bias else "",
         activation=next((_ACTIVATIONS[node.op] for node in path if node.op in _ACTIVATIONS), ""),
         notes=(_ROUNDED,) if rounded else (),
     )

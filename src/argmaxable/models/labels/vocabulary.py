@@ -8,10 +8,9 @@ the model numbers them; one that the user named must fit. All are plain data: no
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from argmaxable.core.errors import AmbiguousError, LoadError
 from argmaxable.models.ambiguity import ambiguous, parse_json, twice
@@ -19,13 +18,13 @@ from argmaxable.models.finding import Labels
 from argmaxable.models.labels import flat_yaml, sentencepiece
 from argmaxable.models.labels.piece_numbers import AS_STORED, FAIRSEQ, languages_behind, numberings
 from argmaxable.models.labels.readable import (
-    BYTE_LEVEL,
     PLAIN,
     SENTENCEPIECE,
     guess_kind,
     readable_token,
     readable_tokens,
 )
+from argmaxable.models.labels.tokenizer_file import TOKENIZER, by_number, from_tokenizer, unused
 from argmaxable.models.labels.tokenizer_settings import TokenizerSettings, settings_beside
 
 # Where to look, in order of trust, and whether the file lists a vocabulary, to whose size heads are
@@ -60,7 +59,7 @@ _MOST_PADDING = 0.1
 _LARGEST_FILE = 128 * 2**20
 # Keys under which a model's configuration lists its classes: Hugging Face, Magika, and common habits.
 _CLASS_KEYS = ("id2label", "target_labels_space", "class_names", "labels", "classes")
-_TOKENIZER = "tokenizer.json"
+_SAVE_LABELS = "Save the labels as text, one in a line."
 _OF_PIECES = (".model", ".spm")
 
 
@@ -212,7 +211,12 @@ def _decoded(data: bytes) -> str:
 
 def _from_text(text: str, name: str, classes: int) -> Labels:
     # Only line ends separate: str.splitlines would also split at characters that are labels.
-    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
+    text = text.replace("\r\n", "\n")
+    if "\r" in text:
+        raise ambiguous(
+            "it has a carriage return without a line feed, which ends a line for some", _SAVE_LABELS
+        )
+    lines = text.removesuffix("\n").split("\n") if text else []
     if "dict" not in name and "keys" not in name:
         return _named(lines)
     words = [line.rpartition(" ") for line in lines]
@@ -231,7 +235,7 @@ def _from_yaml(text: str, name: str, classes: int) -> Labels:
     repeated = twice(key for key, _ in pairs)
     if repeated is not None:
         raise ambiguous(f"the key {repeated[:80]!r} occurs twice")
-    return _named(_by_number(((number, key) for key, number in pairs), classes))
+    return _named(by_number(((number, key) for key, number in pairs), classes))
 
 
 def _from_json(text: str, name: str, classes: int) -> Labels:
@@ -239,34 +243,31 @@ def _from_json(text: str, name: str, classes: int) -> Labels:
     if not isinstance(value, dict):
         return Labels(class_labels(value, classes), name)
     if isinstance(value.get("model"), dict):
-        return _from_tokenizer(value, classes)
-    key = next((key for key in _CLASS_KEYS if isinstance(value.get(key), list | dict)), None)
-    if key is not None:
-        return Labels(class_labels(value[key], classes), name)
+        return from_tokenizer(value, classes)
+    lists = {key: value[key] for key in _CLASS_KEYS if isinstance(value.get(key), list | dict)}
+    if lists:
+        return Labels(_only_list(lists, classes), name)
     if all(isinstance(label, str) for label in value.values()):
         return Labels(class_labels(value, classes), name)
-    return _named(_by_number(((number, token) for token, number in value.items()), classes))
+    return _named(by_number(((number, token) for token, number in value.items()), classes))
 
 
-def _from_tokenizer(tokenizer: Mapping[str, Any], classes: int) -> Labels:
-    """The tokens of Hugging Face's tokenizer.json; special ones are literal, the rest in its own writing."""
-    vocabulary = tokenizer["model"].get("vocab")
-    if isinstance(vocabulary, dict):
-        pairs = [(number, token) for token, number in vocabulary.items()]
-    elif isinstance(vocabulary, list) and all(isinstance(pair, list) and pair for pair in vocabulary):
-        pairs = [(number, pair[0]) for number, pair in enumerate(vocabulary)]  # Unigram: [token, score]
-    else:
-        raise LoadError("has no model.vocab; expected a tokenizer.json of Hugging Face.")
-    added = tokenizer.get("added_tokens") or []
-    if not isinstance(added, list) or not all(isinstance(token, dict) for token in added):
-        raise LoadError("has added_tokens that are not a list of objects.")
-    tokens = _by_number(pairs, classes, [(token.get("id"), token.get("content")) for token in added])
-    byte_level = any(_is_byte_level(tokenizer.get(part)) for part in ("pre_tokenizer", "decoder"))
-    names = list(readable_tokens(tokens, BYTE_LEVEL if byte_level else guess_kind(tokens)))
-    special = {token["id"]: token["content"] for token in added if token.get("special") is True}
-    for number, token in special.items():
-        names[number] = readable_token(token, PLAIN)
-    return Labels(tuple(names), _TOKENIZER, special=frozenset(special))
+def _only_list(lists: Mapping[str, object], classes: int) -> tuple[str, ...]:
+    """The labels in the lists of a configuration that fit; raises AmbiguousError where they differ."""
+    fitting: dict[str, tuple[str, ...]] = {}
+    refused = None
+    for key, value in lists.items():
+        try:
+            fitting[key] = class_labels(value, classes)
+        except AmbiguousError:
+            raise
+        except LoadError as error:
+            refused = refused or error
+    if len(set(fitting.values())) > 1:
+        raise ambiguous(f"{' and '.join(map(repr, fitting))} list different labels", _SAVE_LABELS)
+    if not fitting:
+        raise refused or LoadError("lists no labels.")
+    return next(iter(fitting.values()))
 
 
 def _from_pieces(pieces: Sequence[sentencepiece.Piece], settings: TokenizerSettings, classes: int) -> Labels:
@@ -307,12 +308,12 @@ def _with_added(labels: Labels, settings: TokenizerSettings, classes: int) -> La
     """The labels with what the files beside add to them; raises _Doubtful where they contradict."""
     names = dict(enumerate(labels.names))
     for number, token in settings.added:
-        known = names.get(number, _unused(number))
-        if labels.source != _TOKENIZER and number < classes:
-            if known != _unused(number) and _spaced(known) != _spaced(token):
+        known = names.get(number, unused(number))
+        if labels.source != TOKENIZER and number < classes:
+            if known != unused(number) and _spaced(known) != _spaced(token):
                 raise _Doubtful(f"it calls class {number} {known!r}, the tokenizer's settings {token!r}.")
             names[number] = readable_token(token, PLAIN)
-    listed = tuple(names.get(number, _unused(number)) for number in range(max(names) + 1))
+    listed = tuple(names.get(number, unused(number)) for number in range(max(names) + 1))
     marks = {_spaced(token) for token in settings.special} - {""}
     special = {number for number, name in enumerate(listed) if _spaced(name) in marks}
     return replace(labels, names=listed, special=labels.special | special)
@@ -321,46 +322,6 @@ def _with_added(labels: Labels, settings: TokenizerSettings, classes: int) -> La
 def _spaced(token: str) -> str:
     """A token without the spaces around it, however they are written."""
     return token.replace("▁", " ").strip(" ")
-
-
-def _is_byte_level(step: object) -> bool:
-    """Whether a pre-tokenizer or decoder, or a step of it when it is a Sequence, is GPT-2's."""
-    inner = step.get("pretokenizers", step.get("decoders")) if isinstance(step, dict) else None
-    steps = inner if isinstance(inner, list) else [step]
-    return any(isinstance(each, dict) and each.get("type") == "ByteLevel" for each in steps)
-
-
-def _by_number(
-    pairs: Iterable[tuple[Any, Any]], classes: int, added: Iterable[tuple[Any, Any]] = ()
-) -> list[str]:
-    """Tokens in the order of their numbers, which may leave some out.
-
-    Added ones take the place of others, as they do in tokenizers. Raises AmbiguousError where two of one kind
-    have the same number.
-    """
-    tokens = _numbered(pairs, classes) | _numbered(added, classes)
-    return [tokens.get(number, _unused(number)) for number in range(max(tokens, default=-1) + 1)]
-
-
-def _numbered(pairs: Iterable[tuple[Any, Any]], classes: int) -> dict[int, str]:
-    tokens: dict[int, str] = {}
-    for number, token in pairs:
-        if not (isinstance(number, int) and isinstance(token, str)):
-            raise LoadError(
-                f"numbers {str(token)[:60]!r} with {str(number)[:60]!r}; expected a token and a whole number."
-            )
-        if not 0 <= number < classes:
-            raise LoadError(
-                f"numbers {token[:60]!r} with {number}; the head has only {classes:,} classes. "
-                "Does it belong to this model?"
-            )
-        if tokens.setdefault(number, token) != token:
-            raise ambiguous(f"{tokens[number][:80]!r} and {token[:80]!r} have the same number, {number}")
-    return tokens
-
-
-def _unused(number: int) -> str:
-    return f"<unused {number}>"
 
 
 def _named(tokens: list[str]) -> Labels:

@@ -44,6 +44,17 @@ _VALUES = {4: "float_data", 5: "int32_data", 6: "string_data", 7: "int64_data", 
     11: "uint64_data",
     13: "external_data",
 }
+# The type that an attribute declares for a value in each of these fields.
+_ATTRIBUTE_TYPES = {
+    **{2: "FLOAT", 3: "INT", 4: "STRING", 5: "TENSOR", 6: "GRAPH"},
+    **{7: "FLOATS", 8: "INTS", 9: "STRINGS", 10: "TENSORS", 11: "GRAPHS"},
+    **{22: "SPARSE_TENSOR", 23: "SPARSE_TENSORS", 14: "TYPE_PROTO", 15: "TYPE_PROTOS"},
+}
+_TYPE_NAMES = ("UNDEFINED", *_ATTRIBUTE_TYPES.values())
+_KINDS = {"tensor": _VALUES, "attribute": _ATTRIBUTE_TYPES}
+_ATTRIBUTE_NAME, _ATTRIBUTE_TYPE = 1, 20
+# What ONNX Runtime knows of external data; it refuses other keys, which onnx leaves out.
+_EXTERNAL_KEYS = frozenset({"location", "offset", "length", "checksum"})
 _SEGMENT, _NAME, _RAW_DATA, _EXTERNAL_DATA, _DATA_LOCATION = 3, 8, 9, 13, 14
 _KEY, _VALUE = 1, 2
 _INTERNAL, _EXTERNAL = 0, 1
@@ -63,7 +74,7 @@ def _copy(data: Data, start: int, end: int, message: str, depth: int) -> bytes:
     for field in fields(data, start, end):
         if field.number in single and field.number in seen:
             raise ambiguous(f"the {message} at byte {start:,} has the field {single[field.number]} twice")
-        if field.number in single or (message == "tensor" and field.number in _VALUES):
+        if field.number in single or field.number in _KINDS.get(message, ()):
             seen[field.number] = field
         inside = _INSIDE[message].get(field.number)
         if inside is not None and field.is_delimited:
@@ -75,6 +86,8 @@ def _copy(data: Data, start: int, end: int, message: str, depth: int) -> bytes:
     if message == "tensor":
         _require_one_place(data, seen)
         _require_single_keys(data, start, end)
+    elif message == "attribute":
+        _require_declared_type(data, seen)
     return b"".join(parts)
 
 
@@ -94,8 +107,19 @@ def _require_one_place(data: Data, seen: dict[int, Field]) -> None:
         raise ambiguous(f"{name} is a segment of a larger one")
 
 
+def _require_declared_type(data: Data, seen: dict[int, Field]) -> None:
+    """Refuse an attribute with a value of another type than it declares: some programs ask for the value,
+    others for the type first."""
+    number = number_in(data, seen[_ATTRIBUTE_TYPE]) if _ATTRIBUTE_TYPE in seen else 0
+    declared = _TYPE_NAMES[number] if number < len(_TYPE_NAMES) else str(number)
+    others = {_ATTRIBUTE_TYPES[each] for each in seen.keys() & _ATTRIBUTE_TYPES.keys()} - {declared}
+    if others:
+        name = _text(data, seen[_ATTRIBUTE_NAME]) if _ATTRIBUTE_NAME in seen else ""
+        raise ambiguous(f"the attribute {name!r} is of type {declared} and has a value of type {min(others)}")
+
+
 def _require_single_keys(data: Data, start: int, end: int) -> None:
-    """Refuse external data that has a key twice, or one by which this program notes places."""
+    """Refuse external data that has a key twice, one that programs do not share, or a name cut by a zero."""
     entries = [field for field in fields(data, start, end) if field.number == _EXTERNAL_DATA]
     keys = [_entry_key(data, entry) for entry in entries]
     if PLACE in keys:
@@ -103,11 +127,20 @@ def _require_single_keys(data: Data, start: int, end: int) -> None:
     repeated = twice(keys)
     if repeated is not None:
         raise ambiguous(f"a tensor's external_data has the key {repeated!r} twice")
+    strange = sorted(set(keys) - _EXTERNAL_KEYS)
+    if strange:
+        raise ambiguous(f"a tensor's external_data has the key {strange[0]!r}, which only some programs heed")
+    if any(b"\0" in data[each.start : each.end] for entry in entries for each in _values(data, entry)):
+        raise ambiguous("a tensor's external_data has a zero byte, at which some programs end a file's name")
 
 
 def _entry_key(data: Data, entry: Field) -> str:
     keys = [field for field in fields(data, entry.start, entry.end) if field.number == _KEY]
     return _text(data, keys[0]) if keys else ""
+
+
+def _values(data: Data, entry: Field) -> list[Field]:
+    return [field for field in fields(data, entry.start, entry.end) if field.number == _VALUE]
 
 
 def _text(data: Data, field: Field) -> str:

@@ -20,6 +20,7 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # ships no types
 from onnx import (
     AttributeProto,
+    FunctionProto,
     GraphProto,
     ModelProto,
     NodeProto,
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
 _INTEGERS = ("int32", "int64")
 # Shapes, axes and permutations; longer lists of integers are data.
 _SHORT_LIST = 16
-# ONNX's own operations, under both of its names, and ONNX Runtime's.
-_KNOWN_DOMAINS = frozenset({"", "ai.onnx", "com.microsoft"})
+# ONNX's own operations and ONNX Runtime's.
+_KNOWN_DOMAINS = frozenset({"", "com.microsoft"})
 # protobuf's own limit for one message; larger models keep their weights in files beside.
 _LARGEST_MESSAGE = 2**31
 
@@ -108,7 +109,7 @@ def _mapped(file: IO[bytes], size: int) -> AbstractContextManager[Data]:
 
 def _functions(model: ModelProto) -> frozenset[tuple[str, str]]:
     """The operations that a model defines itself, by domain and name."""
-    return frozenset((_text(each.domain), _text(each.name)) for each in model.functions)
+    return frozenset((_domain(each), _text(each.name)) for each in model.functions)
 
 
 def _opset(model: ModelProto) -> int:
@@ -183,9 +184,15 @@ def _declared(shape: TensorShapeProto) -> tuple[int | str, ...]:
 
 def _operation(node: NodeProto, functions: frozenset[tuple[str, str]]) -> str:
     """What a node does: one of ONNX's operations or ONNX Runtime's own, or what somebody else means by it."""
-    domain, op = _text(node.domain), _text(node.op_type)
+    domain, op = _domain(node), _text(node.op_type)
     is_known = domain in _KNOWN_DOMAINS and (domain, op) not in functions
     return op if is_known else f"{domain}:{op}"
+
+
+def _domain(each: NodeProto | FunctionProto) -> str:
+    """The set of operations; ONNX's own has two names."""
+    domain = _text(each.domain)
+    return "" if domain == "ai.onnx" else domain
 
 
 def _text(value: str | bytes) -> str:

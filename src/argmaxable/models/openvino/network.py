@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from argmaxable.core.errors import LoadError
@@ -20,6 +20,8 @@ _VERSIONS = ("10", "11")
 # A loop's body is a network inside a layer; nobody nests ten of them.
 _DEEPEST = 100
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
+# OpenVINO reads ids as numbers, for which "01" and " 1" are 1.
+_ID = re.compile(r"0|[1-9][0-9]{0,17}")
 
 Place = tuple[str, str]  # a layer's id and the id of one of its ports
 
@@ -105,10 +107,17 @@ def parse_network(data: bytes) -> LayerNetwork:
             f"{' or '.join(_VERSIONS)}"
         )
     layers = tuple(map(_layer, _only(root, "layers", "the network")))
+    _require_plain(layer.number for layer in layers)
     repeated = twice(layer.number for layer in layers)
     if repeated is not None:
         raise ambiguous(f"two layers have the id {repeated[:80]!r}")
     return LayerNetwork(layers, _sources(root), _metadata(root))
+
+
+def _require_plain(numbers: Iterable[str]) -> None:
+    strange = next((number for number in numbers if not _ID.fullmatch(number)), None)
+    if strange is not None:
+        raise ambiguous(f"the id {strange[:80]!r} is not written as a whole number usually is")
 
 
 def _layer(element: Element) -> NetworkLayer:
@@ -126,6 +135,7 @@ def _layer(element: Element) -> NetworkLayer:
 
 def _ports(element: Element, tag: str, name: str) -> tuple[Port, ...]:
     ports = tuple(map(_port, _only(element, tag, f"layer {name[:80]!r}")))
+    _require_plain(port.number for port in ports)
     repeated = twice(port.number for port in ports)
     if repeated is not None:
         raise ambiguous(f"layer {name[:80]!r} has two {tag} ports with the id {repeated[:80]!r}")
@@ -153,6 +163,7 @@ def _sources(root: Element) -> dict[Place, Place]:
         tuple(edge.get(name, "") for name in ("to-layer", "to-port", "from-layer", "from-port"))
         for edge in _only(root, "edges", "the network")
     ]
+    _require_plain(number for edge in edges for number in edge)
     repeated = twice(f"{edge[0]}, port {edge[1]}" for edge in edges)
     if repeated is not None:
         raise ambiguous(f"two edges lead to layer {repeated[:80]}")

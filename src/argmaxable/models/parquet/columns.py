@@ -60,9 +60,12 @@ def _values(file: Any, column: str) -> bytes:
     """Vectors as their width (8 bytes) and their numbers, other columns as a JSON list of texts."""
     import numpy as np
 
-    array = file.read(columns=[column], use_threads=False).column(0).combine_chunks()
+    # A name also selects the fields of a group of that name.
+    array = file.read(columns=[column], use_threads=False).column(column).combine_chunks()
     inner = getattr(array.type, "value_type", None)
     if inner is None:
+        if array.null_count:
+            raise ValueError(f"column {column!r} has missing values")
         return json.dumps([str(value) for value in array.to_pylist()]).encode()
     if array.null_count or array.flatten().null_count:
         raise ValueError(f"column {column!r} has missing values")

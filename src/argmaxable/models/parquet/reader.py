@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.core.errors import LoadError
+from argmaxable.models.ambiguity import ambiguous, twice
 from argmaxable.models.finding import Finding, Labels, TensorInfo
 from argmaxable.models.item_vectors import ItemVectors, Metric, finding_of_items
 from argmaxable.models.keras.hdf5 import ask, is_installed
@@ -52,6 +53,9 @@ def find(path: Path, options: ReadOptions) -> Finding:
 
 
 def _column(outline: Mapping[str, Any], wanted: str | None) -> str:
+    repeated = twice(outline["names"])
+    if repeated is not None:
+        raise ambiguous(f"two columns are called {repeated[:80]!r}", "Write the table again.")
     vectors = list(outline["vectors"])
     if wanted in vectors or (wanted is None and len(vectors) == 1):
         return wanted or str(vectors[0])
@@ -66,7 +70,10 @@ def _labels(path: Path, outline: Mapping[str, Any], rows: int) -> Labels | None:
     name = next((name for name in _LABELS if name in outline["labels"]), None)
     if name is None:
         return None
-    names = json.loads(_ask(path, name))
+    try:
+        names = json.loads(_ask(path, name))
+    except LoadError:  # some are missing
+        return None
     return Labels(tuple(names), f"the column {name}") if len(names) == rows else None
 
 

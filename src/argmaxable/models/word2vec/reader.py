@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.core.errors import LoadError
+from argmaxable.models.ambiguity import ambiguous
 from argmaxable.models.finding import Finding, Labels, TensorInfo
 from argmaxable.models.item_vectors import ItemVectors, Metric, finding_of_items
 
@@ -41,6 +42,10 @@ def find(path: Path, options: ReadOptions) -> Finding:
         count, size = int(header[1]), int(header[2])
         kind = "text" if _is_text(data, header.end(), size) else "binary"
         words, rows = (_read_text if kind == "text" else _read_binary)(data, header.end(), count, size)
+        if kind == "text" and _binary_words(data, header.end(), count, size) == words:
+            raise ambiguous(
+                "its numbers are text, and its bytes float32 numbers too", "Save it again as .npz."
+            )
     weight = TensorInfo("vectors", (count, size), "float32")
     labels = Labels(tuple(words), "the words of the file")
     items = ItemVectors("word2vec", weight, f"word vectors, {kind}", lambda: rows, labels)
@@ -52,6 +57,14 @@ def _is_text(data: mmap.mmap, start: int, size: int) -> bool:
     end = data.find(b"\n", start)
     fields = data[start : len(data) if end < 0 else end].rstrip().split(b" ")
     return len(fields) == size + 1 and all(map(_NUMBER.fullmatch, fields[1:]))
+
+
+def _binary_words(data: mmap.mmap, start: int, count: int, size: int) -> list[str]:
+    """The words of a text that is a file of binary vectors too, where its lines have as many bytes."""
+    try:
+        return _read_binary(data, start, count, size)[0]
+    except LoadError:
+        return []
 
 
 def _read_text(data: mmap.mmap, start: int, count: int, size: int) -> tuple[list[str], NDArray[Any]]:

@@ -11,7 +11,6 @@ import logging
 import os
 import socket
 import sys
-import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ from argmaxable.compute.threads import one_thread
 from argmaxable.core.domains import domain_from_record
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import FLOAT_DTYPES, Head
-from argmaxable.core.scratch import scratch_folder
+from argmaxable.core.scratch import scratch_folder, temporary_home
 from argmaxable.core.signals import uninterrupted
 from argmaxable.run.engines.engine import Job, Report, settle_each
 
@@ -37,6 +36,9 @@ if TYPE_CHECKING:
 # What is added to a temporary folder for a socket of Ray's, and the longest name that every system takes.
 _SOCKET = "/argmaxable-00000000/session_2026-01-01_00-00-00_000000_0000000/sockets/plasma_store"
 _SOCKET_NAME_BYTES = 103
+# Ray gives its own processes half a minute to start, too little on a busy machine: so often it may try.
+_STARTS = 3
+_TOO_LATE = "timed out during startup"
 # Workers that die without a single report between them: something is wrong with the cluster.
 _DEATHS_IN_A_ROW = 5
 
@@ -236,6 +238,16 @@ def _connected(ray: Any, address: str, workers: int | None) -> Iterator[None]:
         if address == "local":
             options |= {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
             options |= _own_folder(files)
+        _connect(ray, address, options)
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+def _connect(ray: Any, address: str, options: dict[str, Any]) -> None:
+    """Connect, or start a cluster here; raises InputError."""
+    for more in reversed(range(_STARTS)):
         try:
             if _require_listener(address):
                 _require_admission(ray, address)
@@ -246,16 +258,15 @@ def _connected(ray: Any, address: str, workers: int | None) -> Iterator[None]:
             raise
         except Exception as error:  # Ray raises plain ones too, such as when its processes take too long
             ray.shutdown()
-            raise InputError(_refusal(ray, address, error)) from error
-        try:
-            yield
-        finally:
-            ray.shutdown()
+            if address != "local" or _TOO_LATE not in str(error) or not more:
+                raise InputError(_refusal(ray, address, error)) from error
+        else:
+            return
 
 
 def _own_folder(files: ExitStack) -> dict[str, str]:
     """Where Ray puts logs and sockets, which it leaves there; its own choice where all names get too long."""
-    for home in (Path(tempfile.gettempdir()), Path("/tmp")):
+    for home in (temporary_home(), Path("/tmp")):
         if len(os.fsencode(home)) + len(_SOCKET) <= _SOCKET_NAME_BYTES and os.access(home, os.W_OK):
             return {"_temp_dir": str(files.enter_context(scratch_folder(home)))}
     return {}
