@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.compute.blocks import BLOCK_SCORES, row_blocks
+from argmaxable.compute.blocks import BLOCK_SCORES, blocks, row_blocks
 from argmaxable.compute.compare import Best, best_at, best_at_own_rows
 from argmaxable.compute.prepared import PreparedHead, seen_rows
 from argmaxable.compute.rows import row_slices
@@ -40,6 +40,8 @@ _DOUBLE = _Precision(UNIT, TINY, 2.0**1022)
 _CLAIMED_SLACKS = 3
 # Powers of two that float32 has with room on both sides.
 _LARGEST_EXPONENT = 100
+# Scores that are counted at a time: 16 MB, which caches like.
+_COUNTED_SCORES = 1 << 22
 # Roundings that a score meets besides its dot product (centring, conversion, bias, gap), with room.
 _EXTRA_ROUNDINGS = 10
 
@@ -211,6 +213,46 @@ class Scores:
             error = self._score_error(x, misplaced, _DOUBLE)
             return scores, np.asarray(error(self.norms, np.abs(self.biases), 0))
 
+    def ahead(self, classes: Ids, points: Matrix) -> Ids:
+        """How many classes score higher than each class at its point (n × features), beyond doubt: by float32
+        where its bound tells, else by float64. So the numbers don't depend on the order of summation."""
+        counts = np.empty(len(classes), np.intp)
+        for block in blocks(len(classes), self.head.classes, _COUNTED_SCORES):
+            counts[block] = self._ahead(classes[block], points[block])
+        return counts
+
+    @np.errstate(over="ignore", under="ignore", invalid="ignore")
+    def _ahead(self, classes: Ids, points: Matrix) -> Ids:
+        scores, _ = self.all_scores(points)
+        x, misplaced = self.domain.place(points)
+        error = self._score_error(x, misplaced, _SINGLE)
+        slack = error(self.norms[classes], np.abs(self.biases[classes]))
+        slack += error(self.norms.max(), np.abs(self.biases).max())
+        own = scores[np.arange(len(classes)), classes].astype(np.float64)
+        high = np.nextafter((own + slack).astype(np.float32), np.float32(np.inf))
+        low = np.nextafter((own - slack).astype(np.float32), np.float32(-np.inf))
+        counts = np.count_nonzero(scores > high[:, None], axis=1)
+        at_most = np.count_nonzero(scores >= low[:, None], axis=1)
+        unclear = np.flatnonzero(at_most > counts + 1)  # besides the class itself
+        lines, rivals = np.nonzero(
+            (scores[unclear] >= low[unclear, None]) & (scores[unclear] <= high[unclear, None])
+        )
+        lines = unclear[lines]
+        for some in row_blocks(len(lines), self.head.features):
+            is_ahead = self._is_ahead(classes, x, misplaced, lines[some], rivals[some])
+            counts += np.bincount(lines[some][is_ahead], minlength=len(counts))
+        return counts
+
+    def _is_ahead(self, classes: Ids, x: Matrix, misplaced: Matrix, lines: Ids, rivals: Ids) -> Mask:
+        """Which of the rivals score higher than the class of their line, in float64."""
+        error = self._score_error(x, misplaced, _DOUBLE)
+        gaps, slack = np.zeros(len(lines)), np.zeros(len(lines))
+        for ids, sign in ((rivals, 1.0), (classes[lines], -1.0)):
+            scores = np.einsum("ij,ij->i", x[lines], self.head.rows(ids) - self.centre) + self.biases[ids]
+            gaps += sign * scores
+            slack += error(self.norms[ids], np.abs(self.biases[ids]), lines)
+        return np.asarray(gaps > slack)
+
     def _float64_scores(self, x: Matrix) -> Matrix:
         scores = np.empty((len(x), self.head.classes))
         for block in row_blocks(self.head.classes, self.head.features):
@@ -254,7 +296,7 @@ class Scores:
         largest = max(float(self.norms.max()), float(np.abs(self.biases).max()))
         in_range = (largest * np.maximum(length, 1.0) + largest < floats.limit) & (length < floats.limit)
 
-        def error(norms: Any, biases: Any, k: int | slice = slice(None)) -> Any:
+        def error(norms: Any, biases: Any, k: int | slice | Ids = slice(None)) -> Any:
             size = norms * length[k] + biases
             bound = relative * size + norms * astray[k] + underflow[k] * (1 + norms)
             return np.where(in_range[k], bound, math.inf)

@@ -37,6 +37,7 @@ class RunFindings:
     is_characters: bool
     unargmaxable: tuple[tuple[int, str], ...]
     unargmaxable_count: int
+    order: str
     margins: tuple[Chart, ...]
     steps: Chart | None
     ways: tuple[Way, ...]
@@ -60,6 +61,7 @@ def findings_of(store: Store, run: RunSummary) -> RunFindings:
             (verdict.class_id, shown_label(verdict.label)) for verdict in content.unargmaxable[:_MOST_LABELS]
         ),
         unargmaxable_count=len(content.unargmaxable),
+        order=content.order,
         margins=tuple(margin_charts(subject.verdicts, content.noun)),
         steps=steps_chart(subject.verdicts, content.noun),
         ways=content.ways,
