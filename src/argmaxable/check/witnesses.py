@@ -214,8 +214,11 @@ class Scores:
             return scores, np.asarray(error(self.norms, np.abs(self.biases), 0))
 
     def ahead(self, classes: Ids, points: Matrix) -> Ids:
-        """How many classes score higher than each class at its point (n × features), beyond doubt: by float32
-        where its bound tells, else by float64. So the numbers don't depend on the order of summation."""
+        """How many classes score higher than each class at its point (n × features), by more than the bound
+        on rounding in float32: of classes that are the same up to rounding, none is ahead.
+
+        Float64 decides where float32 can't, so the numbers don't depend on the order of summation.
+        """
         counts = np.empty(len(classes), np.intp)
         for block in blocks(len(classes), self.head.classes, _COUNTED_SCORES):
             counts[block] = self._ahead(classes[block], points[block])
@@ -228,30 +231,24 @@ class Scores:
         error = self._score_error(x, misplaced, _SINGLE)
         slack = error(self.norms[classes], np.abs(self.biases[classes]))
         slack += error(self.norms.max(), np.abs(self.biases).max())
-        own = scores[np.arange(len(classes)), classes].astype(np.float64)
-        high = np.nextafter((own + slack).astype(np.float32), np.float32(np.inf))
-        low = np.nextafter((own - slack).astype(np.float32), np.float32(-np.inf))
+        own = scores[np.arange(len(classes)), classes]
+        high = np.nextafter((own + 2 * slack).astype(np.float32), np.float32(np.inf))
         counts = np.count_nonzero(scores > high[:, None], axis=1)
-        at_most = np.count_nonzero(scores >= low[:, None], axis=1)
-        unclear = np.flatnonzero(at_most > counts + 1)  # besides the class itself
+        unclear = np.flatnonzero(np.count_nonzero(scores > own[:, None], axis=1) > counts)
         lines, rivals = np.nonzero(
-            (scores[unclear] >= low[unclear, None]) & (scores[unclear] <= high[unclear, None])
+            (scores[unclear] > own[unclear, None]) & (scores[unclear] <= high[unclear, None])
         )
         lines = unclear[lines]
         for some in row_blocks(len(lines), self.head.features):
-            is_ahead = self._is_ahead(classes, x, misplaced, lines[some], rivals[some])
+            leads = self._leads(classes[lines[some]], rivals[some], x[lines[some]])
+            is_ahead = leads > slack[lines[some]]
             counts += np.bincount(lines[some][is_ahead], minlength=len(counts))
         return counts
 
-    def _is_ahead(self, classes: Ids, x: Matrix, misplaced: Matrix, lines: Ids, rivals: Ids) -> Mask:
-        """Which of the rivals score higher than the class of their line, in float64."""
-        error = self._score_error(x, misplaced, _DOUBLE)
-        gaps, slack = np.zeros(len(lines)), np.zeros(len(lines))
-        for ids, sign in ((rivals, 1.0), (classes[lines], -1.0)):
-            scores = np.einsum("ij,ij->i", x[lines], self.head.rows(ids) - self.centre) + self.biases[ids]
-            gaps += sign * scores
-            slack += error(self.norms[ids], np.abs(self.biases[ids]), lines)
-        return np.asarray(gaps > slack)
+    def _leads(self, classes: Ids, rivals: Ids, x: Matrix) -> Vector:
+        """By how much each rival scores higher than its class at its x, in float64."""
+        rows = self.head.rows(rivals) - self.head.rows(classes)
+        return np.asarray(np.einsum("ij,ij->i", x, rows) + (self.biases[rivals] - self.biases[classes]))
 
     def _float64_scores(self, x: Matrix) -> Matrix:
         scores = np.empty((len(x), self.head.classes))
@@ -296,7 +293,7 @@ class Scores:
         largest = max(float(self.norms.max()), float(np.abs(self.biases).max()))
         in_range = (largest * np.maximum(length, 1.0) + largest < floats.limit) & (length < floats.limit)
 
-        def error(norms: Any, biases: Any, k: int | slice | Ids = slice(None)) -> Any:
+        def error(norms: Any, biases: Any, k: int | slice = slice(None)) -> Any:
             size = norms * length[k] + biases
             bound = relative * size + norms * astray[k] + underflow[k] * (1 + norms)
             return np.where(in_range[k], bound, math.inf)
