@@ -111,7 +111,7 @@ def test_a_class_page_tells_the_exact_margin_and_leads_to_its_neighbours(visit: 
     with serving(tmp_path / "runs.db", "--model", tmp_path / "head.npz") as site:
         opened = visit(f"{site.address}/runs/1/classes/{never[0]}")
         page = opened.page
-        expect(page.locator("#margin")).to_contain_text("To seven digits: its bias must rise")
+        expect(page.locator("#margin")).to_contain_text("More closely: its bias must rise")
         blockers = page.locator("#mixture ~ ol.blockers li")
         assert blockers.count() == page.locator("svg.standing g.blocker").count() > 1
         expect(page.locator("svg.standing .own")).to_have_count(1)

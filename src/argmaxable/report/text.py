@@ -130,9 +130,10 @@ def _cost(record: Findings) -> str:
     cost = record.cost
     text = f"{cost.seconds:.1f} s"
     if cost.solves:
-        mean = "" if cost.solves == 1 else "on average "
-        text += f"; {counted(cost.solves, 'solve', 'solves')}, {mean}{cost.mean_steps:.1f} steps over "
-        text += f"{cost.mean_rows:.0f} rows"
+        steps = f"on average {cost.mean_steps:.1f} steps"
+        if cost.solves == 1:
+            steps = counted(round(cost.mean_steps), "step", "steps")
+        text += f"; {counted(cost.solves, 'solve', 'solves')}, {steps} over {cost.mean_rows:.0f} rows"
     return text
 
 

@@ -18,18 +18,18 @@ _ALL = "all"
 Kind = TypeVar("Kind", bound=StrEnum)
 
 
-def choice_from(
-    query: Mapping[str, str], *, status: Status | None, order: SortKey = SortKey.CLASS
-) -> VerdictQuery:
-    """The choice that an address makes; what makes no sense in it is left out, and `status` and `order` are
-    for those that say nothing about it."""
+def choice_from(query: Mapping[str, str], *, status: Status | None) -> VerdictQuery:
+    """The choice that an address makes; what makes no sense in it is left out, and `status` is for those
+    that say nothing about it. Classes that can never be predicted come farthest off first."""
     number = query.get("page", "")
     is_number = number.isascii() and number.isdecimal() and len(number) <= _MOST_DIGITS
+    status = _one_of(Status, query["status"]) if "status" in query else status
+    usual = SortKey.AHEAD if status is Status.UNARGMAXABLE else SortKey.CLASS
     return VerdictQuery(
         search=query.get("search", "")[:_LONGEST_SEARCH],
-        status=_one_of(Status, query["status"]) if "status" in query else status,
+        status=status,
         method=_one_of(Method, query.get("method", "")),
-        order=_one_of(SortKey, query.get("sort", "")) or order,
+        order=_one_of(SortKey, query.get("sort", "")) or usual,
         is_down=query.get("down") == "1",
         page=max(int(number) - 1, 0) if is_number else 0,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from argmaxable.core.verdict import Status
 from argmaxable.report.page.columns import shown_label
 from argmaxable.report.page.content import Way, content_of
 from argmaxable.report.page.pictures import margin_charts, steps_chart
@@ -41,6 +42,7 @@ class RunFindings:
     margins: tuple[Chart, ...]
     steps: Chart | None
     ways: tuple[Way, ...]
+    statuses: tuple[Status, ...]
     recheck: tuple[str, ...]
 
 
@@ -65,5 +67,6 @@ def findings_of(store: Store, run: RunSummary) -> RunFindings:
         margins=tuple(margin_charts(subject.verdicts, content.noun)),
         steps=steps_chart(subject.verdicts, content.noun),
         ways=content.ways,
+        statuses=tuple(status for status in Status if content.counts[status]),
         recheck=subject.recheck,
     )

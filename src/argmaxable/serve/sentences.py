@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from argmaxable.core.verdict import OwnDirection, Status, Verdict
@@ -86,11 +87,11 @@ def _enough(row: ClassRow) -> str:
 
 
 def exact_margin(verdict: Verdict, margin: Margin) -> str:
-    """The same to seven digits; "" where nothing more is known."""
-    if verdict.is_tied:
+    """The same as `argmaxable explain` tells it, mostly to seven digits; "" where nothing more is known."""
+    if verdict.is_tied or math.isinf(margin.upper):  # a lead that has no bound says nothing
         return ""
     told = lead(margin) if verdict.status is Status.ARGMAXABLE else deficit(margin)
-    return f"To seven digits: {told}." if told else ""
+    return f"More closely: {told}." if told else ""
 
 
 def witness_in_words(verdict: Verdict, domain: Domain) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from argmaxable.core.verdict import Method, Point, Status, Verdict
 from argmaxable.report.changes import contradictions
@@ -132,11 +132,10 @@ def runs_page(site: Site, query: Mapping[str, str], *, is_part: bool) -> str:
 def run_page(site: Site, run_id: int, query: Mapping[str, str], *, is_part: bool) -> str:
     """One run; or only its table of classes."""
     run = site.store.run(run_id)
-    usual = _usual_choice(run)
-    choice = choice_from(query, **usual)
+    choice = choice_from(query, status=Status.UNARGMAXABLE if run.counts.unargmaxable else None)
     page = site.store.page(run_id, choice)
     if choice.first >= page.total > 0:  # the address is of a page that is no more
-        choice = choice_from({**query, "page": "1"}, **usual)
+        choice = choice_from({**query, "page": "1"}, status=choice.status)
         page = site.store.page(run_id, choice)
     names = site.store.named(run_id, referred_to(page.verdicts))
     values = {
@@ -159,13 +158,6 @@ def run_page(site: Site, run_id: int, query: Mapping[str, str], *, is_part: bool
         methods=[method for method in Method if method is not Method.NONE],
         is_part=False,
     )
-
-
-def _usual_choice(run: RunSummary) -> dict[str, Any]:
-    """What an address without a query shows: the classes that can never be predicted, farthest off first."""
-    if not run.counts.unargmaxable:
-        return {"status": None}
-    return {"status": Status.UNARGMAXABLE, "order": SortKey.AHEAD}
 
 
 def findings_part(site: Site, run_id: int) -> str:

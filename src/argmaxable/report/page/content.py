@@ -86,7 +86,7 @@ def _order(unargmaxable: tuple[Verdict, ...], noun: Noun) -> str:
     """By what the unargmaxable classes are sorted; "" where nothing is known to sort by."""
     if len(unargmaxable) < 2 or unargmaxable[0].ahead is None:
         return ""
-    return f"Farthest off first: by how many {noun.many} score higher than it in its own direction."
+    return f"Farthest off first: by how many {noun.many} score higher in a {noun.one}'s own direction."
 
 
 def _tally(subject: Subject) -> Tally:

@@ -57,7 +57,7 @@
     { key: "ahead", title: "ahead", css: "number minor", value: (row) => ahead(row) ?? NONE },
     { key: "steps", title: "steps", css: "number minor", value: (row) => steps[row] },
     { key: "blocked", title: "blocked by", css: "blocked minor", value: (row) => (proofOf(row) ? -proofOf(row)[2][0] : tieOf(row) ? 0 : 1) },
-    { key: "method", title: "method", css: "minor", value: (row) => valueOf("method", row) },
+    { key: "method", title: "method", css: "method minor", value: (row) => valueOf("method", row) },
   ].filter(({ key }) => (key !== "steps" || data.steps.at.length) && (key !== "ahead" || hasAhead) && (key !== "blocked" || data.detailed.at.length));
   const orders = new Map();
 
