@@ -46,7 +46,7 @@ def test_the_farthest_off_come_first_with_how_many_are_ahead() -> None:
 def test_ties_are_told(database: Path) -> None:
     text = markdown(content_of(small(database)))
     assert "2 of them are in a group of identical rows" in text
-    assert "| 0 | a | 0 | tied with 😀 |" in text
+    assert "| 0 | a | – | 0 | tied with 😀 |" in text
 
 
 def test_a_long_list_is_cut_short_and_says_so() -> None:
