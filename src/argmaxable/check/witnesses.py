@@ -233,7 +233,7 @@ class Scores:
         slack += error(self.norms.max(), np.abs(self.biases).max())
         own = scores[np.arange(len(classes)), classes]
         high = np.nextafter((own + 2 * slack).astype(np.float32), np.float32(np.inf))
-        counts = np.count_nonzero(scores > high[:, None], axis=1)
+        counts: Ids = np.count_nonzero(scores > high[:, None], axis=1)
         unclear = np.flatnonzero(np.count_nonzero(scores > own[:, None], axis=1) > counts)
         lines, rivals = np.nonzero(
             (scores[unclear] > own[unclear, None]) & (scores[unclear] <= high[unclear, None])
