@@ -11,6 +11,7 @@ import argmaxable as am
 from argmaxable.compute.prepared import centre_of
 from argmaxable.core.head import Facts
 from argmaxable.questions.argmax import run_plan
+from argmaxable.questions.standing import with_standing
 from argmaxable.run.plan import ONE_PROCESS, make_plan
 from argmaxable.store import Plan, open_store
 
@@ -33,7 +34,8 @@ def keep(db: Path, head: am.Head, domain: am.Domain = BOX, **more: Any) -> int:
     plan = plan_of(head, domain, **more)
     with open_store(str(db)) as store, store.begin(plan, centre=centre_of(head)) as run:
         its = make_plan(head, domain, only=plan.only, seed=plan.seed, engine=ONE_PROCESS)
-        result = run_plan(its, journal=run)
+        result = with_standing(run_plan(its, journal=run), its.prepared)
+        run.place(result.unargmaxable)
         run.finish(result.cost)
         return run.run_id
 

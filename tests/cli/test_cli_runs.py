@@ -239,10 +239,15 @@ def test_twenty_classes_are_listed_unless_all_are_asked_for(command: Command, tm
     db = tmp_path / "runs.db"
     few = command("verify", tmp_path / "head.npz", "--db", db).out
     assert "30 of 34 classes" in few
-    first = "  ".join(f"w{number}" for number in range(4, 24))
-    assert f"In class order: {first}  … and 10 more (--all lists them)" in few
+    every = command("verify", tmp_path / "head.npz", "--no-db", "--json").record["unargmaxable_classes"]
+    ahead = [each["ahead"] for each in every]
+    assert ahead == sorted(ahead, reverse=True)
+    first = "  ".join(each["label"] for each in every[:20])
+    assert f"Farthest off first: {first}  … and 10 more (--all lists them)" in few
+    assert f"{ahead[0]} classes score higher than {every[0]['label']} and {ahead[-1]} than" in few
     anew = command("verify", tmp_path / "head.npz", "--no-db", "--seed", "7", "--workers", "1").out
-    assert f"In class order: {first}  …" in anew
+    assert f"Farthest off first: {first}  …" in anew
+    assert f"Farthest off first: {first}  …" in command("show", "1", "--db", db).out
     for every in (["verify", tmp_path / "head.npz"], ["show", "1"]):
         out = command(*every, "--all", "--db", db).out
         assert "--all" not in out

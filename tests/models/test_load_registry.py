@@ -52,6 +52,13 @@ def install_plugin(site: Path, module: str, value: str) -> None:
     (info / "entry_points.txt").write_text(f"[argmaxable.formats]\ntext = {value}\n")
 
 
+@pytest.mark.parametrize("suffix", [suffix for known in BUILT_IN for suffix in known.suffixes])
+def test_an_empty_file_is_called_empty(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / f"model{suffix}").touch()
+    with pytest.raises(LoadError, match="the file is empty"):
+        load_head(str(tmp_path / f"model{suffix}"))
+
+
 def test_the_head_is_named_after_the_file(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     np.savez(tmp_path / "deep" / "model.npz", W=WEIGHT)

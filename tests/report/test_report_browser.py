@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,21 @@ def test_lost_classes_are_shown_first_and_the_others_on_demand(open_page: Opener
     assert labels(page) == ["z", "Ж"]
     choose_all(page)
     assert labels(page) == ["b", "a", "z", "<s>", "Ж"]
+
+
+def test_the_farthest_off_come_first(open_page: Opener) -> None:
+    near, far = replace(never(2, "z"), ahead=3), replace(never(4, "Ж"), ahead=1200)
+    page, _ = open_page(rendered(content_of(subject(can(0, "b", 3.0), can(1, "a", 1.0), near, far))))
+    assert labels(page) == ["Ж", "z"]
+    assert page.locator(".wall bdi").all_text_contents() == ["Ж", "z"]
+    assert "Farthest off first: by how many" in page.locator("#unargmaxable ~ p").first.inner_text()
+    heading = page.get_by_role("columnheader", name="ahead")
+    assert heading.get_attribute("aria-sort") == "descending"
+    assert page.locator(ROWS).first.get_by_text("1,200").count() == 1
+    choose_all(page)
+    assert labels(page) == ["Ж", "z", "b", "a"]
+    heading.get_by_role("button").click()
+    assert labels(page) == ["b", "a", "z", "Ж"]
 
 
 def test_a_heading_sorts_both_ways_and_says_so(open_page: Opener) -> None:

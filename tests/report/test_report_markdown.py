@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,10 +35,18 @@ def test_a_lost_character_has_its_code_point_and_its_blockers() -> None:
     assert "| 一 60.0%, 的 20.0%, 是 10.0% and 1 more |" in text
 
 
+def test_the_farthest_off_come_first_with_how_many_are_ahead() -> None:
+    near, far = replace(never(1, "刈"), ahead=3), replace(never(2, "忖"), ahead=1200)
+    text = markdown(content_of(subject(can(0, "的"), near, far)))
+    assert "Farthest off first: by how many characters score higher in a character's own direction." in text
+    assert "| class | character | code point | ahead | margin at most | blocked by |" in text
+    assert text.index("| 2 | 忖 |") < text.index("| 1 | 刈 |")
+
+
 def test_ties_are_told(database: Path) -> None:
     text = markdown(content_of(small(database)))
     assert "2 of them are in a group of identical rows" in text
-    assert "| 0 | a | 0 | tied with 😀 |" in text
+    assert "| 0 | a | – | 0 | tied with 😀 |" in text
 
 
 def test_a_long_list_is_cut_short_and_says_so() -> None:

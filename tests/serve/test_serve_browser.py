@@ -17,6 +17,7 @@ from visits import Open, Visit
 
 import argmaxable as am
 from argmaxable.core.head import Facts
+from argmaxable.core.verdict import farthest_first
 from argmaxable.store import Plan, open_store
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -55,7 +56,7 @@ def test_a_label_stays_text_on_every_page(visit: Open, site: Served) -> None:
     page = opened.page
     page.get_by_role("link", name=HOSTILE).click()
     assert page.locator(".model bdi").inner_text() == HOSTILE
-    assert labels(page)[0] == HOSTILE
+    assert labels(page)[1] == HOSTILE  # in class order behind the one that is blocked: it is tied
     page.locator("#classes").get_by_role("link", name=HOSTILE, exact=True).first.click()
     expect(page.locator(".glyph")).to_have_text(HOSTILE)
     page.goto(f"{site.address}/compare?before=1&after=2")
@@ -72,10 +73,64 @@ def test_the_search_filters_as_one_types_and_goes_back(visit: Open, site: Served
     expect(page.locator("#classes th.label bdi")).to_have_count(6)
     page.get_by_label("Search").press_sequentially("midd")
     expect(page.locator("#classes th.label bdi")).to_have_text(["middle"])
-    assert page.url.endswith("?search=midd&status=all&method=&sort=class")
+    assert page.url.endswith("?search=midd&status=all&method=&sort=ahead")
     page.go_back()
     expect(page.locator("#classes th.label bdi")).to_have_count(6)
     assert is_quiet(opened, site)
+
+
+def test_the_farthest_off_come_first_and_the_address_keeps_the_order(visit: Open, tmp_path: Path) -> None:
+    keep(tmp_path / "runs.db", shrunk())
+    with open_store(str(tmp_path / "runs.db"), read_only=True) as store:
+        never = farthest_first(store.verdicts(1, status=am.Status.UNARGMAXABLE))
+    expected = [verdict.label for verdict in never]
+    assert len(expected) > 2
+    with serving(tmp_path / "runs.db") as site:
+        opened = visit(f"{site.address}/runs/1")
+        page = opened.page
+        rows = page.locator("#classes th.label bdi")
+        expect(rows).to_have_text(expected)
+        expect(page.locator("#unargmaxable bdi")).to_have_text(expected)
+        heading = page.get_by_role("columnheader", name="ahead")
+        expect(heading).to_have_attribute("aria-sort", "descending")
+        heading.get_by_role("link").click()
+        expect(heading).to_have_attribute("aria-sort", "ascending")
+        nearest = rows.all_text_contents()
+        assert nearest[0] == expected[-1]
+        page.goto(page.url)  # as one to whom the link was sent
+        expect(rows).to_have_text(nearest)
+        assert is_quiet(opened, site)
+
+
+def test_a_class_page_tells_the_exact_margin_and_leads_to_its_neighbours(visit: Open, tmp_path: Path) -> None:
+    head = shrunk()
+    keep(tmp_path / "runs.db", head)
+    np.savez(tmp_path / "head.npz", W=head.rows(slice(None)), b=head.biases())
+    with open_store(str(tmp_path / "runs.db"), read_only=True) as store:
+        never = [verdict.class_id for verdict in store.verdicts(1, status=am.Status.UNARGMAXABLE)]
+    with serving(tmp_path / "runs.db", "--model", tmp_path / "head.npz") as site:
+        opened = visit(f"{site.address}/runs/1/classes/{never[0]}")
+        page = opened.page
+        expect(page.locator("#margin")).to_contain_text("More closely: its bias must rise")
+        blockers = page.locator("#mixture ~ ol.blockers li")
+        assert blockers.count() == page.locator("svg.standing g.blocker").count() > 1
+        expect(page.locator("svg.standing .own")).to_have_count(1)
+        page.get_by_role("link", name="next never predicted").click()
+        expect(page.locator(".model")).to_contain_text(f"class {never[1]} of")
+        page.get_by_role("link", name="previous never predicted").click()
+        expect(page.locator(".model")).to_contain_text(f"class {never[0]} of")
+        page.locator("ol.blockers a").first.click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Can be predicted")
+        assert is_quiet(opened, site)
+
+
+def shrunk() -> am.Head:
+    """A circle of classes, and some inside of it."""
+    angles = np.linspace(0, 2 * np.pi, 12, endpoint=False)
+    ring = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    inside = ring[::3] * np.array([[0.8], [0.6], [0.4], [0.2]]) + 0.01
+    bias = np.concatenate([np.zeros(12), np.full(4, -0.5)])
+    return am.Head(np.concatenate([ring, inside]), bias, tuple(f"c{k}" for k in range(16)), name="head.npz")
 
 
 def test_a_heading_sorts_by_keyboard(visit: Open, site: Served) -> None:
@@ -98,7 +153,17 @@ def test_pages_work_without_javascript(visit: Open, site: Served) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["/", "/runs/1", "/runs/1/classes/0", "/compare?before=1&after=2", "/playground"]
+    "address",
+    [
+        "/",
+        "/runs/1",
+        "/runs/1/classes/0",
+        "/runs/1/classes/4",
+        "/runs/1/report",
+        "/compare",
+        "/compare?before=1&after=2",
+        "/playground",
+    ],
 )
 def test_nothing_sticks_out_on_a_phone(visit: Open, site: Served, address: str) -> None:
     opened = visit(site.address + address, viewport={"width": 360, "height": 740})

@@ -100,7 +100,7 @@ def test_a_runs_answer_is_the_reports(client: Client, database: Path) -> None:
 
 def test_lost_classes_are_shown_first_and_all_on_demand(client: Client, database: Path) -> None:
     run = keep(database, lossy())
-    assert shown_labels(client().get(f"/runs/{run}").text) == ["a", "middle", "😀"]
+    assert shown_labels(client().get(f"/runs/{run}").text) == ["middle", "a", "😀"]
     assert shown_labels(client().get(f"/runs/{run}?status=all").text) == list(LABELS)
 
 
@@ -318,6 +318,17 @@ def test_a_class_is_drawn_between_its_blockers_where_the_weights_are_known(
     assert picture.count("<circle") == blockers + 1
     assert 'id="standing"' not in client().get(f"/runs/{run}/classes/0").text
     assert 'id="standing"' not in client(head).get(f"/runs/{run}/classes/3").text
+
+
+def test_the_exact_margin_is_told_where_the_weights_are_known(client: Client, database: Path) -> None:
+    head = around(30)
+    run = keep(database, head)
+    # The class in the middle has a row of zeros and a bias of −1, and all others tie at x = 0.
+    told = text_of(client(head).get(f"/runs/{run}/classes/0/margin").text)
+    assert "its bias must rise: up to 0.9999999 more is too little, anything above 1.000001 logits" in told
+    assert "logits ahead of all others" in client(head).get(f"/runs/{run}/classes/3/margin").text
+    assert text_of(client().get(f"/runs/{run}/classes/0/margin").text) == ""
+    assert client(head).get(f"/runs/{run}/classes/99/margin").status_code == 404
 
 
 def test_unargmaxable_classes_lead_to_each_other(client: Client, database: Path) -> None:

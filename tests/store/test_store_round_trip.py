@@ -214,6 +214,7 @@ def any_verdicts(draw: st.DrawFn, class_id: int) -> am.Verdict:
         seconds=draw(NUMBERS),
         radius=draw(st.none() | st.floats(allow_nan=False)),
         reason=draw(TEXTS),
+        ahead=draw(st.none() | COUNTS),
     )
 
 

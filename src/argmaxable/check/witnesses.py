@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.compute.blocks import BLOCK_SCORES, row_blocks
+from argmaxable.compute.blocks import BLOCK_SCORES, blocks, row_blocks
 from argmaxable.compute.compare import Best, best_at, best_at_own_rows
 from argmaxable.compute.prepared import PreparedHead, seen_rows
 from argmaxable.compute.rows import row_slices
@@ -40,6 +40,8 @@ _DOUBLE = _Precision(UNIT, TINY, 2.0**1022)
 _CLAIMED_SLACKS = 3
 # Powers of two that float32 has with room on both sides.
 _LARGEST_EXPONENT = 100
+# Scores that are counted at a time: 16 MB, which caches like.
+_COUNTED_SCORES = 1 << 22
 # Roundings that a score meets besides its dot product (centring, conversion, bias, gap), with room.
 _EXTRA_ROUNDINGS = 10
 
@@ -210,6 +212,43 @@ class Scores:
             scores = self._float64_scores(x)[0]
             error = self._score_error(x, misplaced, _DOUBLE)
             return scores, np.asarray(error(self.norms, np.abs(self.biases), 0))
+
+    def ahead(self, classes: Ids, points: Matrix) -> Ids:
+        """How many classes score higher than each class at its point (n × features), by more than the bound
+        on rounding in float32: of classes that are the same up to rounding, none is ahead.
+
+        Float64 decides where float32 can't, so the numbers don't depend on the order of summation.
+        """
+        counts = np.empty(len(classes), np.intp)
+        for block in blocks(len(classes), self.head.classes, _COUNTED_SCORES):
+            counts[block] = self._ahead(classes[block], points[block])
+        return counts
+
+    @np.errstate(over="ignore", under="ignore", invalid="ignore")
+    def _ahead(self, classes: Ids, points: Matrix) -> Ids:
+        scores, _ = self.all_scores(points)
+        x, misplaced = self.domain.place(points)
+        error = self._score_error(x, misplaced, _SINGLE)
+        slack = error(self.norms[classes], np.abs(self.biases[classes]))
+        slack += error(self.norms.max(), np.abs(self.biases).max())
+        own = scores[np.arange(len(classes)), classes]
+        high = np.nextafter((own + 2 * slack).astype(np.float32), np.float32(np.inf))
+        counts: Ids = np.count_nonzero(scores > high[:, None], axis=1)
+        unclear = np.flatnonzero(np.count_nonzero(scores > own[:, None], axis=1) > counts)
+        lines, rivals = np.nonzero(
+            (scores[unclear] > own[unclear, None]) & (scores[unclear] <= high[unclear, None])
+        )
+        lines = unclear[lines]
+        for some in row_blocks(len(lines), self.head.features):
+            leads = self._leads(classes[lines[some]], rivals[some], x[lines[some]])
+            is_ahead = leads > slack[lines[some]]
+            counts += np.bincount(lines[some][is_ahead], minlength=len(counts))
+        return counts
+
+    def _leads(self, classes: Ids, rivals: Ids, x: Matrix) -> Vector:
+        """By how much each rival scores higher than its class at its x, in float64."""
+        rows = self.head.rows(rivals) - self.head.rows(classes)
+        return np.asarray(np.einsum("ij,ij->i", x, rows) + (self.biases[rivals] - self.biases[classes]))
 
     def _float64_scores(self, x: Matrix) -> Matrix:
         scores = np.empty((len(x), self.head.classes))

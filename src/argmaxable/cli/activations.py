@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from argmaxable.cli import options
+from argmaxable.cli.places import require_file_place
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.boxes import Box
 from argmaxable.core.domains import write_domain
-from argmaxable.core.errors import InputError
 from argmaxable.layers.language_model import LanguageModel, Text
 from argmaxable.models import model_name
 from argmaxable.theory.ranges import PERCENT, Range, Ranges, measure_ranges
@@ -57,8 +57,7 @@ def activations(
     \b
     Exit codes: 0, or 2 for bad input.
     """
-    if output is not None and not output.parent.is_dir():
-        raise InputError(f"{output}: the folder {output.parent} does not exist.")
+    require_file_place("--output", output)
     with progress_bar("running the model"):
         running = LanguageModel(model, device=device)
         ranges = measure_ranges(running.inputs(Text(text, target), tokens=tokens), percent=percent)

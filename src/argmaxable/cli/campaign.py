@@ -13,6 +13,7 @@ import typer
 
 from argmaxable.cli import options
 from argmaxable.cli.option_groups import Only, takes_groups
+from argmaxable.cli.places import require_file_place
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.errors import InputError
 from argmaxable.core.labels import visible
@@ -58,6 +59,7 @@ def campaign(
 
     A model that fails does not stop the others.
     """
+    require_file_place("--index", index)
     plan = read_campaign(file, models=models)
     entries = matching(plan, match or [])
     resources = Resources(work.engine(), time_limit, cache_dir)

@@ -11,14 +11,19 @@ import typer
 
 from argmaxable.cli import options
 from argmaxable.cli.option_groups import takes_groups
+from argmaxable.cli.places import require_file_place
+from argmaxable.cli.progress import progress_bar
+from argmaxable.core.domain import Domain
 from argmaxable.core.errors import InputError
+from argmaxable.core.head import Head
+from argmaxable.core.labels import visible
 from argmaxable.core.verdict import Status
 from argmaxable.questions.explain.choose import class_ids
 from argmaxable.questions.explain.explain import ROUNDS, Explainer
 from argmaxable.questions.explain.explanation import Explanation
 from argmaxable.questions.explain.wording import as_record, first_lines, last_lines
 from argmaxable.report.answer import domain_line
-from argmaxable.workflow.find_model import DEFAULT_DOMAIN_TEXT, find_model
+from argmaxable.workflow.find_model import DEFAULT_DOMAIN_TEXT, FoundModel, find_model
 
 
 @takes_groups
@@ -40,6 +45,7 @@ def explain(
             "--output", "-o", help="Write the input found for each class, one a row, to this .npy file."
         ),
     ] = None,
+    time_limit: options.TimeLimit = None,
     as_json: options.Json = False,
     *,
     source: options.ModelOptions,
@@ -56,35 +62,68 @@ def explain(
 
     \b
     Exit codes: 0 all argmaxable, 1 some unargmaxable, 2 bad input, 3 some
-    undecided.
+    undecided or interrupted.
     """
-    found = find_model(source.of(model), domain)
-    head = found.head()
-    chosen = class_ids(head, classes)
     if output is not None:
         _require_place(output)
-    explainer = Explainer(head, found.domain, chosen, rounds=rounds)
-    explained = [_explained(explainer, one, is_last=one == chosen[-1], as_json=as_json) for one in chosen]
+    with progress_bar("reading the model"):
+        found = find_model(source.of(model), domain)
+        head = found.head()
+        chosen = class_ids(head, classes)
+    explained, is_complete = _explain(
+        head, found.domain, chosen, rounds=rounds, time_limit=time_limit, as_json=as_json
+    )
     if output is not None:
         _write_inputs(output, explained, head.features)
     if as_json:
-        told = {"model": head.name, "domain_source": found.domain_source.as_record()}
+        told = {"model": head.name, "domain_source": found.domain_source.as_record(), "complete": is_complete}
         typer.echo(json.dumps(told | {"classes": [as_record(one) for one in explained]}))
     else:
-        typer.echo(f"\n{domain_line(found.domain, found.domain_source)}")
-    raise typer.Exit(_exit_code(explained))
+        typer.echo("\n".join(_closing(found, len(explained), len(chosen), is_complete)))
+    raise typer.Exit(_exit_code(explained) if is_complete else 3)
 
 
-def _explained(explainer: Explainer, class_id: int, *, is_last: bool, as_json: bool) -> Explanation:
-    """Explain a class, and for people print each part as soon as it is known: the best rank takes longest."""
-    begun = explainer.begun(class_id)
-    if not as_json:
-        typer.echo("\n".join(first_lines(begun)))  # flushes
-    done = explainer.completed(begun)
-    lines = [*last_lines(done), *([] if is_last else [""])]
-    if lines and not as_json:
-        typer.echo("\n".join(lines))
-    return done
+def _explain(
+    head: Head, domain: Domain, chosen: list[int], *, rounds: int, time_limit: float | None, as_json: bool
+) -> tuple[list[Explanation], bool]:
+    """Explain the classes as far as time and Ctrl-C allow; and whether all is told. For people each part is
+    printed as soon as it is known: the best rank takes longest."""
+    explained: list[Explanation] = []
+    say = _silent if as_json else _say
+    try:
+        with progress_bar("finding the verdicts"):
+            explainer = Explainer(head, domain, chosen, rounds=rounds, time_limit=time_limit)
+        for class_id in chosen:
+            if explainer.must_stop:
+                return explained, False
+            name = visible(head.label(class_id))
+            with progress_bar(f"{name}: closing in on its margin"):
+                explained.append(explainer.begun(class_id))
+            say([*([""] if len(explained) > 1 else []), *first_lines(explained[-1])])
+            if explainer.must_stop:
+                return explained, False
+            with progress_bar(f"{name}: looking for its best rank"):
+                explained[-1] = explainer.completed(explained[-1])
+            say(last_lines(explained[-1]))
+    except KeyboardInterrupt:
+        return explained, False
+    return explained, True
+
+
+def _say(lines: list[str]) -> None:
+    if lines:
+        typer.echo("\n".join(lines))  # flushes
+
+
+def _silent(lines: list[str]) -> None:
+    """For JSON, which says it all at the end."""
+
+
+def _closing(found: FoundModel, explained: int, chosen: int, is_complete: bool) -> list[str]:
+    lines = ["", domain_line(found.domain, found.domain_source)]
+    if not is_complete:
+        lines[:0] = ["", f"Not finished: stopped at class {max(explained, 1):,} of {chosen:,}."]
+    return lines
 
 
 def _require_place(output: Path) -> None:
@@ -92,8 +131,7 @@ def _require_place(output: Path) -> None:
         raise InputError(
             f"--output {output}: inputs are written as a NumPy array; name a file ending in .npy."
         )
-    if not output.parent.is_dir():  # told before the work, not after it
-        raise InputError(f"can't write {output}: {output.parent} is not a folder.")
+    require_file_place("--output", output)
 
 
 def _write_inputs(output: Path, explained: list[Explanation], features: int) -> None:

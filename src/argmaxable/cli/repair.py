@@ -117,7 +117,7 @@ def _repaired(
     found: FoundModel, chosen: Selection, wish: RepairOptions, *, seconds: float, engine: Engine
 ) -> Repair:
     head = found.head()
-    with progress_bar() as progress:
+    with progress_bar("verifying") as progress:
         return repair_head(
             head, found.domain, only=chosen.of(head, found.finding.special), margin=wish.margin,
             bias_only=wish.bias_only, even=wish.even, seconds=seconds, engine=engine, progress=progress,

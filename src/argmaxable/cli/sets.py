@@ -14,6 +14,7 @@ import typer
 from argmaxable.cli import options
 from argmaxable.cli.answers import write_file
 from argmaxable.cli.option_groups import Only, takes_groups
+from argmaxable.cli.places import require_file_place, require_folder_place
 from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.set_options import SetOptions
 from argmaxable.core.feasibility import Feasibility
@@ -82,6 +83,8 @@ def sets(
     3 some undecided, interrupted or, with --active, open.
     """
     asked.require_one_question(file)
+    require_folder_place("--output", output)
+    require_file_place("--report", report)
     test = asked.test()
     with progress_bar("reading the model") as progress:
         found = find_model(source.of(model), domain)

@@ -13,6 +13,7 @@ from argmaxable.cli import options
 from argmaxable.cli.answers import write_file
 from argmaxable.cli.example_options import ExampleOptions
 from argmaxable.cli.option_groups import Only, OptionGroup, takes_groups
+from argmaxable.cli.places import require_file_place
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.errors import InputError
 from argmaxable.edit.teach.plan import DEFAULT_SECONDS
@@ -99,8 +100,7 @@ class OutcomeOptions(OptionGroup):
             raise InputError(
                 "where should the taught model go? Pass -o OUT, or --dry-run to see the outcome."
             )
-        if self.report is not None and not self.report.parent.is_dir():
-            raise InputError(f"--report {self.report}: {self.report.parent} is not a folder.")
+        require_file_place("--report", self.report)
         return None if self.dry_run else self.output
 
     def write_report(self, taught: Taught, examples: ExampleSet) -> list[str]:

@@ -40,7 +40,7 @@ def top_k_remarks(
     from argmaxable.questions.best_rank.wording import as_record, describe
 
     left = None if time_limit is None else max(time_limit - result.cost.seconds, 1e-3)
-    with progress_bar() as progress:
+    with progress_bar("best ranks") as progress:
         ranks = best_ranks(
             done.prepared, result.domain, result=result, top_k=top_k, engine=engine, time_limit=left,
             progress=progress,

@@ -18,6 +18,7 @@ from argmaxable.cli.ceiling import Ceiling, Question, Temperature, TopP, ceiling
 from argmaxable.cli.data import DataOptions
 from argmaxable.cli.gate import GateOptions
 from argmaxable.cli.option_groups import OptionGroup, takes_groups
+from argmaxable.cli.places import require_file_place, require_folder_place
 from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.queries import QueryOptions
 from argmaxable.cli.remarks import Remarks, remarks_on
@@ -110,9 +111,11 @@ class OutputOptions(OptionGroup):
     everything: options.All = False
     as_json: options.Json = False
 
-    def require_folder(self) -> None:
+    def require_places(self) -> None:
         if self.rational and self.output is None:
             raise InputError("--rational is about the proof bundle. Pass --output FOLDER.")
+        require_folder_place("--output", self.output)
+        require_file_place("--report", self.report)
 
     def write_proofs(self, result: Result) -> None:
         """Write the proof bundle, if one is wanted."""
@@ -157,7 +160,7 @@ def verify(
 ) -> None:
     """Prove for every class of MODEL whether it can ever be predicted."""
     require_places(top_k)
-    written.require_folder()
+    written.require_places()
     own.require_files()
     judge = gate.judge(stored.db, as_json=written.as_json)
     asked = probabilities.question()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from argmaxable.core.errors import InputError
 from argmaxable.core.labels import visible
-from argmaxable.core.verdict import Status, Verdict
+from argmaxable.core.verdict import Status, Verdict, farthest_first
 
 if TYPE_CHECKING:
     import pandas
@@ -29,6 +29,7 @@ def as_frame(verdicts: Sequence[Verdict]) -> pandas.DataFrame:
         "status": [verdict.status.value for verdict in verdicts],
         "lower": [verdict.lower for verdict in verdicts],
         "upper": [verdict.upper for verdict in verdicts],
+        "ahead": [verdict.ahead for verdict in verdicts],
         "method": [verdict.method.value for verdict in verdicts],
         "strength": [verdict.strength and verdict.strength.value for verdict in verdicts],
         "is_tied": [verdict.is_tied for verdict in verdicts],
@@ -38,7 +39,7 @@ def as_frame(verdicts: Sequence[Verdict]) -> pandas.DataFrame:
 
 def as_html(summary: str, verdicts: Sequence[Verdict]) -> str:
     """The summary over a table of the first unargmaxable classes. Labels come from files: all is escaped."""
-    never = [verdict for verdict in verdicts if verdict.status is Status.UNARGMAXABLE]
+    never = farthest_first(verdict for verdict in verdicts if verdict.status is Status.UNARGMAXABLE)
     parts = [f"<p>{escape(summary)}</p>"]
     if never:
         parts += ["<table><thead><tr><th>class</th><th>can never be predicted</th>"]

@@ -7,6 +7,7 @@ A positive lower bound makes a class argmaxable, an upper bound of zero or less 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -129,7 +130,12 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
-    """What is known about one class: status, bounds on its margin, and the evidence for both."""
+    """What is known about one class: status, bounds on its margin, and the evidence for both.
+
+    `ahead` says how far off an unargmaxable class is, for people to sort by: how many classes score higher
+    than it in its own direction (see search/own_direction.py). Exact margins cost a solve each, and are 0 for
+    all such classes of a head without bias.
+    """
 
     class_id: int
     label: str
@@ -146,6 +152,7 @@ class Verdict:
     seconds: float = 0.0
     radius: float | None = None
     reason: str = ""
+    ahead: int | None = None
 
     def __repr__(self) -> str:
         proof = f"{self.method}, {self.strength}" if self.strength else self.reason or "no evidence"
@@ -161,6 +168,14 @@ class Verdict:
     def is_tied(self) -> bool:
         """Unargmaxable for no other reason than classes with the same weights and bias."""
         return bool(self.tie_group) and self.method is Method.TWIN and self.lower >= 0
+
+
+def farthest_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Unargmaxable classes with most classes ahead of them first; where that is not known, and of ties,
+    in class order at the end."""
+    return sorted(
+        verdicts, key=lambda verdict: (-1 if verdict.ahead is None else -verdict.ahead - 2, verdict.class_id)
+    )
 
 
 def status_of(lower: float, upper: float) -> Status:

@@ -86,6 +86,8 @@ class FileFormat:
                 f"reading {self.name} files needs the Python module {error.name}, which is not installed. "
                 "Install it, or convert the head to .npz."
             ) from error
+        if not path.stat().st_size:
+            raise LoadError("the file is empty, not a complete model. Fetch or export it again.")
         finding: Finding = find(path, options)
         return finding
 

@@ -72,13 +72,12 @@ class Attempt:
         self.class_id, self.first = class_id, rows
         coordinates = self.coordinates
         self.corners = self._first_corners()
-        is_learned = coordinates.is_bounded and not is_fresh
+        is_learned = not (is_fresh or coordinates.is_cone)
         problem = Problem(
             class_id=class_id, size=coordinates.size, rows=coordinates.rows, limits=self._limits,
             space=self._space, most_steps=_MAX_STEPS,
             single_steps=_SINGLE_STEPS * (2 if coordinates.size >= _MANY_FEATURES else 1),
-            # A fresh start takes fewer steps only where a large box stands in for a domain without end.
-            is_warm=is_learned or coordinates.is_cone, is_floored=True,
+            is_warm=not is_fresh, is_floored=True,
             likely=solver.blockers.likely_weights if is_learned else None,
         )  # fmt: skip
         self.loop = MarginLoop(problem, rows)

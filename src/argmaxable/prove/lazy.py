@@ -137,7 +137,7 @@ class LazySolver:
 
     def _answer(self, attempt: Attempt) -> Answer:
         answer = attempt.answer()
-        if not answer.reason or not self.coordinates.is_bounded:
+        if not answer.reason or self.coordinates.is_cone:
             return answer
         # With enormous biases other proofs' weights lead astray.
         fresh = Attempt(self, attempt.class_id, attempt.first, is_fresh=True)

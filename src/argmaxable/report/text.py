@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, Protocol
 
 from argmaxable.core.labels import visible
+from argmaxable.core.verdict import farthest_first
 from argmaxable.report.answer import Tally, answer, counted, domain_line, domain_record
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def summary(record: Findings, *, everything: bool = False) -> list[str]:
     lines = [answer(tally_of(record)), domain_line(record.domain, record.domain_source)]
     unargmaxable = [verdict for verdict in record.unargmaxable if not verdict.is_tied]
     if unargmaxable:
-        lines += ["", _labels(unargmaxable, everything)]
+        lines += ["", *_by_distance(unargmaxable, everything)]
     lines += _ties(record, everything)
     if record.is_complete and record.undecided:
         lines += ["", _undecided(record)]
@@ -102,21 +103,37 @@ def _undecided(record: Findings) -> str:
     return f"Undecided, the first of them class {first.class_id} ({visible(first.label)}): {first.reason}."
 
 
+def _by_distance(verdicts: Sequence[Verdict], everything: bool) -> list[str]:
+    """The labels, farthest off first, and what that means."""
+    ordered = farthest_first(verdicts)
+    if len(ordered) == 1 or ordered[0].ahead is None:
+        return [_labels(ordered, everything)]
+    return [f"Farthest off first: {_labels(ordered, everything)}", _range(ordered)]
+
+
+def _range(ordered: Sequence[Verdict]) -> str:
+    """How many classes are ahead of the first and of the last of which that is known."""
+    first, last = ordered[0], [verdict for verdict in ordered if verdict.ahead is not None][-1]
+    some = f"{counted(first.ahead or 0)} {'scores' if first.ahead == 1 else 'score'}"
+    labels = [visible(verdict.label) for verdict in (first, last)]
+    return f"In their own directions, {some} higher than {labels[0]} and {last.ahead:,} than {labels[1]}."
+
+
 def _labels(verdicts: Sequence[Verdict], everything: bool) -> str:
-    """In class order: how far off a class is proven to be depends on which proof came first."""
     shown = verdicts if everything else verdicts[:_FEW_LABELS]
     labels = "  ".join(visible(verdict.label) for verdict in shown)
     rest = len(verdicts) - len(shown)
-    return f"In class order: {labels}  … and {rest:,} more (--all lists them)" if rest else labels
+    return f"{labels}  … and {rest:,} more (--all lists them)" if rest else labels
 
 
 def _cost(record: Findings) -> str:
     cost = record.cost
     text = f"{cost.seconds:.1f} s"
     if cost.solves:
-        mean = "" if cost.solves == 1 else "on average "
-        text += f"; {counted(cost.solves, 'solve', 'solves')}, {mean}{cost.mean_steps:.1f} steps over "
-        text += f"{cost.mean_rows:.0f} rows"
+        steps = f"on average {cost.mean_steps:.1f} steps"
+        if cost.solves == 1:
+            steps = counted(round(cost.mean_steps), "step", "steps")
+        text += f"; {counted(cost.solves, 'solve', 'solves')}, {steps} over {cost.mean_rows:.0f} rows"
     return text
 
 
@@ -141,7 +158,10 @@ def as_record(record: Findings) -> dict[str, Any]:
         "solves": record.cost.solves,
         "mean_steps": round(record.cost.mean_steps, 2),
         "mean_rows": round(record.cost.mean_rows, 1),
-        "unargmaxable_classes": [_class_record(verdict) for verdict in record.unargmaxable],
+        "unargmaxable_classes": [
+            _class_record(verdict) | {"ahead": verdict.ahead}
+            for verdict in farthest_first(record.unargmaxable)
+        ],
         "undecided_classes": [
             _class_record(verdict) | {"reason": verdict.reason} for verdict in record.undecided
         ],

@@ -42,6 +42,18 @@ def _exponents(checker: Checker, classes: Ids) -> Ids:
         return power_below(limit / np.abs(rows).max(axis=1))
 
 
+def ahead_in_own_direction(checker: Checker, classes: Ids) -> Ids:
+    """For each class, how many others score higher at the point at which its own direction is tried: few
+    where a class nearly wins, thousands where it is deep inside the hull.
+
+    Over the box ±100 it ranks the 202 unargmaxable classes of PP-OCRv4 nearly as their margins (six decimals)
+    do (Spearman 0.99; 150 of PP-OCRv3 0.97), by one product instead of a solve each. The gap at that point
+    does not (0.51 and 0.08).
+    """
+    points = checker.rebuild(classes, own_exponents(checker, classes))
+    return checker.scores.ahead(classes, points)
+
+
 def far_points(coordinates: Coordinates, classes: Ids) -> Matrix:
     """For each class the coordinates at which its own row scores most: a corner of a box, the rim of a
     ball."""

@@ -20,14 +20,16 @@ Kind = TypeVar("Kind", bound=StrEnum)
 
 def choice_from(query: Mapping[str, str], *, status: Status | None) -> VerdictQuery:
     """The choice that an address makes; what makes no sense in it is left out, and `status` is for those
-    that say nothing about it."""
+    that say nothing about it. Classes that can never be predicted come farthest off first."""
     number = query.get("page", "")
     is_number = number.isascii() and number.isdecimal() and len(number) <= _MOST_DIGITS
+    status = _one_of(Status, query["status"]) if "status" in query else status
+    usual = SortKey.AHEAD if status is Status.UNARGMAXABLE else SortKey.CLASS
     return VerdictQuery(
         search=query.get("search", "")[:_LONGEST_SEARCH],
-        status=_one_of(Status, query["status"]) if "status" in query else status,
+        status=status,
         method=_one_of(Method, query.get("method", "")),
-        order=_one_of(SortKey, query.get("sort", "")) or SortKey.CLASS,
+        order=_one_of(SortKey, query.get("sort", "")) or usual,
         is_down=query.get("down") == "1",
         page=max(int(number) - 1, 0) if is_number else 0,
     )
@@ -43,7 +45,7 @@ def address_of(choice: VerdictQuery) -> str:
         "search": choice.search,
         "status": choice.status or _ALL,
         "method": choice.method,
-        "sort": "" if choice.order is SortKey.CLASS else choice.order,
+        "sort": choice.order,
         "down": "1" if choice.is_down else "",
         "page": str(choice.page + 1) if choice.page else "",
     }

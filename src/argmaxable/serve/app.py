@@ -64,6 +64,7 @@ def make_app(site: Site) -> ASGIApp:
             route("/runs/{run_id}/progress", _progress),
             route("/runs/{run_id}/report", _report),
             route("/runs/{run_id}/classes/{class_id}", _class),
+            route("/runs/{run_id}/classes/{class_id}/margin", _margin),
             route("/compare", _compare),
             route("/playground", _playground),
             route("/static/{name}", _static),
@@ -120,6 +121,10 @@ def _report(site: Site, request: Request) -> Response:
 
 def _class(site: Site, request: Request) -> Response:
     return HTMLResponse(views.class_page(site, _run_id(request), _number(request, "class_id")))
+
+
+def _margin(site: Site, request: Request) -> Response:
+    return HTMLResponse(views.margin_part(site, _run_id(request), _number(request, "class_id")))
 
 
 def _compare(site: Site, request: Request) -> Response:

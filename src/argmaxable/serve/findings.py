@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from argmaxable.core.verdict import Status
 from argmaxable.report.page.columns import shown_label
 from argmaxable.report.page.content import Way, content_of
 from argmaxable.report.page.pictures import margin_charts, steps_chart
@@ -37,9 +38,11 @@ class RunFindings:
     is_characters: bool
     unargmaxable: tuple[tuple[int, str], ...]
     unargmaxable_count: int
+    order: str
     margins: tuple[Chart, ...]
     steps: Chart | None
     ways: tuple[Way, ...]
+    statuses: tuple[Status, ...]
     recheck: tuple[str, ...]
 
 
@@ -60,8 +63,10 @@ def findings_of(store: Store, run: RunSummary) -> RunFindings:
             (verdict.class_id, shown_label(verdict.label)) for verdict in content.unargmaxable[:_MOST_LABELS]
         ),
         unargmaxable_count=len(content.unargmaxable),
+        order=content.order,
         margins=tuple(margin_charts(subject.verdicts, content.noun)),
         steps=steps_chart(subject.verdicts, content.noun),
         ways=content.ways,
+        statuses=tuple(status for status in Status if content.counts[status]),
         recheck=subject.recheck,
     )

@@ -51,6 +51,7 @@ class ClassRow:
     role: str
     lower: str
     upper: str
+    ahead: int | None
     steps: int
     method: str
     is_tied: bool
@@ -78,6 +79,7 @@ def class_rows(verdicts: Sequence[Verdict], names: Mapping[int, Named]) -> list[
             role=ROLES[verdict.status],
             lower=_number(short_lower(verdict.lower)),
             upper=_number(short_upper(verdict.upper)),
+            ahead=verdict.ahead,
             steps=verdict.steps,
             method=verdict.method.value,
             is_tied=verdict.is_tied,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from argmaxable.core.verdict import FinePoint, OwnDirection, Status, Verdict
+from argmaxable.questions.explain.wording import deficit, lead
 
 if TYPE_CHECKING:
     from argmaxable.core.domain import Domain
+    from argmaxable.questions.explain.margin import Margin
     from argmaxable.report.page.wording import Noun
     from argmaxable.serve.rows import ClassRow
 
@@ -81,6 +84,14 @@ def _enough(row: ClassRow) -> str:
     if not row.lower:
         return ""
     return f"With a bias higher by more than {row.lower.lstrip('−')} it would win somewhere."
+
+
+def exact_margin(verdict: Verdict, margin: Margin) -> str:
+    """The same as `argmaxable explain` tells it, mostly to seven digits; "" where nothing more is known."""
+    if verdict.is_tied or math.isinf(margin.upper):  # a lead that has no bound says nothing
+        return ""
+    told = lead(margin) if verdict.status is Status.ARGMAXABLE else deficit(margin)
+    return f"More closely: {told}." if told else ""
 
 
 def witness_in_words(verdict: Verdict, domain: Domain) -> str:

@@ -30,12 +30,14 @@ from argmaxable.serve.findings import RunFindings, findings_of
 from argmaxable.serve.html import render
 from argmaxable.serve.neighbours import nearest
 from argmaxable.serve.rows import class_rows, reference, references_of, referred_to
-from argmaxable.serve.sentences import distance, meaning, witness_in_words
+from argmaxable.serve.sentences import distance, exact_margin, meaning, witness_in_words
 from argmaxable.serve.standing import standing_of
 from argmaxable.store import Counts, RunSummary, SortKey, State
 
 if TYPE_CHECKING:
+    from argmaxable.core.domain import Domain
     from argmaxable.core.head import Head
+    from argmaxable.questions.explain.margin import Margin, Margins
     from argmaxable.store import Store
 
 # Runs in the list, unless more are asked for; in the choices of a comparison.
@@ -50,6 +52,8 @@ _HEAVIEST = 10
 _CHANGES = 500
 # Runs and comparisons whose sums are kept: a page of charts each, no verdicts.
 _REMEMBERED = 16
+# Margins that are remembered: a vector and a mixture each.
+_MARGINS = 256
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -63,8 +67,11 @@ class Site:
         self.heads = heads
         # By run and what changes with its verdicts; one is made at a time, since people reload what is slow.
         self._lock = Lock()
+        self._margin_lock = Lock()  # margins take seconds, which other pages don't wait for
         self._findings: dict[tuple[int, State, Counts], RunFindings] = {}
         self._comparisons: dict[tuple[int, Counts, int, Counts], Comparison] = {}
+        self._margins_of: dict[tuple[str, Domain], Margins] = {}
+        self._margins: dict[tuple[str, Domain, int], Margin] = {}
 
     def findings(self, run: RunSummary) -> RunFindings:
         key = run.run_id, run.state, run.counts
@@ -82,13 +89,29 @@ class Site:
         with self._lock:
             return _remembered(self._comparisons, key, lambda: compare(*verdicts))
 
+    def margin(self, run: RunSummary, class_id: int) -> Margin | None:
+        """A class's margin from both sides; None where the weights are not known."""
+        head = self.heads.get(run.facts.sha256)
+        if head is None or class_id >= head.classes:
+            return None
+        # The solvers, which no other page needs.
+        from argmaxable.compute.prepared import PreparedHead
+        from argmaxable.questions.explain.margin import Margins
 
-def _remembered(memory: dict[Key, Value], key: Key, make: Callable[[], Value]) -> Value:
+        over = run.facts.sha256, run.domain
+        with self._margin_lock:
+            margins = _remembered(self._margins_of, over, lambda: Margins(PreparedHead(head), run.domain), 1)
+            return _remembered(self._margins, (*over, class_id), lambda: margins.of(class_id), _MARGINS)
+
+
+def _remembered(
+    memory: dict[Key, Value], key: Key, make: Callable[[], Value], most: int = _REMEMBERED
+) -> Value:
     """What is in the memory, or made and put there in the place of the oldest."""
     found = memory.get(key)
     if found is None:
         found = memory[key] = make()
-        for oldest in list(memory)[:-_REMEMBERED]:
+        for oldest in list(memory)[:-most]:
             del memory[oldest]
     return found
 
@@ -200,8 +223,17 @@ def class_page(site: Site, run_id: int, class_id: int) -> str:
         fellows=[reference(each.class_id, {each.class_id: each}) for each in entry.fellows],
         how=METHODS[verdict.method],
         checked="" if verdict.strength is None else STRENGTHS[verdict.strength],
+        has_weights=near is not None,
         near=None if near is None else [(each, reference(each.class_id, names)) for each in near],
     )
+
+
+def margin_part(site: Site, run_id: int, class_id: int) -> str:
+    """The exact margin, as `argmaxable explain` tells it, where the weights are known."""
+    run = site.store.run(run_id)
+    verdict = site.store.entry(run_id, class_id, most_fellows=0).verdict
+    margin = site.margin(run, class_id)
+    return render("margin.html", told="" if margin is None else exact_margin(verdict, margin))
 
 
 def _rival(verdict: Verdict) -> int | None:

@@ -12,9 +12,15 @@ from sqlalchemy import Connection, inspect, select
 from argmaxable.core.errors import StoreError
 from argmaxable.store.schema import METADATA, VERSIONS
 
+
+def _add_ahead(connection: Connection) -> None:
+    """How many classes score higher in a class's own direction; not known of older runs."""
+    connection.exec_driver_sql("ALTER TABLE verdicts ADD COLUMN ahead BIGINT")
+
+
 # The step at index k brings tables of version k + 1 to version k + 2. Append only: a released step is never
 # changed, so it spells out its SQL and uses nothing of schema.py, which describes the newest version.
-STEPS: tuple[Callable[[Connection], None], ...] = ()
+STEPS: tuple[Callable[[Connection], None], ...] = (_add_ahead,)
 
 
 def newest_version() -> int:

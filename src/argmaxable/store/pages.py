@@ -93,9 +93,10 @@ def _order(wanted: VerdictQuery) -> tuple[ColumnElement[Any], ...]:
         SortKey.LABEL: VERDICTS.c.label,
         # What was proven closest to zero: the lead of a class that can win, the lag of one that can't.
         SortKey.MARGIN: case((is_unargmaxable, VERDICTS.c.upper), else_=VERDICTS.c.lower),
+        SortKey.AHEAD: VERDICTS.c.ahead,
         SortKey.STEPS: VERDICTS.c.steps,
     }[wanted.order]
-    return (column.desc() if wanted.is_down else column.asc()).nulls_last(), VERDICTS.c.class_id
+    return (column.desc() if wanted.is_descending else column.asc()).nulls_last(), VERDICTS.c.class_id
 
 
 # ---------------------------------------------------------------------- a class

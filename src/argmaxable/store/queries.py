@@ -17,6 +17,7 @@ class SortKey(StrEnum):
     CLASS = "class"
     LABEL = "label"
     MARGIN = "margin"
+    AHEAD = "ahead"
     STEPS = "steps"
 
 
@@ -35,6 +36,11 @@ class VerdictQuery:
     is_down: bool = False
     page: int = 0
     size: int = _SIZE
+
+    @property
+    def is_descending(self) -> bool:
+        """Which way the values go: those farthest off come first unless turned round."""
+        return self.is_down != (self.order is SortKey.AHEAD)
 
     @property
     def first(self) -> int:

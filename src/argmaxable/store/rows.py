@@ -65,6 +65,7 @@ class VerdictRow(NamedTuple):
     rival: int | None
     certificate: bytes | None
     tie_group: bytes | None
+    ahead: int | None
 
 
 class EvidenceRow(NamedTuple):
@@ -100,7 +101,7 @@ class Batch:
             run_id=self.run_id, class_id=verdict.class_id, label=to_column(verdict.label),
             status=verdict.status.value, lower=-math.inf, upper=math.inf, method=Method.NONE.value,
             strength=None, steps=verdict.steps, rows=0, seconds=_number(verdict.seconds), radius=None,
-            reason="", exponent=None, point=None, rival=None, certificate=None, tie_group=None,
+            reason="", exponent=None, point=None, rival=None, certificate=None, tie_group=None, ahead=None,
         )  # fmt: skip
         self._put(VerdictKind(verdict.status, False, verdict.needed_solve), row)
 
@@ -146,6 +147,7 @@ class Batch:
             rival=rival,
             certificate=None if certificate is None or rival is not None else self._shared(certificate),
             tie_group=self._shared(verdict.tie_group) if verdict.tie_group else None,
+            ahead=verdict.ahead,
         )
 
     def _shared(self, item: Certificate | tuple[int, ...]) -> bytes:
@@ -191,6 +193,7 @@ def verdict_of(row: VerdictRow, shelf: Shelf) -> Verdict:
         seconds=_from_number(row.seconds),
         radius=row.radius,
         reason=from_column(row.reason),
+        ahead=row.ahead,
     )
 
 

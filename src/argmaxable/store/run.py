@@ -18,7 +18,7 @@ from argmaxable.store.plan import State
 from argmaxable.store.rows import batch_of
 from argmaxable.store.schema import RUNS
 from argmaxable.store.summaries import cost_column, now
-from argmaxable.store.writing import add_verdicts, set_run
+from argmaxable.store.writing import add_verdicts, set_ahead, set_run
 
 # Verdicts that are turned into rows at a time: the first phase may settle a million at once.
 _BATCH = 20_000
@@ -61,6 +61,12 @@ class Run:
                 batch = batch_of(self.run_id, verdicts[first : first + _BATCH])
                 add_verdicts(connection, self._database, batch)
             set_run(connection, self.run_id, cost=cost_column(cost))
+
+    def place(self, verdicts: Sequence[Verdict]) -> None:
+        """Store how far off these classes are, where that is known: it is found out when the run ends."""
+        ahead = {each.class_id: each.ahead for each in verdicts if each.ahead is not None}
+        with self._held_lock().writing() as connection:
+            set_ahead(connection, self.run_id, ahead)
 
     def finish(self, cost: Cost) -> None:
         """Close the run for good; raises StoreError when wanted classes have no verdict."""

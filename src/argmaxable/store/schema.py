@@ -95,6 +95,7 @@ VERDICTS = Table(
     Column("rival", BigInteger),
     Column("certificate", LargeBinary),
     Column("tie_group", LargeBinary),
+    Column("ahead", BigInteger),
     sqlite_with_rowid=False,  # one tree, in class order, instead of a table and its index
 )
 

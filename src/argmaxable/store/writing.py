@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
@@ -19,7 +20,7 @@ from argmaxable.store.database import DELETED, Database
 from argmaxable.store.evidence import id_parts, vector_parts
 from argmaxable.store.plan import Plan, State
 from argmaxable.store.rows import Batch, count
-from argmaxable.store.schema import MODELS, RUNS
+from argmaxable.store.schema import MODELS, RUNS, VERDICTS
 from argmaxable.store.summaries import cost_column, now, settings_column, versions
 from argmaxable.store.texts import to_column
 
@@ -92,6 +93,14 @@ def add_verdicts(connection: Connection, database: Database, batch: Batch, **val
     added = count(database.insert(connection, batch))
     counts = {name: RUNS.c[name] + number for name, number in added.items()}
     set_run(connection, batch.run_id, **counts, **values)
+
+
+def set_ahead(connection: Connection, run_id: int, ahead: Mapping[int, int]) -> None:
+    """Store how many classes are ahead of these, by class, which is known only when a run ends."""
+    where = (VERDICTS.c.run_id == run_id) & (VERDICTS.c.class_id == bindparam("of_class"))
+    values = [{"of_class": class_id, "number": number} for class_id, number in ahead.items()]
+    if values:
+        connection.execute(update(VERDICTS).where(where).values(ahead=bindparam("number")), values)
 
 
 def remove_run(connection: Connection, run_id: int) -> None:

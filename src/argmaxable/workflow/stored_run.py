@@ -9,6 +9,7 @@ from argmaxable.compute.prepared import PreparedHead
 from argmaxable.core.progress import ProgressCallback, ignore_progress
 from argmaxable.core.result import Result
 from argmaxable.questions.argmax import run_plan
+from argmaxable.questions.standing import with_standing
 
 if TYPE_CHECKING:  # a database library is loaded only for those who store runs
     from argmaxable.core.domain_source import DomainSource
@@ -51,14 +52,15 @@ def run_stored(
     or resumed there, unless `overwrite`. Raises StoreError when the store can't be used.
     """
     if store is None:
-        result = run_plan(plan, progress=progress)
+        result = with_standing(run_plan(plan, progress=progress), plan.prepared)
         return StoredRun(replace(result, domain_source=origin.domain_source), plan.prepared)
     with store.begin(_identity(plan, origin), centre=plan.prepared.centre, overwrite=overwrite) as run:
         was_known = run.is_finished
         if was_known:
-            result = _known_result(plan, run)
+            result = with_standing(_known_result(plan, run), plan.prepared)
         else:
-            result = run_plan(plan, progress=progress, journal=run)
+            result = with_standing(run_plan(plan, progress=progress, journal=run), plan.prepared)
+            run.place(result.unargmaxable)
             if result.is_complete:
                 run.finish(result.cost)
     result = replace(result, domain_source=origin.domain_source)

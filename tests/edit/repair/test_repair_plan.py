@@ -209,6 +209,14 @@ def test_no_time_is_not_called_impossible() -> None:
         am.repair(damaged(), BOX, seconds=1e-9, engine=am.Engine(workers=1))
 
 
+def test_ctrl_c_is_not_called_a_time_limit() -> None:
+    def press(_: am.Progress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        am.repair(damaged(), BOX, engine=am.Engine(workers=1), progress=press)
+
+
 def test_progress_names_the_rounds_and_the_largest_raise() -> None:
     seen: list[am.Progress] = []
     am.repair(damaged(), BOX, engine=am.Engine(workers=1), progress=seen.append)

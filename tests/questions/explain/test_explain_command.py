@@ -95,3 +95,17 @@ def test_an_output_that_can_not_be_written_is_refused(explain: Command, tmp_path
     ran = explain("0", "-o", tmp_path / name)
     assert ran.code == 2
     assert is_one_clear_line(ran)
+
+
+def test_a_time_limit_ends_it_with_what_is_known(explain: Command) -> None:
+    ran = explain("4", "north", "--time-limit", "1e-9")
+    assert ran.code == 3
+    assert "Not finished: stopped at class 1 of 2." in ran.out
+    assert explain("4", "north", "--time-limit", "1e-9", "--json").record["complete"] is False
+
+
+def test_within_the_time_limit_all_is_told(explain: Command) -> None:
+    ran = explain("4", "--time-limit", "600", "--json")
+    assert ran.code == 1
+    assert ran.record["complete"] is True
+    assert ran.record["classes"][0]["best_rank"]["upper"] == 4

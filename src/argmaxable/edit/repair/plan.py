@@ -101,6 +101,8 @@ def repair(
     plan = make_plan(head, domain, engine=engine, time_limit=seconds)
     before = run_plan(plan, progress=progress)
     if not before.is_complete:
+        if before.cost.seconds < seconds:  # the verification has caught Ctrl-C, for what was proven by then
+            raise KeyboardInterrupt
         raise InputError(
             f"the time limit of {seconds:g} s passed while the head was being verified "
             f"({len(before.undecided):,} classes to go). Pass a larger --time-limit."

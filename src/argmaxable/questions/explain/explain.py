@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from argmaxable.check.checker import Checker
 from argmaxable.check.ranks import scores_at
 from argmaxable.compute.blocks import row_blocks
-from argmaxable.compute.coordinates import Coordinates, coordinates_of
+from argmaxable.compute.coordinates import coordinates_of
 from argmaxable.compute.identical_rows import IdenticalRows
 from argmaxable.core.arrays import Vector
 from argmaxable.core.best_rank import BestRank
@@ -25,7 +24,7 @@ from argmaxable.questions.best_rank.search import RankSearch
 from argmaxable.questions.explain.choose import class_ids
 from argmaxable.questions.explain.explanation import Competitor, Explanation, Share, Width
 from argmaxable.questions.explain.growth import Growth, growth_needed
-from argmaxable.questions.explain.margin import Margin, nearly_best_margin, proven_gap
+from argmaxable.questions.explain.margin import Margin, Margins, proven_gap
 from argmaxable.run.plan import ONE_PROCESS, make_plan
 
 # Solves spent on the best rank of a class.
@@ -52,28 +51,40 @@ def explain(
 class Explainer:
     """Explains classes of one head over one domain; what is learned about one serves the others.
 
-    Each explanation comes in two parts, so that what is known soon need not wait for what takes long.
+    Each explanation comes in two parts, so that what is known soon need not wait for what takes long. After
+    `time_limit` seconds it `must_stop`; Ctrl-C while the verdicts are found makes it stop at once.
     """
 
     def __init__(
-        self, head: Head, domain: Domain, classes: Sequence[int], *, rounds: int = ROUNDS, seed: int = 0
+        self,
+        head: Head,
+        domain: Domain,
+        classes: Sequence[int],
+        *,
+        rounds: int = ROUNDS,
+        seed: int = 0,
+        time_limit: float | None = None,
     ) -> None:
-        self.rounds, self.seed = rounds, seed
-        plan = make_plan(head, domain, only=classes, engine=ONE_PROCESS, seed=seed)
+        self.rounds, self.seed, self.deadline = rounds, seed, Deadline(time_limit)
+        plan = make_plan(head, domain, only=classes, engine=ONE_PROCESS, seed=seed, time_limit=time_limit)
         result = run_plan(plan)
+        self.is_cut_short = not result.is_complete
         self.verdicts = {verdict.class_id: verdict for verdict in result.verdicts}
         self.head, self.domain = head, domain
-        self.checker = Checker(plan.prepared, domain, centre=result.centre)
+        self.margins = Margins(plan.prepared, domain, centre=result.centre)
+        self.checker, self.coordinates = self.margins.checker, self.margins.coordinates
         self.twins: IdenticalRows = self.checker.prepared.twins
-        self.coordinates: Coordinates = coordinates_of(
-            self.checker.prepared, domain, ignored=self.twins.ignored
-        )
         self.search = RankSearch(self.checker, self.twins, np.unique(np.array(classes, np.intp)), seed)
+
+    @property
+    def must_stop(self) -> bool:
+        """Whether there is no time for another part."""
+        return self.is_cut_short or self.deadline.has_passed
 
     def begun(self, class_id: int) -> Explanation:
         """The verdict, the margin and the mixture that proves it, without an input and a rank."""
         verdict = self.verdicts[class_id]
-        margin = nearly_best_margin(self.checker, self.coordinates, class_id, self._known(verdict))
+        margin = self.margins.of(class_id, self._known(verdict))
         mixture = () if verdict.status is Status.ARGMAXABLE else self._mixture(margin.certificate)
         return Explanation(
             verdict=verdict, domain=self.domain, margin=margin, mixture=mixture, growth=None, rank=None,
@@ -152,7 +163,7 @@ class Explainer:
         if margin.point is not None:
             starts.append(margin.point)
         return self.search.best_rank(
-            class_id, starts, stop_at=None, rounds=self.rounds, deadline=Deadline(None)
+            class_id, starts, stop_at=None, rounds=self.rounds, deadline=self.deadline
         )
 
     def _input(self, point: Vector | None) -> Vector | None:

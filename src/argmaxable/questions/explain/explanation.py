@@ -65,4 +65,4 @@ class Explanation:
     @property
     def deficit(self) -> tuple[float, float]:
         """From how much extra bias frees the class at the earliest, to how much surely does."""
-        return max(0.0, -self.margin.upper), max(0.0, -self.margin.lower)
+        return self.margin.deficit

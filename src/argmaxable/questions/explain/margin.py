@@ -17,8 +17,10 @@ import numpy as np
 
 from argmaxable.check.checker import Checker
 from argmaxable.check.ranks import scores_at
-from argmaxable.compute.coordinates import Coordinates
+from argmaxable.compute.coordinates import Coordinates, coordinates_of
+from argmaxable.compute.prepared import PreparedHead
 from argmaxable.core.arrays import Ids, Vector
+from argmaxable.core.domain import Domain
 from argmaxable.core.verdict import Certificate
 from argmaxable.prove.boundary import basis_certificate
 from argmaxable.prove.feature_sets import Stalled
@@ -47,6 +49,26 @@ class Margin:
     upper: float
     point: Vector | None
     certificate: Certificate | None
+
+    @property
+    def deficit(self) -> tuple[float, float]:
+        """From how much extra bias frees the class at the earliest, to how much surely does."""
+        return max(0.0, -self.upper), max(0.0, -self.lower)
+
+
+NOTHING_KNOWN = Margin(-math.inf, math.inf, None, None)
+
+
+class Margins:
+    """The margins of classes of one head over one domain, from both sides."""
+
+    def __init__(self, prepared: PreparedHead, domain: Domain, *, centre: Vector | None = None) -> None:
+        self.checker = Checker(prepared, domain, centre=centre)
+        self.coordinates = coordinates_of(prepared, domain, ignored=prepared.twins.ignored)
+
+    def of(self, class_id: int, known: Margin = NOTHING_KNOWN) -> Margin:
+        """Bounds as close as floats allow; never worse than those already known."""
+        return nearly_best_margin(self.checker, self.coordinates, class_id, known)
 
 
 def nearly_best_margin(checker: Checker, coordinates: Coordinates, class_id: int, known: Margin) -> Margin:

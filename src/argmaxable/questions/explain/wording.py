@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from argmaxable.core.best_rank import BestRank
     from argmaxable.questions.explain.explanation import Competitor, Explanation
     from argmaxable.questions.explain.growth import Growth
+    from argmaxable.questions.explain.margin import Margin
 
 # Classes of a mixture that are named; --json has all of them.
 _MOST_NAMED = 8
@@ -49,12 +50,13 @@ def _verdict(explanation: Explanation) -> str:
 
 def _first(explanation: Explanation) -> Iterator[tuple[str, str]]:
     if explanation.verdict.status is Status.ARGMAXABLE:
-        yield "margin", _margin(explanation)
+        yield "margin", lead(explanation.margin)
         return
     if explanation.mixture:
         yield "why", _why(explanation)
         yield "", _mixture(explanation)
-    yield from _deficit(explanation)
+    if found := deficit(explanation.margin):
+        yield "deficit", found
 
 
 def _last(explanation: Explanation) -> Iterator[tuple[str, str]]:
@@ -96,13 +98,13 @@ def _mixture(explanation: Explanation) -> str:
     return f"{named} + {100 * sum(share.weight for share in rest):.3g} % of {len(rest)} others"
 
 
-def _deficit(explanation: Explanation) -> Iterator[tuple[str, str]]:
-    least, enough = explanation.deficit
+def deficit(margin: Margin) -> str:
+    """By how much the bias of an unargmaxable class must rise; "" where that is not known."""
+    least, enough = margin.deficit
     if math.isfinite(enough) and enough > 0:
         low = f"up to {_down(least, 7)} more is too little, " if least > 0 else ""
-        yield "deficit", f"its bias must rise: {low}anything above {_up(enough, 7)} logits frees it"
-    elif enough == 0:
-        yield "deficit", "none: it can tie at the top, and any rise of its bias frees it"
+        return f"its bias must rise: {low}anything above {_up(enough, 7)} logits frees it"
+    return "none: it can tie at the top, and any rise of its bias frees it" if enough == 0 else ""
 
 
 def _growth(growth: Growth) -> str:
@@ -119,8 +121,8 @@ def _rank(rank: BestRank) -> str:
     return known + f"at the input found {rank.upper - 1} are"
 
 
-def _margin(explanation: Explanation) -> str:
-    margin = explanation.margin
+def lead(margin: Margin) -> str:
+    """How far ahead an argmaxable class can be."""
     if math.isinf(margin.lower):
         return "the only class: it has no rival"
     upper = f", never by more than {_up(margin.upper, 6)}" if math.isfinite(margin.upper) else ""

@@ -54,6 +54,7 @@ def columns(verdicts: Sequence[Verdict]) -> dict[str, Any]:
         "detailed": {
             "at": more,
             "upper": [short_upper(verdicts[place].upper) for place in more],
+            "ahead": [verdicts[place].ahead for place in more],
             "name": [
                 character_name(verdicts[place].label) if kinds[place] is LabelKind.CHARACTER else ""
                 for place in more

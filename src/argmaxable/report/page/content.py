@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from argmaxable.core.labels import visible
-from argmaxable.core.verdict import Method, Status, Strength, Verdict
+from argmaxable.core.verdict import Method, Status, Strength, Verdict, farthest_first
 from argmaxable.report.answer import Tally, answer, domain_line
 from argmaxable.report.page.groups import LabelGroup, LabelKind, groups, kinds_of, scripts
 from argmaxable.report.page.wording import (
@@ -45,6 +45,7 @@ class Content:
     claim: str
     counts: dict[Status, int]
     unargmaxable: tuple[Verdict, ...]
+    order: str
     tied: tuple[Verdict, ...]
     tie_groups: int
     kinds: tuple[LabelGroup, ...]
@@ -59,7 +60,7 @@ def content_of(subject: Subject) -> Content:
     kinds = kinds_of(verdicts)
     is_named = LabelKind.UNNAMED not in kinds
     noun = noun_for([verdict.label for verdict in verdicts] if is_named else [])
-    unargmaxable = subject.having(Status.UNARGMAXABLE)
+    unargmaxable = tuple(farthest_first(subject.having(Status.UNARGMAXABLE)))
     tied = tuple(verdict for verdict in unargmaxable if verdict.is_tied)
     return Content(
         subject=subject,
@@ -71,6 +72,7 @@ def content_of(subject: Subject) -> Content:
         claim=CLAIM.format(one=noun.one),
         counts={status: len(subject.having(status)) for status in STATUSES},
         unargmaxable=unargmaxable,
+        order=_order(unargmaxable, noun),
         tied=tied,
         tie_groups=len({verdict.tie_group for verdict in tied}),
         kinds=groups(verdicts, [kind.value for kind in kinds]) if unargmaxable and is_named else (),
@@ -78,6 +80,13 @@ def content_of(subject: Subject) -> Content:
         ways=_ways(verdicts),
         strengths=_strengths(verdicts),
     )
+
+
+def _order(unargmaxable: tuple[Verdict, ...], noun: Noun) -> str:
+    """By what the unargmaxable classes are sorted; "" where nothing is known to sort by."""
+    if len(unargmaxable) < 2 or unargmaxable[0].ahead is None:
+        return ""
+    return f"Farthest off first: by how many {noun.many} score higher in a {noun.one}'s own direction."
 
 
 def _tally(subject: Subject) -> Tally:

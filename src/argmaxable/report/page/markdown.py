@@ -38,7 +38,10 @@ def _lines(content: Content) -> Iterator[str]:
     if content.tied:
         yield from (_ties(content), "")
     if content.unargmaxable:
-        yield from (f"## Never predicted: {len(content.unargmaxable):,}", "", _unargmaxable_table(content))
+        yield from (f"## Never predicted: {len(content.unargmaxable):,}", "")
+        if content.order:
+            yield from (in_markdown(content.order), "")
+        yield _unargmaxable_table(content)
         yield from _more_labels(content.unargmaxable[_MOST_ROWS:])
     if content.kinds:
         yield from ("## Whom it concerns", "", _group_table([*content.kinds, *_named(content.scripts)]))
@@ -62,6 +65,7 @@ def _unargmaxable_table(content: Content) -> str:
         Column("class", "class", is_number=True),
         Column(content.noun.one if content.noun.one != "class" else "label", "label"),
         *([Column("code point", "name")] if is_characters else []),
+        *([Column("ahead", "ahead", is_number=True)] if content.order else []),
         Column("margin at most", "upper", is_number=True),
         Column("blocked by", "blockers"),
     )
@@ -71,6 +75,7 @@ def _unargmaxable_table(content: Content) -> str:
             known_class(verdict),
             names[verdict.class_id],
             *([character_name(verdict.label) or None] if is_characters else []),
+            *([verdict.ahead] if content.order else []),
             finite(verdict.upper),
             _blocked_by(verdict, names) or None,
         )

@@ -31,6 +31,8 @@
   const valueOf = (name, row) => columns[name].names[codes[name][row]];
   const upper = (row) => (more[row] === NONE ? null : data.detailed.upper[more[row]]);
   const lower = (row) => data.lower[row];
+  const ahead = (row) => (more[row] === NONE ? null : data.detailed.ahead[more[row]]);
+  const hasAhead = data.detailed.ahead.some((count) => count !== null);
   const nameOf = (row) => (more[row] === NONE ? "" : data.detailed.name[more[row]]);
   const proofOf = (row) => (more[row] === NONE ? null : data.proofs[data.detailed.proof[more[row]]] || null);
   const tieOf = (row) => (more[row] === NONE ? null : data.ties[data.detailed.tie[more[row]]] || null);
@@ -52,28 +54,31 @@
     { key: "label", title: "label", css: "label", value: (row) => data.labels[row] },
     { key: "status", title: "verdict", css: "", value: (row) => codes.status[row] },
     { key: "margin", title: "margin", css: "margin", value: (row) => missingLast(margin(row)) },
+    { key: "ahead", title: "ahead", css: "number minor", value: (row) => ahead(row) ?? NONE },
     { key: "steps", title: "steps", css: "number minor", value: (row) => steps[row] },
     { key: "blocked", title: "blocked by", css: "blocked minor", value: (row) => (proofOf(row) ? -proofOf(row)[2][0] : tieOf(row) ? 0 : 1) },
-    { key: "method", title: "method", css: "minor", value: (row) => valueOf("method", row) },
-  ].filter(({ key }) => (key !== "steps" || data.steps.at.length) && (key !== "blocked" || data.detailed.at.length));
+    { key: "method", title: "method", css: "method minor", value: (row) => valueOf("method", row) },
+  ].filter(({ key }) => (key !== "steps" || data.steps.at.length) && (key !== "ahead" || hasAhead) && (key !== "blocked" || data.detailed.at.length));
   const orders = new Map();
 
-  function orderBy(key) {
-    // Each column's order is found once; filters walk along it.
-    if (!orders.has(key)) {
+  function orderBy(key, down) {
+    // Each column's order is found once; filters walk along it. Equals stay in class order, both ways.
+    const name = `${key} ${down}`;
+    if (!orders.has(name)) {
       const order = Array.from({ length: size }, (_, row) => row);
       const values = order.map(COLUMNS.find((column) => column.key === key).value);
-      if (key !== "class" || data.classes) {
-        order.sort((a, b) => (values[a] < values[b] ? -1 : values[a] > values[b] ? 1 : a - b));
+      const sign = down ? -1 : 1;
+      if (key !== "class" || data.classes || down) {
+        order.sort((a, b) => (values[a] < values[b] ? -sign : values[a] > values[b] ? sign : a - b));
       }
-      orders.set(key, Int32Array.from(order));
+      orders.set(name, Int32Array.from(order));
     }
-    return orders.get(key);
+    return orders.get(name);
   }
 
   // ------------------------------------------------------------------ filtering
 
-  const state = { sort: "class", down: false, page: 0, rows: new Int32Array(0), open: new Set(), perPage: PAGE };
+  const state = { sort: hasAhead ? "ahead" : "class", down: hasAhead, page: 0, rows: new Int32Array(0), open: new Set(), perPage: PAGE };
   let lowered = null;
 
   function searcher(text) {
@@ -97,10 +102,10 @@
       .map((name) => [codes[name], find(`by-${name}`).value])
       .filter(([, chosen]) => chosen !== "")
       .map(([column, chosen]) => [column, Number(chosen)]);
-    let rows = orderBy(state.sort);
+    let rows = orderBy(state.sort, state.down);
     for (const [column, chosen] of tests) rows = rows.filter((row) => column[row] === chosen);
     if (found) rows = rows.filter(found);
-    return state.down ? rows.slice().reverse() : rows;
+    return rows;
   }
 
   function refresh() {
@@ -157,6 +162,7 @@
       case "label": return labelCell(row);
       case "status": return [make("span", `tone ${ROLES[codes.status[row]]}`, valueOf("status", row))];
       case "margin": return [marginText(row)];
+      case "ahead": return [ahead(row) === null ? "–" : number.format(ahead(row))];
       case "steps": return [steps[row] ? number.format(steps[row]) : "–"];
       case "blocked": return blockers(row, 3);
       default: return [valueOf("method", row)];
@@ -258,7 +264,8 @@
   }
 
   function sortBy(key) {
-    state.down = state.sort === key && !state.down;
+    // The farthest off come first when asked for.
+    state.down = state.sort === key ? !state.down : key === "ahead";
     state.sort = key;
     drawHeadings();
     document.querySelector(`#classes thead [data-sort="${key}"]`).focus();
