@@ -5,25 +5,29 @@
 | explain: first lines, and all | the linear programme of the same class's margin over all rows, in HiGHS |
 | repair | two verifications of the head: the least that a proven repair can take |
 | top-k 5 | verdicts on the same classes by the interior point alone |
-| ceilings | L-BFGS-B on the same convex function, from 0, on a sample of the classes, extrapolated |
+| ceilings of 400 classes | L-BFGS-B on the same convex function, from 0, on a sample, extrapolated |
 | check | the verification that wrote the bundle |
+| inspect, the whole command | `argmaxable --version`: what it takes to start |
+| export of a stored run as a bundle, the whole command | the same |
 
 A ratio is the tool's seconds over the yardstick's. What was found is recorded beside it, such as the classes
 left open and the largest change of a repair.
 
     python benchmarks/tools.py [--sample 8] [--skip repair ...] [NAME ...]
 
-By default PP-OCRv4 alone: a few minutes on two idle cores. Every ten seconds a line on stderr tells how far
-it is.
+By default all tools on PP-OCRv4, and ceilings on PP-OCRv5: a few minutes on two idle cores. Every ten
+seconds a line on stderr tells how far it is.
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import _models
@@ -37,6 +41,13 @@ from argmaxable.questions.explain.explain import Explainer
 
 BOX = am.Box(-100.0, 100.0)
 TOP_K = 5
+MOST_CEILINGS = 400
+COMMAND = (sys.executable, "-c", "from argmaxable.cli import main; main()")
+# The tools for each head when none is named.
+DEFAULT = {
+    "ppocrv4_rec_ch": ("explain", "repair", "top-k", "ceilings", "check", "inspect", "export"),
+    "ppocrv5": ("ceilings",),
+}
 # Seconds between two lines about the progress.
 PAUSE = 10.0
 T = TypeVar("T")
@@ -46,7 +57,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", default=["ppocrv4_rec_ch"])
+    parser.add_argument("names", nargs="*", default=list(DEFAULT))
     parser.add_argument("--sample", type=int, default=8, help="classes that are explained, or descended for")
     parser.add_argument("--skip", nargs="*", default=[], choices=TOOLS, help="tools to leave out")
     options = parser.parse_args()
@@ -56,7 +67,8 @@ def main() -> None:
         seconds, result = timed(lambda head=head: am.verify(head, BOX, progress=Teller(head.name)))
         rows = {"verify": {"seconds": round(seconds, 3), "unargmaxable": len(result.unargmaxable)}}
         for tool, measure in TOOLS.items():
-            if tool not in options.skip:
+            is_asked_for = tool in DEFAULT.get(name, TOOLS) or name in sys.argv
+            if is_asked_for and tool not in options.skip:
                 print(f"{name} {tool} …", file=sys.stderr, flush=True)
                 rows[tool] = measure(head, result, seconds, options.sample)
                 print(name, tool, rows[tool], flush=True)
@@ -145,7 +157,7 @@ def top_k(head: am.Head, result: am.Result, verifying: float, sample: int) -> di
 
 
 def ceilings(head: am.Head, result: am.Result, verifying: float, sample: int) -> dict[str, Any]:
-    ids = [verdict.class_id for verdict in result.unargmaxable]
+    ids = some(result, MOST_CEILINGS)
     descents = [
         timed(lambda class_id=class_id: by_descent(head, class_id))[0] for class_id in some(result, sample)
     ]
@@ -177,7 +189,42 @@ def check(head: am.Head, result: am.Result, verifying: float, sample: int) -> di
     return compared(seconds, verifying, failures=len(checked.failures))
 
 
-TOOLS = {"explain": explain, "repair": repair, "top-k": top_k, "ceilings": ceilings, "check": check}
+def command(*arguments: str) -> float:
+    """Seconds that a whole command takes; what it prints is dropped."""
+    return timed(lambda: subprocess.run((*COMMAND, *arguments), check=True, stdout=subprocess.DEVNULL))[0]
+
+
+def inspect(head: am.Head, result: am.Result, verifying: float, sample: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        file = _saved(head, folder)
+        return compared(command("inspect", file), command("--version"), bytes=Path(file).stat().st_size)
+
+
+def export(head: am.Head, result: am.Result, verifying: float, sample: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        database, bundle = str(Path(folder) / "runs.db"), Path(folder) / "proofs"
+        command("verify", _saved(head, folder), "--domain", "box:100", "--db", database)
+        seconds = command("export", "1", "--format", "bundle", "--output", str(bundle), "--db", database)
+        written = sum(file.stat().st_size for file in bundle.iterdir())
+    return compared(seconds, command("--version"), bytes=written)
+
+
+def _saved(head: am.Head, folder: str) -> str:
+    """The head as a file of its own."""
+    file = str(Path(folder) / "head.npz")
+    np.savez(file, W=head.weight, b=head.bias)
+    return file
+
+
+TOOLS = {
+    "explain": explain,
+    "repair": repair,
+    "top-k": top_k,
+    "ceilings": ceilings,
+    "check": check,
+    "inspect": inspect,
+    "export": export,
+}
 
 
 if __name__ == "__main__":

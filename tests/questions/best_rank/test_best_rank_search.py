@@ -7,6 +7,10 @@ import pytest
 from rank_truths import best_rank_by_force, rank_at
 
 import argmaxable as am
+from argmaxable.check.ranks import failed_ranks
+from argmaxable.core.progress import Deadline
+from argmaxable.questions.best_rank.search import RankSearch
+from argmaxable.questions.best_rank.top_k import sharing
 from argmaxable.theory.enumeration import enumerate_rankings
 
 DOMAINS: list[am.Box | am.Everywhere] = [
@@ -151,3 +155,34 @@ def test_other_processes_change_no_answer() -> None:
     )
     assert len(alone) >= 8
     assert [rank.as_record() for rank in shared] == [rank.as_record() for rank in alone]
+
+
+def test_certificates_that_are_lent_decide_without_a_search() -> None:
+    angles = 2 * np.pi * np.arange(9) / 9
+    rows = np.concatenate([np.stack([np.cos(angles), np.sin(angles)], axis=1), [[0, 0], [1e-3, 0]]])
+    head = am.Head(rows, np.append(np.zeros(9), [-1, -1]))
+    checker = am.Checker(head, am.Box(-1.0, 1.0))
+    search = RankSearch(checker, checker.prepared.twins, np.array([9, 10]))
+    own = search.best_rank(9, [], stop_at=2, rounds=400, deadline=Deadline(None))
+    assert own.proof is not None
+    lent = search.best_rank(10, [], own.proof.certificates, stop_at=2, rounds=0, deadline=Deadline(None))
+    assert lent.lower >= 3
+    assert not list(failed_ranks(checker, [lent]))
+
+
+def test_classes_with_one_certificate_are_a_group() -> None:
+    angles = 2 * np.pi * np.arange(9) / 9
+    rows = np.concatenate([np.stack([np.cos(angles), np.sin(angles)], axis=1), np.full((5, 2), 1e-3)])
+    result = am.verify(am.Head(rows), am.Everywhere(), engine=am.Engine(workers=1))
+    never = [verdict for verdict in result.verdicts if verdict.status is not am.Status.ARGMAXABLE]
+    groups = sharing(never)
+    assert sorted(number for group in groups for number in group) == list(range(len(never)))
+    for first, *rest in groups:
+        certificate = never[first].certificate
+        assert certificate is not None or not rest
+        for number in rest:
+            other = never[number].certificate
+            assert certificate is not None
+            assert other is not None
+            assert np.array_equal(other.classes, certificate.classes)
+            assert np.array_equal(other.weights, certificate.weights)

@@ -45,13 +45,21 @@ def by_bias(task: RepairTask, *, bias_only: bool, even: bool) -> Draft:
         solver = MarginSolver(Checker(moved, task.domain))
         solver.score += task.blockers
         with _pool(task, solver) as pool:
-            found, draft = _raise_biases(task, moved, solver, pool, even=even)
+            found, draft = _raise_biases(task, moved, solver, pool, alike=_groups(near_to), even=even)
         if draft is not None:
             return draft
         if found.ending is Ending.TIME:
             break
     assert found is not None
     raise InputError(_no_raise(task, found, bias_only))
+
+
+def _groups(near_to: dict[int, int]) -> list[Ids]:
+    """The classes that have moved away from the same one."""
+    members: dict[int, list[int]] = {}
+    for class_id, near in near_to.items():
+        members.setdefault(near, []).append(class_id)
+    return [np.array(group, np.intp) for group in members.values()]
 
 
 def _pool(task: RepairTask, solver: MarginSolver) -> Estimators:
@@ -66,7 +74,13 @@ def _pool(task: RepairTask, solver: MarginSolver) -> Estimators:
 
 
 def _raise_biases(
-    task: RepairTask, moved: Head, solver: MarginSolver, pool: Estimators, *, even: bool
+    task: RepairTask,
+    moved: Head,
+    solver: MarginSolver,
+    pool: Estimators,
+    *,
+    alike: list[Ids],
+    even: bool,
 ) -> tuple[Raises, Draft | None]:
     """The least raises and the head that has them; rounding to the bias's dtype may cost each class a unit in
     the last place of the largest bias, so that much more is asked for."""
@@ -76,7 +90,7 @@ def _raise_biases(
     if _GENEROUS * unit < _LITTLE * task.margin:  # nobody will notice, and no second search is needed
         unit *= _GENEROUS
     while True:
-        found = _raises(task, solver, pool, unit)
+        found = _raises(task, solver, pool, unit, alike)
         if found.upper is None:
             return found, None
         needed = _unit(moved.bias.dtype, size + float(found.upper.max()))
@@ -85,7 +99,9 @@ def _raise_biases(
         unit = needed
 
 
-def _raises(task: RepairTask, solver: MarginSolver, pool: Estimators, unit: float) -> Raises:
+def _raises(
+    task: RepairTask, solver: MarginSolver, pool: Estimators, unit: float, alike: list[Ids]
+) -> Raises:
     scale = solver.coordinates.scale
     middle = solver.middle
     targets = np.full(len(task.chosen), task.margin * (1 + ROOM) + unit) * scale
@@ -103,8 +119,8 @@ def _raises(task: RepairTask, solver: MarginSolver, pool: Estimators, unit: floa
     limit = 2 * solver.farthest_gap() + float(targets.max())
     extra = float(targets.max()) - task.margin * scale  # asked for because of rounding alone
     found = least_raises(
-        solver, wanted, standing, limit=limit, deadline=task.deadline, extra=extra, answers=answers,
-        progress=task.progress,
+        solver, wanted, standing, limit=limit, deadline=task.deadline, extra=extra, alike=alike,
+        answers=answers, progress=task.progress,
     )  # fmt: skip
     upper = None if found.upper is None else found.upper / scale
     return replace(found, lower=found.lower / scale, upper=upper)

@@ -23,20 +23,32 @@ import numpy as np
 from argmaxable.compute.blocks import blocks
 from argmaxable.core.progress import Deadline, Progress, ProgressCallback, ignore_progress
 from argmaxable.core.verdict import Certificate
+from argmaxable.edit.repair.alike import Crowd, crowds_of
 from argmaxable.edit.repair.cuts import Cut, least_at_points, least_solution
 from argmaxable.edit.repair.margin import MarginQuestion
 
 if TYPE_CHECKING:
-    from argmaxable.core.arrays import Ids, Matrix, Vector
+    from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
     from argmaxable.edit.repair.margin import Estimate, MarginSolver
 
 # The largest raise is found to within this share of itself.
 ACCURACY = 0.02
 _MOST_ROUNDS = 60
-# Room beyond the targets, in units of the largest: begun with, divided by when it sufficed, and the least.
-_FIRST_ROOM, _NARROWING, _LEAST_ROOM = 1.0, 4.0, 1e-4
-# A cut is worth keeping if it takes off at least this share of the room that a raise was given.
+# Room beyond the targets: in units of the largest until most classes have theirs, then as a share of the
+# accuracy in units of the largest raise; divided by when a round has gained nothing, and the least.
+_FIRST_ROOM, _LATER_ROOM, _NARROWING, _LEAST_ROOM = 0.25, 1 / 8, 4.0, 1e-4
+# Raised classes stand in each other's way, of which cuts at small raises tell too little. So while most lack
+# their target and the least raise known rises, the first multiple of it is looked at. What samples make
+# expect is too much, as a rule; of that the second is looked at first.
+_AHEAD, _BEHIND = 1.1, 0.9
+# After the first round margins are known within this share of the accuracy, in units of the largest raise,
+# whether they reach the target or not: each solve moves both bounds.
+_SHARP = 1 / 16
+# A round that gains less than this share of its room has gained nothing.
 _WORTH = 0.05
+# Most classes have their target when at most the first share of those solved lacks it, and lack it when at
+# least the second does.
+_FEW, _MOST = 0.1, 0.6
 
 # Answers questions about classes beside raises of some (ids, raises), in any order, as (number, estimate).
 Answers = Callable[[list[MarginQuestion], "Ids", "Vector"], Iterable[tuple[int, "Estimate"]]]
@@ -88,6 +100,7 @@ class _Search:
     deadline: Deadline
     answers: Answers
     progress: ProgressCallback
+    crowds: list[Crowd]
     ids: Ids = field(init=False)
     targets: Vector = field(init=False)
     points: Matrix = field(init=False)  # at which `upper` suffices
@@ -96,6 +109,10 @@ class _Search:
     upper: Vector | None = None
     cuts: list[Cut] = field(default_factory=list)
     room: float = field(init=False)
+    is_known: Mask = field(init=False)  # whether a sharp cut is known
+    is_sampling: bool = field(init=False)
+    factor: float = 1.0  # of the least raise by all that is known, for the next round
+    expected: Vector = field(init=False)  # raises of all classes, by what is known and expected
     rounds: int = 0
     unmet: int = 0
 
@@ -105,6 +122,9 @@ class _Search:
         self.lower = np.zeros(len(self.ids))
         self.room = _FIRST_ROOM * float(self.targets.max())
         self.cuts = self._pair_cuts()
+        self.is_known = np.zeros(len(self.ids), bool)
+        self.is_sampling = bool(self.crowds)
+        self.expected = np.zeros(self.solver.classes)
 
     @property
     def gap(self) -> float:
@@ -123,67 +143,99 @@ class _Search:
     def test(self) -> Vector:
         """Where to solve next: the least raise that leaves each class, by all that is known, some room beyond
         its target. What is then found to be missing was not known; if nothing is, the raise suffices."""
-        ample = self._least(self.room)
+        ample = self._least(self.room, is_expected=True)
         while ample is None and self.room > self.least_room:
             self.room /= 4
-            ample = self._least(self.room)
-        return self.lower if ample is None else np.maximum(ample[self.ids], self.lower)
+            ample = self._least(self.room, is_expected=True)
+        if ample is None:
+            return self.lower
+        return np.maximum(np.minimum(self.factor * ample[self.ids], self.limit), self.lower)
 
     @property
     def least_room(self) -> float:
         return _LEAST_ROOM * float(self.targets.max())
 
-    def _least(self, room: float) -> Vector | None:
+    def _least(self, room: float, *, is_expected: bool = False) -> Vector | None:
+        """The least raise by all cuts, or also by what is expected of crowds."""
+        cuts = self.cuts
+        if is_expected:
+            cuts = cuts + [cut for crowd in self.crowds for cut in crowd.expectations(room)]
         start = self.everywhere(self.lower)
-        return least_solution(self.cuts, self.solver.classes, self.limit, room=room, start=start)
+        return least_solution(cuts, self.solver.classes, self.limit, room=room, start=start)
 
     def round(self) -> Ending | None:
         """Solve the active classes that need it and move both bounds. Returns an ending when done."""
         self.rounds += 1
         test = self.test()
-        room, known = self.room, self.upper
-        cuts = self._solve_at(test)
+        room, known, before = self.room, self.upper, self.expected
+        unmet = self._solve_at(test)
         lower = self._least(0.0)
         if lower is None:
             return Ending.HOPELESS
         self.lower = np.maximum(self.lower, lower[self.ids])
-        for points in (self.latest, self._better_points(test)):  # the second is dropped if classes join
-            self._find_sufficient(points, room / 2)
+        expected = self._least(0.0, is_expected=True) if self.crowds else lower
+        self.expected = before if expected is None else expected
+        if self.is_sampling:
+            self._end_sampling(unmet)
+        else:
+            self.crowds = []  # each has a cut of its own now
+            for points in (self.latest, self._better_points(test)):  # the second is dropped if classes join
+                self._find_sufficient(points, room / 2)
         if self.deadline.has_passed:
             return Ending.TIME
-        if self.upper is not known or not cuts:
-            self.room = self._narrower()
-        is_stuck = self.upper is known and not cuts and room <= self.least_room
+        has_gained = self.upper is not known or (self.expected - before).max() > _WORTH * room
+        is_rising = before.max() < (1 - ACCURACY) * self.expected.max()
+        self._look_closer(unmet, has_gained=has_gained, is_rising=is_rising)
+        is_stuck = not has_gained and room <= self.least_room
         return Ending.CLOSE if self.is_close else Ending.ROUNDS if is_stuck else None
 
-    def _narrower(self) -> float:
-        """Less room: as much as should bring the bounds together, since their gap shrinks with it."""
-        room = self.room / _NARROWING
-        if self.upper is None or self.is_close:
-            return room
-        return min(room, self.room * ACCURACY * float(self.upper.max()) / (3 * self.gap))
+    def _end_sampling(self, unmet: float) -> None:
+        """Solve all classes from the next round on, if the samples have told what to expect."""
+        if unmet <= _FEW:
+            self.is_sampling = False
+            for crowd in self.crowds:
+                self.solver.liken(crowd.rest, crowd.leaders)
 
-    def _solve_at(self, test: Vector) -> int:
+    def _look_closer(self, unmet: float, *, has_gained: bool, is_rising: bool) -> None:
+        """How far ahead and with how much room the next round looks."""
+        if is_rising and unmet >= _MOST and self.factor >= 1:
+            self.factor = _AHEAD
+        else:
+            self.factor = _BEHIND if unmet <= _FEW and self.crowds else 1.0
+        if not has_gained:
+            self.room /= _NARROWING
+        if unmet <= _FEW:
+            self.room = min(self.room, _LATER_ROOM * ACCURACY * float(self.expected.max()))
+
+    def _solve_at(self, test: Vector) -> float:
         """Points and cuts for the classes whose latest point does not do beside this raise, as far as the
-        time allows; returns how many cuts were new."""
-        places = np.flatnonzero(self._costs(self.latest, test) > test)
+        time allows; returns the share of them that lacks its target."""
+        is_sharp = self.rounds > 1
+        places = np.flatnonzero((self._costs(self.latest, test) > test) | (is_sharp & ~self.is_known))
+        if self.is_sampling:
+            places = places[~np.isin(self.ids[places], np.concatenate([crowd.rest for crowd in self.crowds]))]
         # By all that is known each class has room beyond its target. Half of it is aimed at, so that small
         # changes of others' raises leave the point good.
         aims = self.targets[places] + self.room / 2
-        questions = self._questions(self.ids[places], aims, self.room / 2)
-        self.latest, before = self.latest.copy(), len(self.cuts)
-        self.unmet = len(places)
+        tolerance = self.room / 2
+        if is_sharp:
+            tolerance = min(tolerance, _SHARP * ACCURACY * float(test.max()))
+        questions = self._questions(self.ids[places], aims, tolerance, is_sharp=is_sharp)
+        self.latest, self.unmet = self.latest.copy(), len(places)
         for number, found in self._estimates(questions, test):
             place = places[number]
-            self.latest[place] = found.x
+            self.latest[place], self.is_known[place] = found.x, is_sharp
             self.unmet -= found.lower >= self.targets[place]
-            if found.upper < self.targets[place] + (1 - _WORTH) * self.room:
-                self.cuts.append(self._cut(place, found))
-        return len(self.cuts) - before
+            self.cuts.append(self._cut(place, found))
+        return self.unmet / max(len(places), 1)
 
-    def _questions(self, ids: Ids, targets: Vector, tolerance: float) -> list[MarginQuestion]:
+    def _questions(
+        self, ids: Ids, targets: Vector, tolerance: float, *, is_sharp: bool = False
+    ) -> list[MarginQuestion]:
         asked = zip(ids.tolist(), targets.tolist(), strict=True)
-        return [self.solver.question(class_id, target, tolerance) for class_id, target in asked]
+        return [
+            self.solver.question(class_id, target, tolerance, is_sharp=is_sharp) for class_id, target in asked
+        ]
 
     def _estimates(self, questions: list[MarginQuestion], raises: Vector) -> Iterator[tuple[int, Estimate]]:
         """Answers beside these raises in order, until the time is over: what is learned from them then does
@@ -294,6 +346,7 @@ class _Search:
         self.points = np.concatenate([self.points, self.standing.points[places]])
         self.latest = np.concatenate([self.latest, self.standing.points[places]])
         self.lower = np.concatenate([self.lower, np.zeros(len(places))])
+        self.is_known = np.concatenate([self.is_known, np.zeros(len(places), bool)])
         self.upper = None if self.upper is None else np.concatenate([self.upper, np.zeros(len(places))])
 
 
@@ -305,13 +358,15 @@ def least_raises(
     limit: float,
     deadline: Deadline,
     extra: float = 0.0,
+    alike: Iterable[Ids] = (),
     answers: Answers | None = None,
     progress: ProgressCallback = ignore_progress,
 ) -> Raises:
     """Raises for the wanted classes, and for standing ones that would lose their target, as small as can be.
 
     All in units of the coordinates. Raises above the limit count as none. What is proven to be needed is so
-    for targets that are smaller by `extra`. `answers` may share the work; by default the solver does it.
+    for targets that are smaller by `extra`. Of wanted classes that are `alike` some are solved first.
+    `answers` may share the work; by default the solver does it.
     """
 
     def alone(questions: list[MarginQuestion], ids: Ids, raises: Vector) -> Iterator[tuple[int, Estimate]]:
@@ -320,7 +375,7 @@ def least_raises(
         for number, question in enumerate(questions):
             yield number, solver.estimate(question, spread)
 
-    search = _Search(solver, wanted, standing, limit, deadline, answers or alone, progress)
+    search = _Search(solver, wanted, standing, limit, deadline, answers or alone, progress, crowds_of(alike))
     ending = None
     while ending is None and search.rounds < _MOST_ROUNDS:
         ending = search.round()

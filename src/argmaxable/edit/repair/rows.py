@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -116,10 +117,11 @@ def _nearest(head: Head, rows: Matrix, standing: Ids, distance: float) -> Ids:
 
 def stepped_rows(head: Head, near_to: dict[int, int], steps: Steps) -> dict[int, NDArray[Any]]:
     """New rows, in the head's dtype, for classes that are too near another: each takes a step of its own."""
-    used: dict[int, Iterator[Vector]] = {}
+    counts = Counter(near_to.values())
+    directions = {near: _directions(head.features, steps, count) for near, count in counts.items()}
     rows = {}
     for class_id, near in near_to.items():
-        direction = next(used.setdefault(near, _directions(head.features, steps)))
+        direction = next(directions[near])
         row = head.weight[class_id]
         units = _LEAST_UNITS * np.abs(np.spacing(row)).astype(np.float64)
         moved = row.astype(np.float64) + direction * np.maximum(steps.length, units)
@@ -127,13 +129,22 @@ def stepped_rows(head: Head, near_to: dict[int, int], steps: Steps) -> dict[int,
     return rows
 
 
-def _directions(features: int, steps: Steps) -> Iterator[Vector]:
-    """Vectors that differ, of length one: features up and down; then random ones, which in one or two
-    features, where there are few directions, differ in length as well."""
-    for feature, sign in zip(steps.features, steps.signs, strict=True):
-        unit = np.zeros(features)
-        unit[feature] = sign
-        yield unit
+def _directions(features: int, steps: Steps, count: int) -> Iterator[Vector]:
+    """Vectors that differ, of length one, for so many rows: features up and down; for more rows than that,
+    halfway between two of these; then random ones, which in one or two features, where there are few
+    directions, differ in length as well.
+
+    In a box a vector of two features moves logits √2 times as far as one of one feature, a random one of
+    120 features nine times as far.
+    """
+    kinds = len(steps.features)
+    if count <= kinds:
+        yield from (_unit(features, steps, [place]) for place in range(kinds))
+    for apart in range(1, (kinds + 1) // 2):
+        for place in range(kinds):
+            pair = [place, (place + apart) % kinds]
+            if steps.features[pair[0]] != steps.features[pair[1]]:
+                yield _unit(features, steps, pair)
     generator = np.random.default_rng(_SEED)
     varying = np.unique(steps.features)
     while True:
@@ -141,6 +152,13 @@ def _directions(features: int, steps: Steps) -> Iterator[Vector]:
         unit[varying] = generator.standard_normal(len(varying))
         length = 1 + generator.random() if len(varying) <= 2 else 1.0
         yield unit * (length / np.sqrt(unit @ unit))
+
+
+def _unit(features: int, steps: Steps, places: list[int]) -> Vector:
+    """The vector of length one between some of the steps' directions."""
+    unit = np.zeros(features)
+    unit[steps.features[places]] = steps.signs[places] / math.sqrt(len(places))
+    return unit
 
 
 def grown_row(
@@ -185,12 +203,14 @@ class Ways:
         self.mean = rows.mean(axis=0)
         lengths = np.sqrt(((rows - self.mean) ** 2).sum(axis=1))
         self.usual = float(np.median(lengths))
-        used: dict[int, Iterator[Vector]] = {}
-        self._apart: dict[int, Vector] = {}
-        for class_id in chosen.tolist():
-            if class_id in near_to or lengths[class_id] < _AT_THE_MEAN * self.usual:
-                units = used.setdefault(near_to.get(class_id, -1), _directions(head.features, steps))
-                self._apart[class_id] = next(units) * self.usual
+        near = {
+            class_id: near_to.get(class_id, -1)
+            for class_id in chosen.tolist()
+            if class_id in near_to or lengths[class_id] < _AT_THE_MEAN * self.usual
+        }
+        counts = Counter(near.values())
+        units = {place: _directions(head.features, steps, count) for place, count in counts.items()}
+        self._apart = {class_id: next(units[place]) * self.usual for class_id, place in near.items()}
 
     def of(self, class_id: int) -> Iterator[Vector]:
         """Directions for one class, best first."""
@@ -199,5 +219,5 @@ class Ways:
         else:
             yield self.head.rows(np.array([class_id]))[0] - self.mean
         turn = class_id % len(self.steps.features)  # not all by the same feature
-        units = itertools.islice(_directions(self.head.features, self.steps), turn, turn + _OTHER_WAYS)
+        units = itertools.islice(_directions(self.head.features, self.steps, 1), turn, turn + _OTHER_WAYS)
         yield from (unit * self.usual for unit in units)

@@ -67,14 +67,16 @@ class RankSearch:
         self,
         class_id: int,
         starts: Sequence[Vector],
+        lent: Sequence[Certificate] = (),
         *,
         stop_at: int | None,
         rounds: int,
         deadline: Deadline,
     ) -> BestRank:
-        """Bounds on the best rank of a class. `starts` are points z of the domain to count at; with
-        `stop_at` = k the search ends once it is known whether the class is ever among the first k."""
-        return _ClassSearch(self, class_id, starts, stop_at, rounds, deadline).run()
+        """Bounds on the best rank of a class. `starts` are points z of the domain to count at, `lent` checked
+        certificates to begin with; with `stop_at` = k the search ends once it is known whether the class is
+        ever among the first k."""
+        return _ClassSearch(self, class_id, starts, lent, stop_at, rounds, deadline).run()
 
 
 class _ClassSearch:
@@ -85,6 +87,7 @@ class _ClassSearch:
         search: RankSearch,
         class_id: int,
         starts: Sequence[Vector],
+        lent: Sequence[Certificate],
         stop_at: int | None,
         rounds: int,
         deadline: Deadline,
@@ -96,13 +99,14 @@ class _ClassSearch:
         self.rivals = search.checker.head.classes - 1
         self.disjoint = DisjointSupports(self.rivals + 1, np.random.default_rng((search.seed, class_id)))
         self.peers = peers(search.checker, search.twins, class_id)
-        self.certificates = [rival_certificate(peer) for peer in self.peers[:_MOST_TWINS].tolist()]
-        self.certificates += search.known.get(class_id, [])
-        self.upper = search.checker.head.classes
+        self.upper, self.reason = search.checker.head.classes, ""
         self.point: Vector | None = None
-        self.reason = ""
         for point in starts:
             self._count(point)
+        self.certificates = list(lent)
+        if not (lent and self._is_enough(best_shares(self.supports).needed)):
+            self.certificates += [rival_certificate(peer) for peer in self.peers[:_MOST_TWINS].tolist()]
+            self.certificates += search.known.get(class_id, [])
 
     def run(self) -> BestRank:
         self._pack()
@@ -117,12 +121,16 @@ class _ClassSearch:
 
     def _goes_on(self, needed: int) -> bool:
         """Whether another round can tell more than that at least `needed` classes are not below."""
-        k = self.stop_at
-        if self.reason or needed + 1 >= self.upper or (k is not None and (self.upper <= k or needed >= k)):
+        if self.reason or needed + 1 >= self.upper or self._is_enough(needed):
             return False
         if self.rounds <= 0 or self.deadline.has_passed:
             self.reason = "the rounds of search were used up" if self.rounds <= 0 else "the time was over"
         return not self.reason
+
+    def _is_enough(self, needed: int) -> bool:
+        """Whether it is known if the class is ever among the first k."""
+        k = self.stop_at
+        return k is not None and (self.upper <= k or needed >= k)
 
     def _pack(self) -> None:
         """Supports with few classes in common, more and more of them: the cheapest lower bound."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -70,12 +71,20 @@ def best_ranks(
     limits = Limits(top_k, rounds, deadline)
     with _pool(search, min(workers - 1, len(never) // _WORTH_A_PROCESS), limits) as pool:
         points = points_with_few_above(coordinates_of(checker.prepared, domain), classes)
-        items = [(verdict.class_id, [point]) for verdict, point in zip(never, points, strict=True)]
-        for verdict, (class_id, starts) in zip(never, items, strict=True):
+        items = [Item(verdict.class_id, [point]) for verdict, point in zip(never, points, strict=True)]
+        for verdict, item in zip(never, items, strict=True):
             if verdict.witness is not None:
-                starts.append(checker.point(class_id, verdict.witness))
-        answers = pool.answers(items, answering_with(search, limits))
-        found = _found(checker, answers, len(never), limits, progress)
+                item.starts.append(checker.point(item.class_id, verdict.witness))
+        groups = sharing(never)
+        found: dict[int, BestRank] = {}
+        told = _Told(len(never), progress)
+        for numbers in ([group[0] for group in groups], [each for group in groups for each in group[1:]]):
+            answers = pool.answers([items[number] for number in numbers], answering_with(search, limits))
+            found |= {numbers[k]: rank for k, rank in _found(checker, answers, limits, told).items()}
+            if told.is_interrupted or limits.deadline.has_passed:
+                break
+            if len(found) < len(never):
+                _lend(checker, items, groups, found)
     return tuple(
         found[number] if number in found else _not_searched(verdict, head.classes)
         for number, verdict in enumerate(never)
@@ -91,17 +100,23 @@ class Limits:
     deadline: Deadline
 
 
-Item = tuple[int, list[Vector]]
+@dataclass(frozen=True, eq=False)
+class Item:
+    """A class, points to begin with, and certificates that have told enough about a class like it."""
+
+    class_id: int
+    starts: list[Vector]
+    lent: list[Certificate] = field(default_factory=list)
 
 
 def answering_with(search: RankSearch, limits: Limits) -> Callable[[Item], BestRank]:
     """The function from a class and points to begin with to its best rank."""
 
     def answer(item: Item) -> BestRank:
-        class_id, starts = item
         return search.best_rank(
-            class_id, starts, stop_at=limits.top_k, rounds=limits.rounds, deadline=limits.deadline
-        )
+            item.class_id, item.starts, item.lent, stop_at=limits.top_k, rounds=limits.rounds,
+            deadline=limits.deadline,
+        )  # fmt: skip
 
     return answer
 
@@ -125,26 +140,58 @@ def _pool(search: RankSearch, processes: int, limits: Limits) -> Pool[Item, Best
     return Pool(processes, job, f"{__name__}:answering", (search.classes, search.known, limits))
 
 
+class _Told:
+    """What was told of the progress, and whether Ctrl-C ended it."""
+
+    def __init__(self, total: int, progress: ProgressCallback) -> None:
+        self.total, self.progress, self.done, self.pace = total, progress, 0, Pace()
+        self.is_interrupted = False
+
+    def one_more(self) -> None:
+        self.done += 1
+        left = self.pace.seconds_left(self.done, self.total)
+        self.progress(Progress("best ranks", self.done, self.total, left))
+
+
+def sharing(never: list[Verdict]) -> list[list[int]]:
+    """The places of the verdicts, in groups that have one certificate: their classes are much alike. What the
+    search finds for the first of a group it tries on the rest."""
+    groups: dict[Any, list[int]] = {}
+    for number, verdict in enumerate(never):
+        certificate = verdict.certificate
+        key = (
+            number if certificate is None else (certificate.classes.tobytes(), certificate.weights.tobytes())
+        )
+        groups.setdefault(key, []).append(number)
+    return list(groups.values())
+
+
+def _lend(checker: Checker, items: list[Item], groups: list[list[int]], found: dict[int, BestRank]) -> None:
+    """Give the certificates that bound a best rank to the classes of its group that they prove as well."""
+    for first, *rest in groups:
+        proof = found[first].proof_with_ties if rest and first in found else None
+        for certificate in () if proof is None else proof.certificates:
+            ids = np.array([items[number].class_id for number in rest], np.intp)
+            for number, upper in zip(rest, checker.bounds(ids, certificate).tolist(), strict=True):
+                if upper < 0:
+                    items[number].lent.append(certificate)
+
+
 def _found(
-    checker: Checker,
-    answers: Iterator[tuple[int, BestRank]],
-    total: int,
-    limits: Limits,
-    progress: ProgressCallback,
+    checker: Checker, answers: Iterator[tuple[int, BestRank]], limits: Limits, told: _Told
 ) -> dict[int, BestRank]:
     """The answers that came in time, each checked here whoever found it."""
     found: dict[int, BestRank] = {}
-    pace = Pace()
     try:
         for number, rank in answers:
             for failure in failed_ranks(checker, [rank]):
                 require(False, f"The best rank of class {rank.class_id} failed its check: {failure.why}.")
             found[number] = replace(rank, label=checker.head.label(rank.class_id))
-            progress(Progress("best ranks", len(found), total, pace.seconds_left(len(found), total)))
+            told.one_more()
             if limits.deadline.has_passed:
                 break
-    except KeyboardInterrupt:
-        pass  # what was proven stands
+    except KeyboardInterrupt:  # what was proven stands
+        told.is_interrupted = True
     return found
 
 

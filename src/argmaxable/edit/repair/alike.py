@@ -1,0 +1,45 @@
+"""Crowds: many classes that are alike, such as those whose rows were all but equal until each took a step of
+its own. What a few of them need tells what to expect of all: where to look first. It proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from argmaxable.edit.repair.cuts import Cut
+
+if TYPE_CHECKING:
+    from argmaxable.core.arrays import Ids
+
+# Members of a crowd that are solved first, if it has more than twice as many.
+_SAMPLE = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """Classes that are alike: those that are solved first, and the rest, each with one of the first as its
+    leader."""
+
+    sample: Ids
+    rest: Ids
+    leaders: Ids
+
+    def expectations(self, room: float) -> list[Cut]:
+        """That each of the rest needs what its leader needs, written as cuts that are given some room."""
+        pairs = zip(self.rest.tolist(), self.leaders, strict=True)
+        return [Cut(class_id, -room, np.array([leader]), np.ones(1)) for class_id, leader in pairs]
+
+
+def crowds_of(groups: Iterable[Ids]) -> list[Crowd]:
+    """Those of the groups of classes that are large enough for a sample."""
+    found = []
+    for group in groups:
+        if len(group) > 2 * _SAMPLE:
+            places = np.linspace(0, len(group) - 1, _SAMPLE).astype(np.intp)
+            rest = np.delete(group, places)
+            found.append(Crowd(group[places], rest, np.resize(group[places], len(rest))))
+    return found

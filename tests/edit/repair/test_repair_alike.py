@@ -1,0 +1,60 @@
+"""Many classes with one and the same row: a few of them are solved first, and steps tell them apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import argmaxable as am
+from argmaxable.edit.repair.alike import crowds_of
+from argmaxable.edit.repair.raises import ACCURACY
+
+ONE = am.Engine(workers=1)
+BOX = am.Box(-10.0, 10.0)
+OUTER, EQUAL = 60, 150
+
+
+def crowded(features: int) -> am.Head:
+    """Rows around the origin, and at the origin many that are equal and too low to win."""
+    generator = np.random.default_rng(features)
+    outer = generator.standard_normal((OUTER, features))
+    outer /= np.sqrt((outer * outer).sum(axis=1, keepdims=True))
+    rows = np.concatenate([outer, np.zeros((EQUAL, features))]).astype(np.float32)
+    biases = np.concatenate([generator.uniform(0, 0.1, OUTER), np.full(EQUAL, -0.05)]).astype(np.float32)
+    return am.Head(rows, biases)
+
+
+def test_a_sample_and_the_rest_are_the_crowd_and_leaders_are_of_the_sample() -> None:
+    small, large = np.arange(100), np.arange(1000, 1500)
+    (crowd,) = crowds_of([small, large])
+    assert sorted([*crowd.sample, *crowd.rest]) == large.tolist()
+    assert set(crowd.leaders) <= set(crowd.sample)
+    assert len(crowd.leaders) == len(crowd.rest)
+
+
+def test_an_expectation_gives_each_of_the_rest_what_its_leader_needs() -> None:
+    (crowd,) = crowds_of([np.arange(200)])
+    for cut, class_id, leader in zip(crowd.expectations(0.5), crowd.rest, crowd.leaders, strict=True):
+        assert (cut.class_id, cut.constant) == (class_id, -0.5)
+        assert (cut.classes.tolist(), cut.weights.tolist()) == ([leader], [1.0])
+
+
+@pytest.mark.parametrize("features", [6, 100])
+def test_a_crowd_is_repaired_as_closely_as_few_classes(features: int) -> None:
+    head = crowded(features)
+    repaired = am.repair(head, BOX, margin=0.001, engine=ONE)
+    assert len(repaired.chosen) == EQUAL
+    assert repaired.margins.min() >= 0.001
+    assert len(repaired.result.argmaxable) == head.classes
+    assert repaired.reached is not None
+    assert repaired.least is not None
+    assert repaired.reached - repaired.least <= ACCURACY * repaired.reached
+
+
+def test_rows_move_along_two_features_where_there_are_too_few_for_one_each() -> None:
+    head = crowded(30)
+    repaired = am.repair(head, BOX, margin=0.001, engine=ONE)
+    moves = (repaired.after.weight != head.weight)[repaired.moved].sum(axis=1)
+    assert len(repaired.moved) == EQUAL - 1
+    assert set(moves.tolist()) == {2}
+    assert len({row.tobytes() for row in repaired.after.weight}) == head.classes
