@@ -75,7 +75,7 @@ class Reader:
     def read(self, text: str, face: Face) -> str:
         image, _ = face.line(text, _SIZE, pad=_PAD, ink=0, paper=255)
         values, _ = preprocessing_for(self.network.input, is_ctc=True).array(image.convert("RGB"))
-        (features,) = self.network.features(np.stack([values]))
+        features = self.network.features(values)
         logits = features @ self.head.rows(slice(None)).T + self.head.biases()
         (winners,) = spelled(logits.argmax(axis=1), np.array([0, len(features)]), 0)
         return "".join(self.head.label(winner) for winner in winners)
