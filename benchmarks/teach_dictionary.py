@@ -5,7 +5,8 @@
 
 Taught are the characters that are read in fewer than half of their images, or with --unargmaxable those that
 can never be predicted. What it costs is counted on ordinary lines and on all other characters. With --keep,
-lines that were read stay in a folder, so that a stopped run resumes. Writes results/teach_dictionary_NAME.json.
+lines that were read stay in a folder, so that a stopped run resumes. Writes
+results/teach_dictionary_NAME.json.
 """
 
 from __future__ import annotations
@@ -185,6 +186,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--every", type=int, default=1, help="take every Nth character only")
     parser.add_argument("--looked-at", type=int, default=6, help="images of each character to learn from")
     parser.add_argument("--copies", type=int, default=12, help="more images of each character to teach")
+    parser.add_argument("--words", type=int, default=1500, help="ordinary lines to learn from")
     parser.add_argument("--ordinary", type=int, default=5000, help="ordinary lines to measure with")
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--output", type=Path)
@@ -200,18 +202,19 @@ def main() -> None:
     lines = Lines(runner, parse_faces(given.font), parse_faces(given.held_out_font), given.every, given.keep)
     before = am.verify(head, found.domain)
     wanted, dictionary = chosen(given, found, before, lines)
-    training = joined(dictionary, lines.lesson(wanted, given.copies, 1500))
+    training = joined(dictionary, lines.lesson(wanted, given.copies, given.words))
     judging = lines.judging(wanted, given.ordinary)
     labels = [head.label(number) for number in range(head.classes)]
     taught = am.teach(
         head, found.domain, training, [labels.index(label) for label in wanted], held_out=judging,
-        blank=labels.index(BLANK), before=before, progress=tell, time_limit=None,
+        rules=am.TeachingRules(blank=labels.index(BLANK)), before=before, progress=tell, time_limit=None,
     )  # fmt: skip
     if given.output is not None:
         write_head(str(given.model), found.finding, head, taught.after, given.output, overwrite=True)
     _record.write(f"teach_dictionary_{given.name}", {
         "settings": {name: getattr(given, name) for name in ("unargmaxable", "every", "looked_at", "copies")},
-        "fonts": [face.name for face in lines.faces], "held_out_fonts": [face.name for face in lines.held_out],
+        "fonts": [face.name for face in lines.faces],
+        "held_out_fonts": [face.name for face in lines.held_out],
         "classes": head.classes, "characters": len(lines.characters), "wanted": len(wanted),
         "lines": [len(each.sources) for each in (training, judging)],
         **record(taught, judging),

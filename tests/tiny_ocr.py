@@ -38,15 +38,17 @@ def write_font(path: Path, characters: str = LETTERS, *, thin: int = 0) -> Path:
 
 
 def _glyph(char: str, thin: int) -> object:
-    """Bars at the top and the bottom, and those of three between that the letter's number has."""
+    """Bars at the top and the bottom, and those of three between that the letter's number has; wider for a
+    missing letter."""
     pen = TTGlyphPen(None)
     size, number = _EM // _ROWS, LETTERS.find(char)
+    width = _EM * 3 // 4 if number >= 0 else _EM
     for row in range(_ROWS):
         if row not in (0, _ROWS - 1) and not number >> (row - 1) & 1:
             continue
         bottom, top = row * size, (row + 1) * size - thin
         pen.moveTo((0, bottom))
-        for corner in ((0, top), (_EM * 3 // 4, top), (_EM * 3 // 4, bottom)):
+        for corner in ((0, top), (width, top), (width, bottom)):
             pen.lineTo(corner)
         pen.closePath()
     return pen.glyph()

@@ -15,7 +15,7 @@ from argmaxable.cli.example_options import ExampleOptions
 from argmaxable.cli.option_groups import Only, OptionGroup, takes_groups
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.errors import InputError
-from argmaxable.edit.teach.plan import DEFAULT_SECONDS
+from argmaxable.edit.teach.plan import DEFAULT_SECONDS, TeachingRules
 from argmaxable.edit.teach.plan import teach as teach_head
 from argmaxable.models.write import (
     notes_on_growth,
@@ -192,11 +192,13 @@ def _taught(
     if lesson.all_unargmaxable:
         chosen = _with_examples(head, chosen, class_ids(head, named), examples)
     blank = lesson.blank if lesson.blank is not None else 0 if examples.training.is_sequential else None
+    rules = TeachingRules(
+        blank=blank, allow_look_alikes=lesson.look_alikes, max_change=lesson.max_change,
+        add_at=place_of_new_classes(found.finding), seed=lesson.seed,
+    )  # fmt: skip
     return teach_head(
-        head, found.domain, examples.training, chosen, add=add, add_at=place_of_new_classes(found.finding),
-        held_out=examples.held_out, blank=blank, allow_look_alikes=lesson.look_alikes,
-        max_change=lesson.max_change, before=before, seed=lesson.seed, time_limit=seconds, engine=engine,
-        progress=progress,
+        head, found.domain, examples.training, chosen, add=add, held_out=examples.held_out, rules=rules,
+        before=before, time_limit=seconds, engine=engine, progress=progress,
     ), examples  # fmt: skip
 
 

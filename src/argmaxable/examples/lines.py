@@ -149,4 +149,4 @@ class Printer:
 
 
 def _printable(text: str, face: Face) -> str:
-    return "".join(char for char in text if char in face.characters)
+    return "".join(filter(face.has, text))
