@@ -1,4 +1,4 @@
-"""Teaches a recogniser many Han characters of its dictionary at once, and counts what it reads in other fonts.
+"""Teaches a recogniser many Han characters of its dictionary, and counts what it reads in other fonts.
 
     python benchmarks/teach_dictionary.py MODEL.onnx --name ppocrv4 --font FILE... --held-out-font FILE...
         [--unargmaxable] [--every 10] [--copies 12] [--keep FOLDER] [--output TAUGHT.onnx]

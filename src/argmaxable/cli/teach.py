@@ -165,7 +165,7 @@ def teach(
     if target is not None:
         write_back(found, taught.before, taught.after, target, overwrite=files.overwrite)
     said = [*(f"note        {note}" for note in examples.notes), *files.write_report(taught, examples)]
-    lines = [_json(found, taught, target)] if as_json else [*_lines(found, taught, target), *said]
+    lines = [_json(found, taught, examples, target)] if as_json else [*_lines(found, taught, target), *said]
     typer.echo("\n".join(lines))
 
 
@@ -221,6 +221,7 @@ def _lines(found: FoundModel, taught: Taught, written: Path | None) -> list[str]
     ]
 
 
-def _json(found: FoundModel, taught: Taught, written: Path | None) -> str:
+def _json(found: FoundModel, taught: Taught, examples: ExampleSet, written: Path | None) -> str:
     about = {"model": taught.before.name, **domain_record(found.domain, found.domain_source)}
-    return json.dumps(about | record_of(taught) | {"output": None if written is None else str(written)})
+    outcome = {"notes": examples.notes, "output": None if written is None else str(written)}
+    return json.dumps(about | record_of(taught) | outcome)
