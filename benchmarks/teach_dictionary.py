@@ -35,7 +35,7 @@ from argmaxable.examples.recognised import PrintedLines
 from argmaxable.models.model_ref import ModelRef
 from argmaxable.models.npz.examples import read_examples
 from argmaxable.models.write import write_head
-from argmaxable.workflow.find_model import FoundModel, find_model
+from argmaxable.workflow.find_model import find_model
 from argmaxable.workflow.run_examples import BLANK, ExampleRunner
 
 _TRAINING, _JUDGING = (Finish.PLAIN, Finish.SCANNED), (Finish.PLAIN, Finish.PHOTOGRAPHED)
@@ -162,9 +162,19 @@ def record(taught: Taught, judging: am.Examples) -> dict[str, Any]:
     }
 
 
-def chosen(
-    given: argparse.Namespace, found: FoundModel, before: am.Result, lines: Lines
-) -> tuple[list[str], am.Examples]:
+def observed(before: am.Result, dictionary: am.Examples) -> dict[str, Any]:
+    """How many classes have each grade by the lines to learn from, and how well grades foretell."""
+    seen = am.observe(before, dictionary)
+    return {
+        **{grade.name.lower(): len(seen.having(grade)) for grade in am.Grade},
+        "never_seen_with_examples": sum(each.examples > 0 for each in seen.having(am.Grade.NEVER_SEEN)),
+        "never_again": [seen.never_again.count, seen.never_again.total],
+        "again": [seen.again.count, seen.again.total],
+        "wins_outside_the_domain": seen.outside,
+    }
+
+
+def chosen(given: argparse.Namespace, before: am.Result, lines: Lines) -> tuple[list[str], am.Examples]:
     """The characters to teach, and the lines in which the dictionary was looked at."""
     dictionary = lines.dictionary(given.looked_at)
     if not given.unargmaxable:
@@ -201,7 +211,7 @@ def main() -> None:
     runner = ExampleRunner.of(found, head, preprocess=None)
     lines = Lines(runner, parse_faces(given.font), parse_faces(given.held_out_font), given.every, given.keep)
     before = am.verify(head, found.domain)
-    wanted, dictionary = chosen(given, found, before, lines)
+    wanted, dictionary = chosen(given, before, lines)
     training = joined(dictionary, lines.lesson(wanted, given.copies, given.words))
     judging = lines.judging(wanted, given.ordinary)
     labels = [head.label(number) for number in range(head.classes)]
@@ -217,6 +227,7 @@ def main() -> None:
         "held_out_fonts": [face.name for face in lines.held_out],
         "classes": head.classes, "characters": len(lines.characters), "wanted": len(wanted),
         "lines": [len(each.sources) for each in (training, judging)],
+        "observed": observed(before, dictionary),
         **record(taught, judging),
         "cpu_seconds": round(time.process_time()), "seconds": round(time.perf_counter() - started),
     })  # fmt: skip
