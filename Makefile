@@ -6,14 +6,6 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install -q --disable-pip-version-check
 
 DEMO_MODEL := .cache/models/ch_PP-OCRv4_rec_infer.onnx
-# Where `make story` works, the fonts it learns from, and those that it measures with: a serif, a bold sans, a brush face.
-STORY      := .cache/models
-FONTS      := /usr/share/fonts
-HASH       := \#
-STORY_FONTS := $(addprefix $(FONTS)/truetype/,wqy/wqy-zenhei.ttc wqy/wqy-microhei.ttc arphic/uming.ttc \
-	babelstone/BabelStoneHan.ttf arphic-gbsn00lp/gbsn00lp.ttf)
-STORY_HELD_OUT := $(FONTS)/opentype/noto/NotoSerifCJK-Regular.ttc$(HASH)2 $(FONTS)/opentype/noto/NotoSansCJK-Bold.ttc$(HASH)2 \
-	$(FONTS)/truetype/arphic/ukai.ttc
 MODEL      ?=
 ARGS       ?=
 TEXT       ?=
@@ -46,12 +38,8 @@ verify: setup ## decide every class of MODEL=path (default: a small OCR model); 
 	$(BIN)/argmaxable verify "$$model" --output "$$out" --report "$$out/report.html" $(ARGS) || \
 	{ code=$$?; test $$code -eq 1 || exit $$code; }
 
-story: $(TEST) ## teach PP-OCRv4 its unreadable characters and tell docs/stories/ocr.md again (Debian's Chinese fonts; WORDS=, TEXT= optional)
-	@$(BIN)/python scripts/fetch_demo_model.py $(DEMO_MODEL)
-	$(BIN)/argmaxable teach $(DEMO_MODEL) --all-unargmaxable -o $(STORY)/taught.onnx --overwrite --json \
-		$(foreach font,$(STORY_FONTS),--font '$(font)') $(foreach font,$(STORY_HELD_OUT),--held-out-font '$(font)') \
-		--text-lines 5000 --report $(STORY)/taught.html $${WORDS:+--words "$$WORDS"} $${TEXT:+--text "$$TEXT"} > $(STORY)/lesson.json
-	$(BIN)/python scripts/tell_ocr_story.py $(STORY)/taught.onnx --font '$(firstword $(STORY_HELD_OUT))' --lesson $(STORY)/lesson.json
+story: $(TEST) ## teach PP-OCRv4 what it can't read and tell docs/stories/ocr.md again (fonts: Debian's or PyPI's; WORDS=, TEXT= optional)
+	$(BIN)/python -m scripts.tell_ocr_story $(ARGS) $${WORDS:+--words "$$WORDS"} $${TEXT:+--text "$$TEXT"}
 
 test: $(TEST) ## run the tests
 	@scripts/install_chromium.sh
@@ -64,8 +52,8 @@ lint: $(DEV) ## check style and formatting
 types: $(DEV) $(TEST) ## check the types (against every optional library, so all are installed)
 	$(BIN)/mypy
 
-bench: $(TEST) ## run every program in benchmarks/
-	@set -e; for program in benchmarks/[!_]*.py; do echo "== $$program"; $(BIN)/python "$$program"; done
+bench: $(TEST) ## run every program in benchmarks/ that needs no arguments
+	@set -e; for program in $(filter-out benchmarks/_% benchmarks/teach_%,$(wildcard benchmarks/*.py)); do echo "== $$program"; $(BIN)/python "$$program"; done
 
 figures: $(TEST) ## write the numbers of README.md and docs/ from what the benchmarks measured
 	$(BIN)/python scripts/write_figures.py

@@ -112,8 +112,8 @@ def main() -> None:
     assert finding.inputs.domain is not None
     taught = am.teach(
         head, finding.inputs.domain, examples.from_sources({"training"}), [], add=[options.label],
-        add_at=place_of_new_classes(finding), held_out=examples.from_sources({"held out"}),
-        allow_look_alikes=options.look_alikes,
+        held_out=examples.from_sources({"held out"}),
+        rules=am.TeachingRules(add_at=place_of_new_classes(finding), allow_look_alikes=options.look_alikes),
     )  # fmt: skip
     print(taught, taught.classes, taught.held_out.changed, taught.held_out.taken, taught.phases, sep="\n")
     print(taught.held_out.readings, taught.held_out.substituted, taught.held_out.taken_by, sep="\n")

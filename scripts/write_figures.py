@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/method.md", "docs/runs.md", "docs/scale.md")
+PAGES = ("README.md", "docs/method.md", "docs/runs.md", "docs/scale.md", "docs/teach.md")
 _PLACE = re.compile(r"(<!-- figures: ([\w-]+) -->\n)(.*?)(<!-- end of figures -->)", re.DOTALL)
 
 _HEADS = {
@@ -303,6 +303,42 @@ def _two_digits(value: float) -> str:
     return f"{float(f'{value:.2g}'):,.0f}"
 
 
+def dictionary() -> str:
+    found = result("teach_dictionary_ppocrv4")
+    (old, images), (new, _) = found["dictionary_read_before"], found["dictionary_read_after"]
+    changed, lines, bound = found["ordinary_lines_changed"]
+    taken, right, _ = found["others_taken"]
+    pairs = [pair for pair in found["substituted"] if pair[0] != "<blank>"][:8]
+    never = found["unargmaxable"]
+    return paragraph(
+        f"The whole dictionary: PP-OCRv4 reads {old:,} of {images:,} images of its own Han characters",
+        f"({100 * old / images:.1f} %) in fonts that nothing is learned from. {found['wanted']:,} characters",
+        "are read in fewer than half of their images. Most of them can win somewhere, so geometry is not",
+        f"what keeps them from being read. With {found['taught']:,} of them taught together",
+        f"({len(found['left_out'])} are left out as look-alikes), {new:,} images are read",
+        f"({100 * new / images:.1f} %). The cost: {changed:,} of {lines:,} ordinary lines read differently",
+        f"(at most {100 * bound:.2g} % of all, 95 % bound), mostly to a variant or a look-alike",
+        f"({', '.join(f'{label} → {taught}' for label, taught, _ in pairs)}, …), and {taken:,} of {right:,}",
+        "other characters that were read no longer are. Classes that can never be predicted:",
+        f"{never[0]:,} before, {never[1]:,} after.",
+        f"([benchmarks/teach_dictionary.py](../benchmarks/teach_dictionary.py), commit {found['commit']}.)",
+    )
+
+
+def grades() -> str:
+    seen = result("teach_dictionary_ppocrv4")["observed"]
+    shares = {name: 100 * count / total for name, (count, total) in (
+        ("never", seen["never_again"]), ("wins", seen["again"]))}  # fmt: skip
+    return paragraph(
+        f"On PP-OCRv4, every character of the dictionary printed six times in five fonts: {seen['wins']:,}",
+        f"classes win on some example, {seen['never_seen']:,} were never seen to win, and",
+        f"{seen['unargmaxable']:,} are unargmaxable (proven). Each font and finish held out in turn: of the",
+        f"classes not seen to win, proven or not, {shares['never']:.1f} % do not win on the held-out",
+        f"examples either; of those that win, {shares['wins']:.1f} % win there, too. Most classes that never",
+        "win on examples are not proven unable to.",
+    )
+
+
 FIGURES: dict[str, Callable[[], str]] = {
     **{name: printed(name) for name in ("verify", "check", "runs", "show", "table", "summary", "latex")},
     "real-heads": real_heads,
@@ -314,6 +350,8 @@ FIGURES: dict[str, Callable[[], str]] = {
     "hard-classes": hard_classes,
     "ray": ray,
     "ten-thousand": ten_thousand,
+    "dictionary": dictionary,
+    "grades": grades,
 }
 
 

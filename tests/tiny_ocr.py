@@ -38,15 +38,17 @@ def write_font(path: Path, characters: str = LETTERS, *, thin: int = 0) -> Path:
 
 
 def _glyph(char: str, thin: int) -> object:
-    """Bars at the top and the bottom, and those of three between that the letter's number has."""
+    """Bars at the top and the bottom, and those of three between that the letter's number has; wider for a
+    missing letter."""
     pen = TTGlyphPen(None)
     size, number = _EM // _ROWS, LETTERS.find(char)
+    width = _EM * 3 // 4 if number >= 0 else _EM
     for row in range(_ROWS):
         if row not in (0, _ROWS - 1) and not number >> (row - 1) & 1:
             continue
         bottom, top = row * size, (row + 1) * size - thin
         pen.moveTo((0, bottom))
-        for corner in ((0, top), (_EM * 3 // 4, top), (_EM * 3 // 4, bottom)):
+        for corner in ((0, top), (width, top), (width, bottom)):
             pen.lineTo(corner)
         pen.closePath()
     return pen.glyph()
@@ -60,11 +62,11 @@ class TinyOcr:
     fonts: tuple[Path, ...]
 
 
-def write_recogniser(path: Path, font: Path, *, hidden: str = "") -> Path:
-    """A CTC recogniser of the letters whose rows are the features of each; `hidden` ones can never win."""
+def write_recogniser(path: Path, font: Path, *, hidden: str = "", letters: str = LETTERS) -> Path:
+    """A CTC recogniser of letters whose rows are the features of each; `hidden` ones can never win."""
     filters = np.random.default_rng(7).normal(size=(FEATURES, 3, HEIGHT, STEP)).astype(np.float32)
     rows = {"": _features(filters, np.ones((HEIGHT, STEP)))}
-    for char in LETTERS:
+    for char in letters:
         image, _ = Face(font).line(char, 40, pad=4, ink=0, paper=255)
         pixels = np.asarray(image.resize((HEIGHT, HEIGHT), Image.Resampling.BILINEAR)) / 127.5 - 1
         rows[char] = _features(filters, pixels[:, 8 : 8 + STEP])
@@ -76,7 +78,7 @@ def write_recogniser(path: Path, font: Path, *, hidden: str = "") -> Path:
         place = [*rows].index(char)
         weight[place] = (weight[1] + weight[2]) / 2
         bias[place] = (bias[1] + bias[2]) / 2 - 1
-    onnx.save(_model(filters, weight, bias), path)
+    onnx.save(_model(filters, weight, bias, letters), path)
     return path
 
 
@@ -84,7 +86,7 @@ def _features(filters: np.ndarray, pixels: np.ndarray) -> np.ndarray:
     return np.maximum((filters * pixels[None, None]).sum(axis=(1, 2, 3)), 0) / HEIGHT
 
 
-def _model(filters: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> onnx.ModelProto:
+def _model(filters: np.ndarray, weight: np.ndarray, bias: np.ndarray, letters: str) -> onnx.ModelProto:
     nodes = [
         helper.make_node("Conv", ["x", "filters"], ["map"], strides=[HEIGHT, STEP]),
         helper.make_node("Relu", ["map"], ["positive"]),
@@ -104,5 +106,5 @@ def _model(filters: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> onnx.Mo
         [*tensors, numpy_helper.from_array(np.array([2], np.int64), "axis")],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    helper.set_model_props(model, {"character": "\n".join(LETTERS)})
+    helper.set_model_props(model, {"character": "\n".join(letters)})
     return model

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from argmaxable.edit.teach.fit import RowFit
     from argmaxable.edit.teach.look_alikes import LookAlike
     from argmaxable.edit.teach.measure import HeldOut, LabelReading, Substituted
-    from argmaxable.edit.teach.plan import Taught, TaughtClass, teach
+    from argmaxable.edit.teach.plan import Taught, TaughtClass, TeachingRules, teach
     from argmaxable.edit.teach.promise import ExampleWitness, LeftOut
     from argmaxable.exact.dyadic import Dyadic
     from argmaxable.models import ModelRef, find_head, load_head
@@ -194,6 +194,7 @@ __all__ = [
     "Tap",
     "Taught",
     "TaughtClass",
+    "TeachingRules",
     "TensorInfo",
     "TopK",
     "Verdict",
@@ -279,7 +280,7 @@ _NAMES = {
     "edit.teach.fit": ("RowFit",),
     "edit.teach.look_alikes": ("LookAlike",),
     "edit.teach.measure": ("HeldOut", "LabelReading", "Substituted"),
-    "edit.teach.plan": ("Taught", "TaughtClass", "teach"),
+    "edit.teach.plan": ("Taught", "TaughtClass", "TeachingRules", "teach"),
     "edit.teach.promise": ("ExampleWitness", "LeftOut"),
     "exact.dyadic": ("Dyadic",),
     "models": ("ModelRef", "find_head", "load_head"),

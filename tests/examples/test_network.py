@@ -25,8 +25,8 @@ def network_of(path: Path) -> TappedNetwork:
     return TappedNetwork(path, finding, ref.read(finding))
 
 
-def lines(count: int, width: int = 64) -> np.ndarray:
-    return np.random.default_rng(3).uniform(-1, 1, (count, 3, HEIGHT, width)).astype(np.float32)
+def line(width: int = 64) -> np.ndarray:
+    return np.random.default_rng(3).uniform(-1, 1, (3, HEIGHT, width)).astype(np.float32)
 
 
 def test_the_head_is_found_with_the_tensor_that_feeds_it(found: FoundModel) -> None:
@@ -34,22 +34,22 @@ def test_the_head_is_found_with_the_tensor_that_feeds_it(found: FoundModel) -> N
 
 
 def test_each_input_has_a_row_of_features_for_each_step(tiny: TinyOcr) -> None:
-    answers = network_of(tiny.model).features(lines(3))
-    assert [each.shape for each in answers] == [(32, FEATURES)] * 3
-    assert all(each.dtype == np.float32 for each in answers)
+    answer = network_of(tiny.model).features(line())
+    assert answer.shape == (32, FEATURES)
+    assert answer.dtype == np.float32
 
 
-def test_many_batches_come_back_in_their_order(tiny: TinyOcr) -> None:
+def test_many_images_come_back_in_their_order(tiny: TinyOcr) -> None:
     network = network_of(tiny.model)
     widths = [64, 128, 32, 64, 96, 32, 160]
-    answers = list(network.features_of((width, lines(2, width)) for width in widths))
-    assert [(width, len(features[0])) for width, features in answers] == [
+    answers = list(network.features_of((width, line(width)) for width in widths))
+    assert [(width, len(features)) for width, features in answers] == [
         (width, width // 2) for width in widths
     ]
 
 
 def test_the_models_own_answers_are_those_of_the_head_at_the_tapped_features(tiny: TinyOcr) -> None:
-    network_of(tiny.model).require_own_answers(lines(4))
+    network_of(tiny.model).require_own_answers(line())
 
 
 def test_a_head_that_does_not_give_the_models_answers_is_refused(tiny: TinyOcr) -> None:
@@ -58,7 +58,7 @@ def test_a_head_that_does_not_give_the_models_answers_is_refused(tiny: TinyOcr) 
     head = ref.read(finding)
     other = Head(head.weight[::-1].copy(), head.bias, head.labels, name="other")
     with pytest.raises(InputError, match="gives another answer than the model itself"):
-        TappedNetwork(tiny.model, finding, other).require_own_answers(lines(4))
+        TappedNetwork(tiny.model, finding, other).require_own_answers(line())
 
 
 def test_a_model_of_several_inputs_is_refused(tiny: TinyOcr, tmp_path: Path) -> None:

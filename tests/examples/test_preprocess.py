@@ -52,7 +52,7 @@ def test_a_line_is_scaled_to_the_height_and_padded_with_zeros() -> None:
 
 def test_a_long_line_is_as_wide_as_it_is() -> None:
     values, columns = preprocessing_for(LINES, is_ctc=True).array(Image.new("RGB", (500, 48)))
-    assert (values.shape[2], columns) == (512, 500)
+    assert (values.shape[2], columns) == (500, 500)
 
 
 def test_the_order_of_channels_is_as_asked() -> None:

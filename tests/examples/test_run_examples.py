@@ -14,7 +14,7 @@ from tiny_ocr import LETTERS, TinyOcr
 
 from argmaxable.core.errors import InputError
 from argmaxable.core.verdict import Status
-from argmaxable.edit.teach.plan import Taught, teach
+from argmaxable.edit.teach.plan import Taught, TeachingRules, teach
 from argmaxable.examples.faces import Face
 from argmaxable.examples.material import Material
 from argmaxable.workflow.example_set import ExampleSet
@@ -22,6 +22,7 @@ from argmaxable.workflow.find_model import FoundModel
 from argmaxable.workflow.run_examples import ExampleRunner
 
 HIDDEN = "e"
+CTC = TeachingRules(blank=0)
 
 
 def material(tiny: TinyOcr) -> Material:
@@ -37,7 +38,9 @@ def examples(tiny: TinyOcr, runner: ExampleRunner) -> ExampleSet:
 @pytest.fixture(scope="session")
 def taught(found: FoundModel, runner: ExampleRunner, examples: ExampleSet) -> Taught:
     number = LETTERS.index(HIDDEN) + 1
-    return teach(runner.head, found.domain, examples.training, [number], held_out=examples.held_out, blank=0)
+    return teach(
+        runner.head, found.domain, examples.training, [number], held_out=examples.held_out, rules=CTC
+    )
 
 
 def test_the_hidden_letter_could_never_be_predicted(taught: Taught) -> None:
@@ -105,7 +108,7 @@ def test_images_with_texts_teach_too(
     given = runner.photographed(tmp_path, [HIDDEN])
     assert len(given.held_out.sources) == 8
     number = LETTERS.index(HIDDEN) + 1
-    answer = teach(runner.head, found.domain, given.training, [number], held_out=given.held_out, blank=0)
+    answer = teach(runner.head, found.domain, given.training, [number], held_out=given.held_out, rules=CTC)
     assert answer.held_out is not None
     assert answer.held_out.read_before.count == 0
     assert answer.held_out.read_after.count == answer.held_out.read_after.total > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from teaching_world import DOMAIN, NEVER, ONE, classified, examples, head
 
 import argmaxable as am
@@ -38,3 +39,10 @@ def test_wins_of_a_class_that_can_not_win_in_the_domain_are_outside_of_it() -> N
     seen = am.observe(result, classified(np.array([[9.0], [0.0]]), ["a", "b"], ["x", "x"]))
     assert seen.outside == 1
     assert seen.classes[0].grade is am.Grade.UNARGMAXABLE
+
+
+def test_labels_that_the_head_has_no_class_for_are_refused() -> None:
+    result = am.verify(head(), DOMAIN, engine=ONE)
+    strange = classified(np.zeros((2, head().features)), ["c1", "nobody"], ["x", "x"])
+    with pytest.raises(am.InputError, match=r"the examples name nobody, which the head has no class for"):
+        am.observe(result, strange)

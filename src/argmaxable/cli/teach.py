@@ -16,7 +16,7 @@ from argmaxable.cli.option_groups import Only, OptionGroup, takes_groups
 from argmaxable.cli.places import require_file_place
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.errors import InputError
-from argmaxable.edit.teach.plan import DEFAULT_SECONDS
+from argmaxable.edit.teach.plan import DEFAULT_SECONDS, TeachingRules
 from argmaxable.edit.teach.plan import teach as teach_head
 from argmaxable.models.write import (
     notes_on_growth,
@@ -165,7 +165,7 @@ def teach(
     if target is not None:
         write_back(found, taught.before, taught.after, target, overwrite=files.overwrite)
     said = [*(f"note        {note}" for note in examples.notes), *files.write_report(taught, examples)]
-    lines = [_json(found, taught, target)] if as_json else [*_lines(found, taught, target), *said]
+    lines = [_json(found, taught, examples, target)] if as_json else [*_lines(found, taught, target), *said]
     typer.echo("\n".join(lines))
 
 
@@ -192,11 +192,13 @@ def _taught(
     if lesson.all_unargmaxable:
         chosen = _with_examples(head, chosen, class_ids(head, named), examples)
     blank = lesson.blank if lesson.blank is not None else 0 if examples.training.is_sequential else None
+    rules = TeachingRules(
+        blank=blank, allow_look_alikes=lesson.look_alikes, max_change=lesson.max_change,
+        add_at=place_of_new_classes(found.finding), seed=lesson.seed,
+    )  # fmt: skip
     return teach_head(
-        head, found.domain, examples.training, chosen, add=add, add_at=place_of_new_classes(found.finding),
-        held_out=examples.held_out, blank=blank, allow_look_alikes=lesson.look_alikes,
-        max_change=lesson.max_change, before=before, seed=lesson.seed, time_limit=seconds, engine=engine,
-        progress=progress,
+        head, found.domain, examples.training, chosen, add=add, held_out=examples.held_out, rules=rules,
+        before=before, time_limit=seconds, engine=engine, progress=progress,
     ), examples  # fmt: skip
 
 
@@ -219,6 +221,7 @@ def _lines(found: FoundModel, taught: Taught, written: Path | None) -> list[str]
     ]
 
 
-def _json(found: FoundModel, taught: Taught, written: Path | None) -> str:
+def _json(found: FoundModel, taught: Taught, examples: ExampleSet, written: Path | None) -> str:
     about = {"model": taught.before.name, **domain_record(found.domain, found.domain_source)}
-    return json.dumps(about | record_of(taught) | {"output": None if written is None else str(written)})
+    outcome = {"notes": examples.notes, "output": None if written is None else str(written)}
+    return json.dumps(about | record_of(taught) | outcome)

@@ -5,6 +5,7 @@ Scores are float32, as most runtimes compute them: readings are measured, not pr
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -14,6 +15,9 @@ from argmaxable.compute.blocks import blocks
 from argmaxable.core.arrays import Ids, Matrix32, Vector32
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
+from argmaxable.core.labels import visible
+
+_SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +76,23 @@ def spelled(winners: Ids, ends: Ids, blank: int | None) -> list[tuple[int, ...]]
     return [tuple(winners[a:z][is_read[a:z]].tolist()) for a, z in pairwise(ends)]
 
 
+def require_labels(labels: Iterable[str], head: Head, added: Collection[str] = ()) -> None:
+    """Raise InputError for labels of examples that are neither the head's nor among those to be added."""
+    known = {head.label(class_id) for class_id in range(head.classes)}
+    strange = sorted(set(labels) - known - set(added))
+    if strange:
+        more = f" and {len(strange) - _SHOWN:,} more" if len(strange) > _SHOWN else ""
+        raise InputError(
+            f"the examples name {', '.join(map(visible, strange[:_SHOWN]))}{more}, which the head has no "
+            f"class for ({head.classes:,} classes). Check the spelling, append the class with teach --add, "
+            "or leave those labels out."
+        )
+
+
 def require_width(features: Matrix32, head: Head) -> None:
     """Raise InputError unless the features are as wide as the head."""
     if features.shape[1] != head.features:
         raise InputError(
             f"the examples have {features.shape[1]:,} features a row; the head has {head.features:,}. Are "
-            "they "
-            "the inputs of this model's output layer?"
+            "they the inputs of this model's output layer?"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from PIL.Image import Image
     from PIL.ImageFont import FreeTypeFont
 
+# Tables of outlines: TrueType's, and PostScript's in two versions.
+_OUTLINES = frozenset({"glyf", "CFF ", "CFF2"})
+# A size, in pixels, at which strokes can be told apart, and which fonts rarely have bitmaps for.
+_PROBED = 37
+# A code point that is not a character, so that fonts print what they print for missing ones.
+_NOBODYS = "\U0010ffff"
 _EXTRA = "needs Pillow and fontTools, which are not installed. Install argmaxable[teach]."
 
 
@@ -31,10 +37,9 @@ class Face:
     def name(self) -> str:
         return f"{self.path.name}#{self.index}" if self.index else self.path.name
 
-    @cached_property
-    def characters(self) -> frozenset[str]:
-        """The characters that the face has an outline for."""
-        return _characters(self)
+    def has(self, character: str) -> bool:
+        """Whether the face prints the character: not as a blank, and not as the box for missing glyphs."""
+        return character in _mapped(self) and (character.isspace() or _is_drawn(self, character))
 
     def line(self, text: str, size: int, *, pad: int, ink: int, paper: int) -> tuple[Image, Vector]:
         """The text in grey on paper, and where its characters begin and end (n + 1 columns)."""
@@ -51,11 +56,11 @@ class Face:
 def parse_faces(texts: Sequence[str]) -> tuple[Face, ...]:
     """Faces as they are written on the command line: FILE, or FILE#2 for the third face of a collection.
 
-    Raises InputError for a file that is not a font, and for a face given twice.
+    Raises InputError for a file that is not a font of outlines, and for a face given twice.
     """
     faces = tuple(map(_parsed, texts))
     for face in faces:
-        _ = face.characters
+        _mapped(face), _sized(face, _PROBED)
         if faces.count(face) > 1:
             raise InputError(f"the font {face.name} is given twice.")
     return faces
@@ -75,7 +80,7 @@ def require_covered(labels: Iterable[str], faces: Sequence[Face]) -> tuple[str, 
 
 
 def covers(face: Face, text: str) -> bool:
-    return bool(text) and set(text) <= face.characters
+    return bool(text) and all(map(face.has, text))
 
 
 def _parsed(text: str) -> Face:
@@ -87,20 +92,37 @@ def _parsed(text: str) -> Face:
     return Face(Path(name), int(index))
 
 
-def _characters(face: Face) -> frozenset[str]:
+@lru_cache(maxsize=64)
+def _mapped(face: Face) -> frozenset[str]:
+    """The characters that the face has a glyph for, whatever that looks like."""
     try:
-        from fontTools.ttLib import TTFont, TTLibError
+        from fontTools.ttLib import TTFont
     except ModuleNotFoundError as error:
         raise InputError(f"--font {_EXTRA}") from error
     try:
         # The file is opened here: TTFont leaves it open where it fails.
         with face.path.open("rb") as file, TTFont(file, fontNumber=face.index, lazy=True) as font:
-            cmap = font.getBestCmap()
-    except (TTLibError, AssertionError, OSError, ValueError, KeyError) as error:
+            has_outlines = not _OUTLINES.isdisjoint(font.keys())
+            cmap, missing = font.getBestCmap() or {}, font.getGlyphName(0)
+    except Exception as error:  # of a damaged file, fontTools raises whatever it stumbles over
         raise InputError(
             f"{face.name} can't be read as a font: {error}. Is the face's number right?"
         ) from error
-    return frozenset(map(chr, cmap or ()))
+    if not has_outlines:
+        raise InputError(f"{face.name} has bitmaps only, of fixed sizes. Pass a font with outlines.")
+    return frozenset(chr(code) for code, glyph in cmap.items() if glyph != missing)
+
+
+@lru_cache(maxsize=1 << 18)
+def _is_drawn(face: Face, character: str) -> bool:
+    """Whether a character leaves ink, and another drawing than a character that no font has."""
+    drawn = _drawing(face, character)
+    return any(drawn[1]) and drawn != _drawing(face, _NOBODYS)
+
+
+def _drawing(face: Face, character: str) -> tuple[tuple[int, int], bytes]:
+    mask = _sized(face, _PROBED).getmask(character, mode="1")
+    return mask.size, bytes(mask)
 
 
 @lru_cache(maxsize=256)
@@ -109,4 +131,7 @@ def _sized(face: Face, size: int) -> FreeTypeFont:
         from PIL import ImageFont
     except ModuleNotFoundError as error:
         raise InputError(f"--font {_EXTRA}") from error
-    return ImageFont.truetype(str(face.path), size, index=face.index)
+    try:
+        return ImageFont.truetype(str(face.path), size, index=face.index)
+    except OSError as error:
+        raise InputError(f"{face.name} can't be printed with at {size} pixels: {error}.") from error

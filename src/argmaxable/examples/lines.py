@@ -94,7 +94,7 @@ class Printer:
     rng: np.random.Generator
 
     def among_words(
-        self, classes: Sequence[str], copies: int, each: int = 3, context: float = 0.7
+        self, classes: Sequence[str], copies: int, each: int = 4, context: float = 0.7
     ) -> Iterator[PrintedLine]:
         """Lines that hold every class `copies` times, `each` a line; a gap has a word with the chance
         `context`."""
@@ -149,4 +149,4 @@ class Printer:
 
 
 def _printable(text: str, face: Face) -> str:
-    return "".join(char for char in text if char in face.characters)
+    return "".join(filter(face.has, text))

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from argmaxable.examples.network import InputShape
 
 CTC_LINE, IMAGENET = "ctc-line", "imagenet"
-# Widths are rounded up to a multiple of this, so that lines can share a batch. Recognisers are themselves fed
-# with lines padded to the longest of their batch.
-_WIDTH_STEP = 32
 _WIDEST = 4096
 
 
@@ -63,7 +60,7 @@ class Preprocessing:
         values = np.asarray((values / np.float32(255) - mean) / std, np.float32)
         columns = values.shape[1]
         if self.is_line:
-            padding = max(self.width, -(-columns // _WIDTH_STEP) * _WIDTH_STEP) - columns
+            padding = max(self.width - columns, 0)
             values = np.pad(values, ((0, 0), (0, padding), (0, 0)))
         return np.ascontiguousarray(values if self.layout == "nhwc" else values.transpose(2, 0, 1)), columns
 

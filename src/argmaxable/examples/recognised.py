@@ -3,13 +3,11 @@ character."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argmaxable.core.arrays import Ids, Matrix32, Vector
 from argmaxable.core.examples import Examples
@@ -19,10 +17,8 @@ from argmaxable.examples.printing import PrintedLine, print_line
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from argmaxable.examples.network import Batch, TappedNetwork
+    from argmaxable.examples.network import Input, TappedNetwork
     from argmaxable.examples.preprocess import Preprocessing
-
-_BATCH = 8
 
 
 @dataclass(frozen=True)
@@ -40,38 +36,19 @@ class Recogniser:
         what: str = "lines",
     ) -> list[tuple[Matrix32, float]]:
         """For each image its features (steps × features), and how many steps one of its columns is."""
-        answers: list[tuple[Matrix32, float] | None] = [None] * len(images)
-        pace, done = Pace(), 0
-        for shares, found in self.network.features_of(self._batches(images)):
-            for (number, share), features in zip(shares, found, strict=True):
-                answers[number] = features, share * len(features)
-            done += len(shares)
-            progress(
-                Progress(
-                    f"running the model on {what}", done, len(images), pace.seconds_left(done, len(images))
-                )
-            )
-        return [answer for answer in answers if answer is not None]
+        answers: list[tuple[Matrix32, float]] = []
+        pace = Pace()
+        for share, features in self.network.features_of(self._input(make()) for make in images):
+            answers.append((features, share * len(features)))
+            left = pace.seconds_left(len(answers), len(images))
+            progress(Progress(f"running the model on {what}", len(answers), len(images), left))
+        return answers
 
-    def _batches(
-        self, images: Sequence[Callable[[], Image]]
-    ) -> Iterator[tuple[list[tuple[int, float]], Batch]]:
-        """Images of one width together, with their numbers and the share of the width that one column has."""
-        waiting: dict[tuple[int, ...], list[tuple[int, float, NDArray[np.float32]]]] = defaultdict(list)
-        most = self.network.input.axes[0] or _BATCH
-        for number, make in enumerate(images):
-            image = make()
-            values, columns = self.preprocessing.array(image)
-            width = values.shape[1 if self.preprocessing.layout == "nhwc" else 2]
-            group = waiting[values.shape]
-            group.append((number, columns / width / image.width, values))
-            if len(group) == most:
-                yield _joined(waiting.pop(values.shape))
-        yield from map(_joined, waiting.values())
-
-
-def _joined(group: list[tuple[int, float, NDArray[np.float32]]]) -> tuple[list[tuple[int, float]], Batch]:
-    return [(number, share) for number, share, _ in group], np.stack([values for _, _, values in group])
+    def _input(self, image: Image) -> tuple[float, Input]:
+        """The share of the model's width that one column of the image has, and the model's input."""
+        values, columns = self.preprocessing.array(image)
+        width = values.shape[1 if self.preprocessing.layout == "nhwc" else 2]
+        return columns / width / image.width, values
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from argmaxable.core.errors import InputError
 from argmaxable.core.examples import Examples
 from argmaxable.core.head import Head
@@ -145,8 +143,8 @@ class ExampleRunner:
 
     def _require_own_answers(self, image: Image) -> None:
         """Hold the head at the tapped features against the model's own answer, once."""
-        batch = np.stack([self.recogniser.preprocessing.array(image)[0]])
-        self.recogniser.network.require_own_answers(batch)
+        values, _ = self.recogniser.preprocessing.array(image)
+        self.recogniser.network.require_own_answers(values)
 
 
 def _every_fifth(images: Sequence[LabelledImage]) -> tuple[LabelledImage, ...]:

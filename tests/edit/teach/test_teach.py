@@ -14,6 +14,8 @@ from teaching_world import CLASSES, DOMAIN, LABELS, NEVER, ONE, classified, exam
 import argmaxable as am
 from argmaxable.core.examples import joined
 
+ALIKE = am.TeachingRules(allow_look_alikes=True)
+
 
 def taught(**options: Any) -> am.Taught:
     given = examples()
@@ -72,14 +74,16 @@ def test_an_output_changes_only_to_a_taught_class(done: am.Taught, seed: int) ->
 
 def test_a_head_without_bias_is_taught_by_its_row_alone() -> None:
     plain = am.Head(head().weight, None, LABELS)
-    result = am.teach(plain, DOMAIN, examples(), [NEVER], allow_look_alikes=True, engine=ONE)
+    result = am.teach(plain, DOMAIN, examples(), [NEVER], rules=ALIKE, engine=ONE)
     assert result.after.bias is None
     assert result.classes[0].witness is not None
 
 
 def test_a_class_that_the_head_never_had_is_inserted_where_asked() -> None:
     given = examples(without=())
-    result = am.teach(head(), DOMAIN, given, [NEVER], add=["new"], add_at=CLASSES - 1, engine=ONE)
+    result = am.teach(
+        head(), DOMAIN, given, [NEVER], add=["new"], rules=am.TeachingRules(add_at=CLASSES - 1), engine=ONE
+    )
     assert result.after.labels == (*LABELS[:-1], "new", LABELS[-1])
     assert np.array_equal(result.after.weight[-1], result.before.weight[-1])
     assert [(each.class_id, each.was) for each in result.classes] == [
@@ -116,7 +120,7 @@ def test_permuted_labels_teach_nothing() -> None:
     mixed = np.random.default_rng(3).permutation(len(given.labels))
     control = replace(given, labels=tuple(given.labels[place] for place in mixed))
     held_out = examples().from_sources({"right"})
-    result = am.teach(head(), DOMAIN, control, [NEVER], held_out=held_out, allow_look_alikes=True, engine=ONE)
+    result = am.teach(head(), DOMAIN, control, [NEVER], held_out=held_out, rules=ALIKE, engine=ONE)
     assert result.held_out is not None
     assert result.held_out.read_after.count == 0
 
@@ -137,11 +141,11 @@ def test_ordinary_inputs_that_change_are_counted_with_the_pair(done: am.Taught) 
 
 def test_more_changes_than_allowed_are_refused() -> None:
     with pytest.raises(am.InputError, match=r"--max-change allows 0 %"):
-        taught(max_change=0.0)
+        taught(rules=am.TeachingRules(max_change=0.0))
 
 
 def test_few_changes_are_allowed() -> None:
-    assert taught(max_change=0.5).held_out is not None
+    assert taught(rules=am.TeachingRules(max_change=0.5)).held_out is not None
 
 
 def alike() -> am.Examples:
@@ -160,7 +164,7 @@ def test_a_class_that_looks_like_another_is_named_and_left_out() -> None:
 
 
 def test_look_alikes_are_taught_when_asked_for() -> None:
-    result = am.teach(head(), DOMAIN, alike(), [NEVER], allow_look_alikes=True, engine=ONE)
+    result = am.teach(head(), DOMAIN, alike(), [NEVER], rules=ALIKE, engine=ONE)
     assert [(each.label, each.other) for each in result.look_alikes] == [("c5", "c1")]
     assert result.left_out == ()
 
@@ -177,8 +181,8 @@ def test_look_alikes_are_taught_when_asked_for() -> None:
         ([NEVER], {"add": ["x", "x"]}, "named twice"),
         ([], {"add": ["x"]}, "no example of x"),
         ([1], {}, "wins at all 12 of its examples already"),
-        ([NEVER], {"blank": NEVER}, "is the blank"),
-        ([NEVER], {"max_change": 0.1}, "hold some out"),
+        ([NEVER], {"rules": am.TeachingRules(blank=NEVER)}, "is the blank"),
+        ([NEVER], {"rules": am.TeachingRules(max_change=0.1)}, "hold some out"),
         ([NEVER], {"time_limit": 1e-9}, "time limit"),
     ],
 )

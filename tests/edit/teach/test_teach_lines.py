@@ -52,7 +52,7 @@ def done() -> am.Taught:
         lines(TEXTS, 1),
         [4],
         held_out=lines(TEXTS, 2),
-        blank=0,
+        rules=am.TeachingRules(blank=0),
         engine=am.Engine(workers=1),
     )
 

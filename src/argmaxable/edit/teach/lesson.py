@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from argmaxable.compute.readings import Standings, require_width, standings
+from argmaxable.compute.readings import Standings, require_labels, require_width, standings
 from argmaxable.core.arrays import Ids
 from argmaxable.core.errors import InputError
 from argmaxable.core.examples import Examples
@@ -52,7 +52,7 @@ def untaught(head: Head, targets: Sequence[Target]) -> Ids:
 def prepare(head: Head, examples: Examples, targets: Sequence[Target], *, blank: int | None) -> Lesson:
     """The lesson; raises InputError for a class without examples and examples that don't fit the head."""
     require_width(examples.features, head)
-    _require_known_labels(head, examples, targets)
+    require_labels(examples.labels, head, {target.label for target in targets})
     spans = spans_by_label(examples)
     without = [target.label for target in targets if target.label not in spans]
     if without:
@@ -77,17 +77,6 @@ def spans_by_label(examples: Examples) -> dict[str, Ids]:
     for place, label in enumerate(examples.labels):
         places.setdefault(label, []).append(place)
     return {label: examples.spans[mine] for label, mine in places.items()}
-
-
-def _require_known_labels(head: Head, examples: Examples, targets: Sequence[Target]) -> None:
-    known = {head.label(class_id) for class_id in range(head.classes)} | {target.label for target in targets}
-    strange = sorted(set(examples.labels) - known)
-    if strange:
-        raise InputError(
-            f"the examples name {_listed(strange)}, which the head has no class for ({head.classes:,} "
-            "classes). "
-            "Check the spelling, append the class with --add, or leave those labels out."
-        )
 
 
 def _listed(labels: Sequence[str]) -> str:

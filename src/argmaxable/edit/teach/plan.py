@@ -32,6 +32,26 @@ from argmaxable.run.plan import DEFAULT_ENGINE, Engine, make_plan
 DEFAULT_SECONDS = 3600.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class TeachingRules:
+    """How classes are taught, and what is refused.
+
+    `blank` is the class that means "nothing" in a CTC model. Classes that look like another to the model are
+    left out unless `allow_look_alikes`. More than the share `max_change` of ordinary held-out inputs changed,
+    by the upper bound of 95 %, is an error. Labels to add become classes from the number `add_at` on
+    (default: after the last). `seed` draws the first negatives.
+    """
+
+    blank: int | None = None
+    allow_look_alikes: bool = False
+    max_change: float | None = None
+    add_at: int | None = None
+    seed: int = 0
+
+
+DEFAULT_RULES = TeachingRules()
+
+
 @dataclass(frozen=True)
 class TaughtClass:
     """A class with a new row: its number in the new head, its label, what was proven of it before (None: it
@@ -95,50 +115,44 @@ def teach(
     classes: Iterable[int],
     *,
     add: Sequence[str] = (),
-    add_at: int | None = None,
     held_out: Examples | None = None,
-    blank: int | None = None,
-    allow_look_alikes: bool = False,
-    max_change: float | None = None,
+    rules: TeachingRules = DEFAULT_RULES,
     before: Result | None = None,
-    seed: int = 0,
     time_limit: float | None = DEFAULT_SECONDS,
     engine: Engine = DEFAULT_ENGINE,
     progress: ProgressCallback = ignore_progress,
 ) -> Taught:
-    """Fit new rows for these classes, and for labels to `add` as classes of their own at the number `add_at`
-    (default: after the last).
+    """Fit new rows for these classes, and for labels to `add` as classes of their own.
 
     Each class needs examples, occurrences of its label; every other row of features is one that it should not
-    win. `blank` is the class that means "nothing" in a CTC model. `held_out` inputs are only counted; more
-    than the share `max_change` of ordinary ones changed, by the upper bound of 95 %, is an error. `before`
-    are the head's verdicts over the domain, if they are known.
+    win. `held_out` inputs are only counted. `before` are the head's verdicts over the domain, if they are
+    known.
 
     Every taught class is then argmaxable, and so is every class that was: proven, or InputError is raised. It
     is also raised for examples that don't fit, classes without any and classes that win at all of theirs
     already.
     """
     deadline, clock = Deadline(time_limit), _Clock()
-    targets = _targets(head, classes, add, blank)
-    at = head.classes if add_at is None else add_at
-    if max_change is not None and held_out is None:
+    targets = _targets(head, classes, add, rules.blank)
+    at = head.classes if rules.add_at is None else rules.add_at
+    if rules.max_change is not None and held_out is None:
         raise InputError("how many inputs change can only be measured on held-out examples: hold some out.")
     progress(Progress("read examples", 0, len(examples.features)))
-    lesson = prepare(head, examples, targets, blank=blank)
+    lesson = prepare(head, examples, targets, blank=rules.blank)
     _require_something_to_learn(head, lesson)
     clock.end("read examples")
-    plan = make_plan(head, domain, engine=engine, time_limit=deadline.seconds_left, seed=seed)
+    plan = make_plan(head, domain, engine=engine, time_limit=deadline.seconds_left, seed=rules.seed)
     before = run_plan(plan, progress=progress) if before is None else before
     _require_verdicts(before, head, domain)
     clock.end("verify before")
-    fitter = Fitter(lesson, seed, plan.settings.workers or 1, deadline, progress)
-    fits, alike, excluded = _fitted(fitter, head, clock, allow_look_alikes=allow_look_alikes)
+    fitter = Fitter(lesson, rules.seed, plan.settings.workers or 1, deadline, progress)
+    fits, alike, excluded = _fitted(fitter, head, clock, allow_look_alikes=rules.allow_look_alikes)
     proven = prove(before, fitter, fits, at=at, engine=engine)
     clock.end("prove")
     measured = None
     if held_out is not None:
-        measured = measure(head, proven.candidate.rows_of(lesson.targets), held_out, blank=blank)
-        _require_few_changes(measured, max_change)
+        measured = measure(head, proven.candidate.rows_of(lesson.targets), held_out, blank=rules.blank)
+        _require_few_changes(measured, rules.max_change)
         clock.end("measure")
     return Taught(
         before=head, after=proven.candidate.head, domain=domain, result_before=before, result=proven.result,

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from argmaxable.compute.readings import require_width, standings
+from argmaxable.compute.readings import require_labels, require_width, standings
 from argmaxable.core.arrays import Ids, Mask
 from argmaxable.core.examples import Examples
 from argmaxable.core.head import Head
@@ -64,9 +64,11 @@ class Observation:
 
 
 def observe(result: Result, examples: Examples, *, seed: int = 0) -> Observation:
-    """Grade the classes of a head with verdicts; raises InputError where the examples don't fit it."""
+    """Grade the classes of a head with verdicts; raises InputError where the examples don't fit it or
+    name labels that it has no class for."""
     head = result.head
     require_width(examples.features, head)
+    require_labels(examples.labels, head)
     winners = standings(head, examples.features, np.arange(head.classes), blank=None).winner
     never = {verdict.class_id for verdict in result.unargmaxable}
     counts, read = Counter(examples.labels), _read(head, examples, winners)
@@ -99,9 +101,10 @@ def _grade(class_id: int, wins: Ids, never: set[int]) -> Grade:
 
 def _read(head: Head, examples: Examples, winners: Ids) -> Counter[str]:
     """How many occurrences of each label are read somewhere in their spans."""
+    names = [head.label(class_id) for class_id in range(head.classes)]
     found: Counter[str] = Counter()
-    for label, (start, end) in zip(examples.labels, examples.spans, strict=True):
-        found[label] += label in {head.label(winner) for winner in winners[start:end].tolist()}
+    for label, (start, end) in zip(examples.labels, examples.spans.tolist(), strict=True):
+        found[label] += label in {names[winner] for winner in winners[start:end].tolist()}
     return found
 
 
