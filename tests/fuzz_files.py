@@ -154,10 +154,10 @@ def _change(rng: random.Random, message: str, tree: Tree) -> None:
 # ---------------------------------------------------------------------- zip archives
 
 
-def zipped(rng: random.Random, members: list[tuple[str, bytes]], packed: str = "") -> bytes:
+def zipped(rng: random.Random, members: list[tuple[str, bytes]], compressible: str = "") -> bytes:
     """An archive of these members, with a change where the two headers, or two members, contradict.
 
-    Those whose names contain `packed` may be compressed.
+    Those whose names contain `compressible` may be compressed.
     """
     change = rng.choice(
         ("", "", "", "", "again", "name", "local", "central", "gap", "before", "after", "end", "large")
@@ -173,7 +173,7 @@ def zipped(rng: random.Random, members: list[tuple[str, bytes]], packed: str = "
         out += rng.randbytes(rng.choice((1, 16, 100)))
     for number, (name, data) in enumerate(members):
         hit = number == victim
-        method = rng.choice((0, 0, 8)) if packed in name else 0
+        method = rng.choice((0, 0, 8)) if compressible in name else 0
         packed = zlib.compress(data, 6, -15) if method else data
         start = len(out) if not (change == "before" and rng.random() < 0.5) else len(out) - 1
         numbers = [method, zlib.crc32(data), len(packed), len(data)]

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 _TYPES = {5: 10, 6: 1, 7: 11, 15: 16}
 
 
-class NotTranslated(Exception):
+class NoCounterpart(Exception):
     """An operation is not translated; never leaves this folder."""
 
 
 @dataclass(frozen=True)
-class Arguments:
-    """What an operation is given, by place and by name. All methods raise NotTranslated."""
+class CallArguments:
+    """What an operation is given, by place and by name. All methods raise NoCounterpart."""
 
     op: str
     positional: Sequence[Any]
@@ -31,20 +31,20 @@ class Arguments:
         """The arguments in the order of the schema; those not given are their default, or None."""
         order = (*names, *defaults)
         if len(self.positional) > len(order) or not self.named.keys() <= set(order[len(self.positional) :]):
-            raise NotTranslated("arguments")
+            raise NoCounterpart("arguments")
         given = dict(zip(order, self.positional, strict=False)) | dict(self.named)
         return tuple(given.get(name, defaults.get(name)) for name in order)
 
     def tensor(self, value: Any) -> str:
         """The name of a tensor."""
         if not isinstance(value, Handle):
-            raise NotTranslated("tensor")
+            raise NoCounterpart("tensor")
         return value.name
 
     def tensors(self, value: Any) -> list[str]:
         """The names in a list of tensors."""
         if not is_known_list(value):
-            raise NotTranslated("tensors")
+            raise NoCounterpart("tensors")
         return [self.tensor(each) for each in value]
 
     def tensor_or_number(self, tape: Tape, value: Any) -> str:
@@ -53,12 +53,12 @@ class Arguments:
 
     def number(self, value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 2**63:
-            raise NotTranslated("number")
+            raise NoCounterpart("number")
         return value
 
     def integer(self, value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
-            raise NotTranslated("integer")
+            raise NoCounterpart("integer")
         return value
 
     def integers(self, value: Any) -> tuple[int, ...]:
@@ -69,12 +69,12 @@ class Arguments:
     def sizes(self, value: Any) -> list[int | Handle]:
         """A list of lengths, of which some may be worked out by the program."""
         if not is_known_list(value):
-            raise NotTranslated("sizes")
+            raise NoCounterpart("sizes")
         return [each if isinstance(each, Handle) else self.integer(each) for each in value]
 
     def flag(self, value: Any) -> bool:
         if not isinstance(value, bool):
-            raise NotTranslated("flag")
+            raise NoCounterpart("flag")
         return value
 
     def cast_type(self, value: Any) -> int | None:

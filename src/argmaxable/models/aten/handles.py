@@ -22,18 +22,25 @@ class Handle:
 
 
 class Items(list[Any]):
-    """A list of values; once a program has changed it in a way not followed, what is in it is not known."""
+    """A list of values; once a program has changed it in a way not followed, what is in it is not known.
+
+    `owner` says which attribute it is, by the id of the record and the name.
+    """
 
     is_known = True
+    owner: tuple[int, str] | None = None
 
 
-def handles_in(values: Iterable[Any], depth: int = 4) -> Iterator[Handle]:
-    """The handles among values, and in lists of them."""
-    for value in values:
+def handles_in(values: Iterable[Any]) -> Iterator[Handle]:
+    """The handles among values, and in lists and dictionaries of them, each of which is entered once."""
+    pending, entered = list(values)[::-1], set[int]()
+    while pending:
+        value = pending.pop()
         if isinstance(value, Handle):
             yield value
-        elif isinstance(value, list | tuple) and depth:
-            yield from handles_in(value, depth - 1)
+        elif isinstance(value, list | tuple | dict) and id(value) not in entered:
+            entered.add(id(value))
+            pending += reversed(list(value.values() if isinstance(value, dict) else value))
 
 
 def is_known_list(value: Any) -> bool:

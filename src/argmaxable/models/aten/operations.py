@@ -1,7 +1,7 @@
 """What PyTorch's operations are called in ONNX, with which inputs and attributes.
 
 An operation is translated only where it does exactly, or within the same bounds, what ONNX's does. For any
-other NotTranslated is raised, and the operation then ends every walk through the graph.
+other NoCounterpart is raised, and the operation then ends every walk through the graph.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from argmaxable.models.aten.arguments import Arguments, NotTranslated
+from argmaxable.models.aten.arguments import CallArguments, NoCounterpart
 from argmaxable.models.aten.layout_operations import LAYOUT
 from argmaxable.models.aten.stored import CAST_TYPES
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from argmaxable.models.aten.tape import Tape
 
 Result = str | tuple[str, ...]
-Translation = Callable[["Tape", Arguments], Result]
+Translation = Callable[["Tape", CallArguments], Result]
 
 # Functions of each entry, without arguments that matter.
 _PLAIN = {
@@ -60,51 +60,51 @@ def is_fresh(op: str) -> bool:
     return op in _FRESH
 
 
-def translated(tape: Tape, arguments: Arguments) -> Result:
-    """The name or names of what an operation gives, after its nodes were added; raises NotTranslated."""
+def translated(tape: Tape, arguments: CallArguments) -> Result:
+    """The name or names of what an operation gives, after its nodes were added; raises NoCounterpart."""
     translation = TRANSLATIONS.get(arguments.op)
     if translation is None:
-        raise NotTranslated(arguments.op)
+        raise NoCounterpart(arguments.op)
     return translation(tape, arguments)
 
 
 # ---------------------------------------------------------------------- linear layers
 
 
-def _linear(tape: Tape, given: Arguments) -> str:
+def _linear(tape: Tape, given: CallArguments) -> str:
     x, weight, bias = given.bound("input", "weight", "bias")
     return _biased_product(tape, given.tensor(x), given.tensor(weight), bias, given)
 
 
-def _biased_product(tape: Tape, x: str, weight: str, bias: Any, given: Arguments) -> str:
+def _biased_product(tape: Tape, x: str, weight: str, bias: Any, given: CallArguments) -> str:
     if tape.rank(weight) != 2:
-        raise NotTranslated("rank")
+        raise NoCounterpart("rank")
     rank = tape.rank(x)
     product = tape.add("FusedMatMul", (x, weight), rank, transB=1)
     return product if bias is None else tape.add("Add", (product, given.tensor(bias)), rank)
 
 
-def _addmm(tape: Tape, given: Arguments) -> str:
+def _addmm(tape: Tape, given: CallArguments) -> str:
     bias, x, weight, beta, alpha = given.bound("self", "mat1", "mat2", beta=1, alpha=1)
     names = [given.tensor(each) for each in (x, weight, bias)]
     return tape.add("Gemm", names, 2, alpha=given.number(alpha), beta=given.number(beta))
 
 
-def _matmul(tape: Tape, given: Arguments) -> str:
+def _matmul(tape: Tape, given: CallArguments) -> str:
     names = [given.tensor(each) for each in given.bound("self", "other")]
     ranks = [tape.rank(name) for name in names]
     rank = None if None in ranks else max(each or 0 for each in ranks)
     return tape.add("MatMul", names, rank if rank and min(each or 0 for each in ranks) > 1 else None)
 
 
-def _mm(tape: Tape, given: Arguments) -> str:
+def _mm(tape: Tape, given: CallArguments) -> str:
     return tape.add("Gemm", [given.tensor(each) for each in given.bound("self", "mat2")], 2)
 
 
 _CONVOLUTION = ("input", "weight", "bias", "stride", "padding", "dilation")
 
 
-def _convolution(tape: Tape, given: Arguments) -> str:
+def _convolution(tape: Tape, given: CallArguments) -> str:
     if given.op in ("_convolution", "convolution"):
         x, weight, bias, _, padding, _, transposed, _, groups, *_ = given.bound(
             *_CONVOLUTION, "transposed", "output_padding", "groups", "benchmark", "deterministic",
@@ -116,7 +116,7 @@ def _convolution(tape: Tape, given: Arguments) -> str:
     name = given.tensor(weight)
     pads = (0,) if padding is None or padding == "valid" else given.integers(padding)
     if transposed is not False or groups != 1:
-        raise NotTranslated("groups")
+        raise NoCounterpart("groups")
     names = [given.tensor(x), name, *([] if bias is None else [given.tensor(bias)])]
     return tape.add("Conv", names, tape.rank(name), group=1, pads=pads)
 
@@ -124,18 +124,18 @@ def _convolution(tape: Tape, given: Arguments) -> str:
 # ---------------------------------------------------------------------- norms and softmax
 
 
-def _layer_norm(tape: Tape, given: Arguments) -> Result:
+def _layer_norm(tape: Tape, given: CallArguments) -> Result:
     x, shape, weight, bias, eps, *_ = given.bound(
         "input", "normalized_shape", "weight", "bias", eps=1e-5, cudnn_enable=True
     )
     if len(given.integers(shape)) != 1 or given.number(eps) < 0:
-        raise NotTranslated("normalized_shape")
+        raise NoCounterpart("normalized_shape")
     name = given.tensor(x)
     rank = tape.rank(name)
     gains = [None if each is None else given.tensor(each) for each in (weight, bias)]
     if gains[0] is None:
         if gains[1] is not None:
-            raise NotTranslated("bias")
+            raise NoCounterpart("bias")
         return tape.add("MeanVarianceNormalization", (name,), rank, axes=(-1,))
     names = [name, *(each for each in gains if each is not None)]
     output = tape.add("LayerNormalization", names, rank, axis=-1)
@@ -144,15 +144,15 @@ def _layer_norm(tape: Tape, given: Arguments) -> Result:
     return output, tape.add("aten:mean", (name,)), tape.add("aten:rstd", (name,))
 
 
-def _rms_norm(tape: Tape, given: Arguments) -> str:
+def _rms_norm(tape: Tape, given: CallArguments) -> str:
     x, shape, weight, eps = given.bound("input", "normalized_shape", "weight", "eps")
     if len(given.integers(shape)) != 1 or weight is None or (eps is not None and given.number(eps) < 0):
-        raise NotTranslated("normalized_shape")
+        raise NoCounterpart("normalized_shape")
     name = given.tensor(x)
     return tape.add("RMSNormalization", (name, given.tensor(weight)), tape.rank(name), axis=-1)
 
 
-def _softmax(tape: Tape, given: Arguments) -> str:
+def _softmax(tape: Tape, given: CallArguments) -> str:
     x, dim, *_ = given.bound("self", "dim", "half_to_float" if given.op.startswith("_") else "dtype")
     op = "LogSoftmax" if "log" in given.op else "Softmax"
     name = given.tensor(x)
@@ -162,20 +162,20 @@ def _softmax(tape: Tape, given: Arguments) -> str:
 # ---------------------------------------------------------------------- functions of each entry
 
 
-def _plain(tape: Tape, given: Arguments) -> str:
+def _plain(tape: Tape, given: CallArguments) -> str:
     (x, *_) = given.bound("self", *(["approximate"] if given.op == "gelu" else []))
     name = given.tensor(x)
     return tape.add(_PLAIN[given.op], (name,), tape.rank(name))
 
 
-def _binary(tape: Tape, given: Arguments) -> str:
+def _binary(tape: Tape, given: CallArguments) -> str:
     names = ("self", "other")
     if given.op in ("add", "sub", "rsub"):
         first, second, alpha = given.bound(*names, alpha=1)
     else:
         first, second, alpha = *given.bound(*names, *(["rounding_mode"] if given.op == "div" else []))[:2], 1
     if alpha != 1 or given.named.get("rounding_mode") is not None:
-        raise NotTranslated("alpha")
+        raise NoCounterpart("alpha")
     inputs = [given.tensor_or_number(tape, each) for each in (first, second)]
     if given.op == "rsub":
         inputs.reverse()
@@ -187,7 +187,7 @@ def _broadcast_rank(tape: Tape, names: Sequence[str]) -> int | None:
     return None if None in ranks else max(each or 0 for each in ranks)
 
 
-def _extreme(tape: Tape, given: Arguments) -> Result:
+def _extreme(tape: Tape, given: CallArguments) -> Result:
     """max(x, y), or max(x, dim): the greatest entries and their places."""
     if given.op == "max" and len(given.positional) + len(given.named) > 1:
         second = given.positional[1] if len(given.positional) > 1 else given.named.get("dim")
@@ -204,19 +204,19 @@ def _extreme(tape: Tape, given: Arguments) -> Result:
     return tape.add({"max": "Max", "min": "Min"}[given.op], inputs, _broadcast_rank(tape, inputs))
 
 
-def _power(tape: Tape, given: Arguments) -> str:
+def _power(tape: Tape, given: CallArguments) -> str:
     x, exponent = given.bound("self", "exponent")
     name = given.tensor(x)
     return tape.add("Pow", (name, tape.number(given.number(exponent))), tape.rank(name))
 
 
-def _rsqrt(tape: Tape, given: Arguments) -> str:
+def _rsqrt(tape: Tape, given: CallArguments) -> str:
     name = given.tensor(given.bound("self")[0])
     rank = tape.rank(name)
     return tape.add("Reciprocal", (tape.add("Sqrt", (name,), rank),), rank)
 
 
-def _clip(tape: Tape, given: Arguments) -> str:
+def _clip(tape: Tape, given: CallArguments) -> str:
     if given.op == "relu6":
         x, low, high = *given.bound("self"), 0, 6
     elif given.op == "hardtanh":
@@ -242,31 +242,31 @@ def _outwards(number: float, *, upwards: bool) -> float:
     return number + abs(number) / 128 * (1 if upwards else -1)
 
 
-def _softplus(tape: Tape, given: Arguments) -> str:
+def _softplus(tape: Tape, given: CallArguments) -> str:
     x, beta, threshold = given.bound("self", beta=1, threshold=20)
     if given.number(beta) <= 0 or given.number(threshold) < 0:
-        raise NotTranslated("beta")
+        raise NoCounterpart("beta")
     name = given.tensor(x)
     return tape.add("Softplus", (name,), tape.rank(name))
 
 
-def _elu(tape: Tape, given: Arguments) -> str:
+def _elu(tape: Tape, given: CallArguments) -> str:
     if given.op == "celu":
         x, alpha = given.bound("self", alpha=1.0)
     else:
         x, alpha, scale, input_scale = given.bound("self", alpha=1, scale=1, input_scale=1)
         if (scale, input_scale) != (1, 1):
-            raise NotTranslated("scale")
+            raise NoCounterpart("scale")
     name = given.tensor(x)
     return tape.add("Elu", (name,), tape.rank(name), alpha=_outwards(given.number(alpha), upwards=True))
 
 
-def _hard_sigmoid(tape: Tape, given: Arguments) -> str:
+def _hard_sigmoid(tape: Tape, given: CallArguments) -> str:
     name = given.tensor(given.bound("self")[0])
     return tape.add("HardSigmoid", (name,), tape.rank(name), alpha=1 / 6, beta=0.5)
 
 
-def _where(tape: Tape, given: Arguments) -> str:
+def _where(tape: Tape, given: CallArguments) -> str:
     condition, first, second = given.bound("condition", "self", "other")
     inputs = [given.tensor(condition), *(given.tensor_or_number(tape, each) for each in (first, second))]
     return tape.add("Where", inputs, _broadcast_rank(tape, inputs))
@@ -275,15 +275,15 @@ def _where(tape: Tape, given: Arguments) -> str:
 # ---------------------------------------------------------------------- sums, means and pools
 
 
-def _reduction(tape: Tape, given: Arguments) -> str:
+def _reduction(tape: Tape, given: CallArguments) -> str:
     op = {"mean": "ReduceMean", "sum": "ReduceSum", "amax": "ReduceMax", "amin": "ReduceMin"}[given.op]
     more = {"dtype": None} if given.op in ("mean", "sum") else {}
     x, dim, keepdim, *dtype = given.bound("self", "dim", **{"keepdim": False, **more})
     if any(each is not None and given.cast_type(each) not in CAST_TYPES.values() for each in dtype):
-        raise NotTranslated("dtype")
+        raise NoCounterpart("dtype")
     axes, keeps, name = given.integers(dim), int(given.flag(keepdim)), given.tensor(x)
     if not axes:
-        raise NotTranslated("dim")
+        raise NoCounterpart("dim")
     return tape.add(op, (name,), _reduced_rank(tape, name, len(axes), keeps), axes=axes, keepdims=keeps)
 
 
@@ -292,14 +292,14 @@ def _reduced_rank(tape: Tape, name: str, axes: int, keeps: int) -> int | None:
     return None if rank is None else max(0, rank - (0 if keeps else axes))
 
 
-def _argmax(tape: Tape, given: Arguments) -> str:
+def _argmax(tape: Tape, given: CallArguments) -> str:
     x, dim, keepdim = given.bound("self", "dim", keepdim=False)
     name, keeps = given.tensor(x), int(given.flag(keepdim))
     rank = _reduced_rank(tape, name, 1, keeps)
     return tape.add("ArgMax", (name,), rank, axis=given.integer(dim), keepdims=keeps)
 
 
-def _adaptive_pool(tape: Tape, given: Arguments) -> Result:
+def _adaptive_pool(tape: Tape, given: CallArguments) -> Result:
     x, sizes = given.bound("self", "output_size")
     name, is_max = given.tensor(x), "max" in given.op
     is_global = set(given.integers(sizes)) == {1}
@@ -310,7 +310,7 @@ def _adaptive_pool(tape: Tape, given: Arguments) -> Result:
     return (output, tape.add("aten:indices", (name,))) if is_max else output
 
 
-def _pool(tape: Tape, given: Arguments) -> str:
+def _pool(tape: Tape, given: CallArguments) -> str:
     names = ("self", "kernel_size", "stride", "padding")
     rank = int(given.op[-2]) + 2
     if given.op.startswith("max"):
@@ -320,11 +320,11 @@ def _pool(tape: Tape, given: Arguments) -> str:
         *names, ceil_mode=False, count_include_pad=True, divisor_override=None
     )
     if divisor is not None:
-        raise NotTranslated("divisor_override")
+        raise NoCounterpart("divisor_override")
     return tape.add("AveragePool", (given.tensor(x),), rank, count_include_pad=int(given.flag(includes)))
 
 
-def _lstm(tape: Tape, given: Arguments) -> tuple[str, ...]:
+def _lstm(tape: Tape, given: CallArguments) -> tuple[str, ...]:
     """Without projections, hidden states are a sigmoid times a tanh. They are the first two outputs."""
     x, _, weights, has_biases, layers, *rest = given.bound(
         "input",
@@ -340,7 +340,7 @@ def _lstm(tape: Tape, given: Arguments) -> tuple[str, ...]:
     ways = 2 if given.flag(rest[2]) else 1
     expected = given.integer(layers) * ways * (4 if given.flag(has_biases) else 2)
     if given.integer(layers) < 1 or len(given.tensors(weights)) != expected:
-        raise NotTranslated("projections")
+        raise NoCounterpart("projections")
     name = given.tensor(x)
     outputs = [tape.add("LSTM", (name,), tape.rank(name)), tape.add("LSTM", (name,))]
     return (*outputs, tape.add("aten:cell", (name,)))

@@ -32,7 +32,7 @@ _NAMES = {number: name for name, number in CAST_TYPES.items()}
 
 
 @dataclass(frozen=True)
-class StoredTensor:
+class ArchivedTensor:
     """A strided view of a member: numpy's name of its type, and lengths counted in numbers."""
 
     member: str
@@ -55,9 +55,9 @@ class StoredTensor:
 
 def stored_tensor(
     member: str, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, nbytes: int
-) -> StoredTensor:
+) -> ArchivedTensor:
     """A tensor in a member of so many bytes; raises LoadError where it does not lie inside."""
-    tensor = StoredTensor(member, dtype, shape, strides, offset)
+    tensor = ArchivedTensor(member, dtype, shape, strides, offset)
     if dtype not in _DTYPES:
         return tensor  # nothing is read of it
     if len(shape) != len(strides) or min((*shape, *strides, offset), default=0) < 0:
@@ -76,7 +76,7 @@ class StoredValues:
 
     path: Path
     members: Mapping[str, Member]
-    tensors: Mapping[str, StoredTensor]
+    tensors: Mapping[str, ArchivedTensor]
     numbers: Mapping[str, float]
 
     def __call__(self, stored: Stored) -> NDArray[Any]:
@@ -111,7 +111,7 @@ class StoredValues:
                     found[name] = float(self._read(file, tensor).reshape(()))
         return found
 
-    def _read(self, file: IO[bytes], tensor: StoredTensor) -> NDArray[Any]:
+    def _read(self, file: IO[bytes], tensor: ArchivedTensor) -> NDArray[Any]:
         if tensor.dtype not in _DTYPES:
             raise LoadError(f"a tensor of type {tensor.dtype!r} is not read here.")
         dtype = _DTYPES[tensor.dtype]

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from argmaxable.core.errors import LoadError
 from argmaxable.models.ambiguity import ambiguous
-from argmaxable.models.aten.arguments import Arguments, NotTranslated
+from argmaxable.models.aten.arguments import CallArguments, NoCounterpart
 from argmaxable.models.aten.handles import Handle, handles_in
 from argmaxable.models.aten.operations import is_fresh, translated
-from argmaxable.models.aten.stored import StoredTensor, StoredValues
+from argmaxable.models.aten.stored import ArchivedTensor, StoredValues
 from argmaxable.models.graph.nodes import Attribute, Graph, Node
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _TAME = (
     "math",
     "static",
 )
-# In training these change the statistics that they are given.
+# In training, which the argument at place 5 says, these change the statistics that they are given.
 _STATISTICS = frozenset({"batch_norm", "native_batch_norm", "_native_batch_norm_legit", "instance_norm"})
 
 
@@ -63,11 +63,11 @@ class Tape:
     shapes: dict[str, tuple[int | str, ...]] = field(default_factory=dict)
     integers: dict[str, tuple[int, ...]] = field(default_factory=dict)
     numbers: dict[str, float] = field(default_factory=dict)
-    stored: dict[str, StoredTensor] = field(default_factory=dict)
+    stored: dict[str, ArchivedTensor] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
     _taken: set[str] = field(default_factory=set)
     _handles: dict[str, Handle] = field(default_factory=dict)
-    _groups: dict[str, list[Handle]] = field(default_factory=dict)
+    _members: dict[str, Handle] = field(default_factory=dict)
     _journal: list[tuple[Handle, str]] | None = None
     _inputs: int = 0
 
@@ -80,15 +80,15 @@ class Tape:
             self.shapes.setdefault(name, (-1,) * rank)
         return self._handle(name, is_tensor=is_tensor)
 
-    def constant(self, name: str, tensor: StoredTensor) -> Handle:
+    def constant(self, name: str, tensor: ArchivedTensor) -> Handle:
         """A stored tensor; always the same handle for one name."""
         if name not in self._handles:
             self._taken.add(name)
             self.stored[name] = tensor
             self.shapes[name] = tensor.shape
-            group = self._groups.setdefault(tensor.member, [])
-            handle = self._handles[name] = Handle(name, group, tensor.member)
-            group.append(handle)
+            handle = self._handles[name] = self._handle(name)
+            handle.member = tensor.member
+            self.share([handle, self._members.setdefault(tensor.member, handle)])
         if self.stored[name] != tensor:
             raise ambiguous(f"two tensors are called {name[:80]!r}")
         return self._handles[name]
@@ -123,16 +123,17 @@ class Tape:
         `op` is a name without its overload, "relu" for aten's own and "quantized:linear" for others.
         `wanted` is what the result should be called.
         """
-        handles = list(handles_in([*positional, *named.values()]))
-        arguments = Arguments(op, positional, named)
+        handles, start = list(handles_in([*positional, *named.values()])), len(self.nodes)
+        self._inputs += len(handles)
+        arguments = CallArguments(op, positional, named)
         in_place = (op.endswith("_") and not op.endswith("__")) or op in _IN_PLACE
         if in_place:
-            arguments = Arguments(op.removesuffix("_"), positional, named)
+            arguments = CallArguments(op.removesuffix("_"), positional, named)
         try:
             found = translated(self, arguments)
-        except NotTranslated:
+        except NoCounterpart:
             found = self.add(op if ":" in op else f"aten:{op}", [each.name for each in handles])
-        result = self._result(op, found, handles, wanted)
+        result = self._result(op, found, handles, wanted if len(self.nodes) > start else "")
         first = positional[0] if positional else next(iter(named.values()), None)
         for target in handles_in([first] if in_place else [named.get("out")]):
             self._change(target, found if isinstance(found, str) else self.opaque("changed").name)
@@ -259,4 +260,4 @@ class Tape:
 def _may_change_all(op: str, values: Sequence[Value]) -> bool:
     """Whether an operation may change any of its arguments in place."""
     namespace = op.partition(":")[0] if ":" in op else "prim"
-    return namespace not in _TAME or (op in _STATISTICS and any(each is True for each in values[3:]))
+    return namespace not in _TAME or (op in _STATISTICS and values[5:6] != [False])

@@ -32,7 +32,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Program:
+class ExportedGraph:
     """The calls in their order. `stored` are inputs that are tensors of the archive: their kind ("parameter",
     "buffer" or "tensor_constant") and name there. `changed` are buffers that the program writes back."""
 
@@ -55,7 +55,7 @@ class Payload:
     offset: int
 
 
-def parse_program(value: Any) -> Program:
+def parse_program(value: Any) -> ExportedGraph:
     """The program in a JSON value; raises LoadError where it is not built as torch.export writes it."""
     try:
         return _program(value)
@@ -63,7 +63,7 @@ def parse_program(value: Any) -> Program:
         raise LoadError(f"its program is damaged ({type(error).__name__}: {str(error)[:80]})") from error
 
 
-def _program(value: Any) -> Program:
+def _program(value: Any) -> ExportedGraph:
     module = value["graph_module"]
     graph, signature = module["graph"], module["signature"]
     inputs = [_name(each) for each in graph["inputs"]]
@@ -85,7 +85,7 @@ def _program(value: Any) -> Program:
         elif "mutation" in kind:
             changed.add(_text(detail.get("buffer_name", detail.get("parameter_name", ""))))
     shapes = {_text(name): _shape(each["sizes"]) for name, each in graph["tensor_values"].items()}
-    return Program(calls, tuple(inputs), stored, tuple(outputs), shapes, frozenset(changed))
+    return ExportedGraph(calls, tuple(inputs), stored, tuple(outputs), shapes, frozenset(changed))
 
 
 def _call(node: Any) -> Call:

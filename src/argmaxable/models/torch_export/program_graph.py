@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from argmaxable.core.errors import LoadError
 from argmaxable.models.aten.handles import Handle, Items, handles_in
-from argmaxable.models.aten.stored import StoredTensor, StoredValues, stored_tensor
+from argmaxable.models.aten.stored import ArchivedTensor, StoredValues, stored_tensor
 from argmaxable.models.aten.tape import Tape
 from argmaxable.models.torch_export.program import TYPES, names_in
 
 if TYPE_CHECKING:
     from argmaxable.models.graph.nodes import Graph
     from argmaxable.models.pytorch.archive import Member
-    from argmaxable.models.torch_export.program import Argument, Call, Payload, Program
+    from argmaxable.models.torch_export.program import Argument, Call, ExportedGraph, Payload
 
 # PyTorch's own numbers of the types of floats, which casts are written in; any other number is no float.
 _NUMBERS = {"float16": 5, "float32": 6, "float64": 7, "bfloat16": 15}
@@ -24,7 +24,7 @@ _OPERATIONS = "torch.ops."
 
 
 def translate(
-    program: Program,
+    program: ExportedGraph,
     payloads: Mapping[str, Mapping[str, Payload]],
     path: Path,
     members: Mapping[str, Member],
@@ -48,11 +48,11 @@ def translate(
 
 
 def _stored(
-    program: Program,
+    program: ExportedGraph,
     name: str,
     payloads: Mapping[str, Mapping[str, Payload]],
     members: Mapping[str, Member],
-) -> StoredTensor | None:
+) -> ArchivedTensor | None:
     """The tensor of the archive that an input of the graph is; None where it is the user's, or pickled."""
     _, own = program.stored.get(name, ("", ""))
     found = [(folder, each[own]) for folder, each in payloads.items() if own in each]
@@ -69,7 +69,7 @@ def _stored(
     )
 
 
-def _record(tape: Tape, values: dict[str, Handle], call: Call, program: Program) -> None:
+def _record(tape: Tape, values: dict[str, Handle], call: Call, program: ExportedGraph) -> None:
     """One call onto the tape, and the names of what it gives."""
     wanted = names_in(call.outputs[0]) if len(call.outputs) == 1 else []
     op = _operation(call.target)
@@ -80,8 +80,8 @@ def _record(tape: Tape, values: dict[str, Handle], call: Call, program: Program)
         }
     except (AttributeError, KeyError, TypeError, StopIteration) as error:
         raise LoadError(f"an operation {op[:80]!r} has damaged arguments") from error
-    if op.startswith("python:") or any(not name for name, _ in call.arguments):
-        result = tape.call(op.removeprefix("python:"), list(named.values()), {}, wanted[0] if wanted else "")
+    if not call.target.startswith(_OPERATIONS):
+        result = tape.call(op, list(named.values()), {}, wanted[0] if wanted else "")
     else:
         result = tape.call(op, (), named, wanted[0] if len(wanted) == 1 else "")
     names = [name for each in call.outputs for name in names_in(each)]
@@ -100,7 +100,8 @@ def _operation(target: str) -> str:
         namespace, _, name = target.removeprefix(_OPERATIONS).partition(".")
         name = name.partition(".")[0]
         return name if namespace == "aten" else f"{namespace or 'unknown'}:{name}"
-    return f"python:{target.rpartition('.')[2]}"  # arithmetic with lengths
+    module, _, name = target.rpartition(".")
+    return name if module == "_operator" else f"python:{name}"  # arithmetic with lengths, mostly
 
 
 def _value(tape: Tape, values: Mapping[str, Handle], argument: Argument) -> Any:

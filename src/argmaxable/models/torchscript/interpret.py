@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from argmaxable.models.aten.handles import Handle, Items, handles_in, is_known_list
-from argmaxable.models.aten.stored import StoredTensor
+from argmaxable.models.aten.stored import ArchivedTensor
 from argmaxable.models.torchscript.code import NotFollowed
 from argmaxable.models.torchscript.plain_values import (
     NOT_PLAIN,
@@ -23,7 +23,7 @@ from argmaxable.models.torchscript.plain_values import (
     dotted_name,
     is_plain,
 )
-from argmaxable.models.torchscript.unpickle import Record
+from argmaxable.models.torchscript.unpickle import PickledObject
 
 if TYPE_CHECKING:
     from argmaxable.models.aten.tape import Tape
@@ -144,7 +144,7 @@ class Interpreter:
             raise NotFollowed(f"it assigns to a {type(target).__name__}")
 
     def _assign_attribute(self, record: Value, attribute: str, value: Value) -> None:
-        if not isinstance(record, Record):
+        if not isinstance(record, PickledObject):
             raise NotFollowed("it assigns an attribute of something not known")
         key = (id(record), attribute)
         self.assigned.add(key)
@@ -254,11 +254,6 @@ class Interpreter:
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 value = self._value(operand, names)
                 return -value if isinstance(value, int | float) else self._part(value)
-            case ast.IfExp(test=test, body=first, orelse=second):
-                known = self._value(test, names)
-                if isinstance(known, bool):
-                    return self._value(first if known else second, names)
-                return self._merged(self._value(first, names), self._value(second, names))
         raise NotFollowed(f"it has a {type(node).__name__} expression")
 
     def _dictionary(self, keys: Sequence[ast.expr | None], values: list[Value]) -> Value:
@@ -285,8 +280,7 @@ class Interpreter:
 
     def _part(self, value: Value) -> Handle:
         """Something in, or of, a value that is not known."""
-        inside = list(value.values()) if isinstance(value, dict) else [value]
-        return self._tape.opaque("part", *handles_in(inside))
+        return self._tape.opaque("part", *handles_in([value]))
 
     def _attribute(self, node: ast.Attribute, names: Names) -> Value:
         dotted = dotted_name(node)
@@ -301,7 +295,7 @@ class Interpreter:
         return self._get(self._value(node.value, names), node.attr)
 
     def _get(self, value: Value, attribute: str) -> Value:
-        if not isinstance(value, Record):
+        if not isinstance(value, PickledObject):
             return self._part(value)
         key = (id(value), attribute)
         if key in self._known_assigned:
@@ -309,13 +303,16 @@ class Interpreter:
         if attribute not in value.attributes:
             raise NotFollowed(f"an object has no attribute {attribute[:80]!r}")
         path = self._paths.get(id(value), value.kind)
-        return self._stored(value.attributes[attribute], f"{path}.{attribute}" if path else attribute)
+        found = self._stored(value.attributes[attribute], f"{path}.{attribute}" if path else attribute)
+        if isinstance(found, Items):
+            found.owner = key
+        return found
 
     def _stored(self, value: Value, name: str, depth: int = 4) -> Value:
         """A value of the archive as the program sees it."""
-        if isinstance(value, StoredTensor):
+        if isinstance(value, ArchivedTensor):
             return self._tape.constant(name, value)
-        if isinstance(value, Record) or is_plain(value):
+        if isinstance(value, PickledObject) or is_plain(value):
             return value
         if isinstance(value, list | tuple) and depth:
             self._spend(len(value))
@@ -349,7 +346,7 @@ class Interpreter:
         """What a function, or a method of an object, returns."""
         if isinstance(callee, ast.Attribute) and not dotted_name(callee).startswith("__torch__."):
             value = self._value(callee.value, names)
-            if isinstance(value, Record):
+            if isinstance(value, PickledObject):
                 return self.call(self._code.method(value.kind, callee.attr), [value, *positional], named)
             raise NotFollowed(f"it calls a method {callee.attr[:80]!r} of something not known")
         function = self._value(callee, names)
@@ -366,6 +363,8 @@ class Interpreter:
         if name == "device":
             return "device"
         changed = positional[0] if positional else None
+        if name in _LIST_CHANGES and isinstance(changed, Items) and changed.owner is not None:
+            self.assigned.add(changed.owner)
         if name == "append" and isinstance(changed, Items) and not self._tape.in_trial:
             changed.extend(positional[1:2])
             return changed

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from argmaxable.core.errors import AmbiguousError, LoadError
 from argmaxable.models.ambiguity import ambiguous, twice
 from argmaxable.models.aten.handles import Handle, handles_in
-from argmaxable.models.aten.stored import StoredTensor, StoredValues
+from argmaxable.models.aten.stored import ArchivedTensor, StoredValues
 from argmaxable.models.aten.tape import Tape
 from argmaxable.models.finding import Finding, TensorInfo
 from argmaxable.models.graph.finding import find_in_graph
@@ -24,7 +24,7 @@ from argmaxable.models.pytorch.archive import LARGEST_PICKLE, archive_members, r
 from argmaxable.models.source import TensorSource
 from argmaxable.models.torchscript.code import Code, NotFollowed
 from argmaxable.models.torchscript.interpret import Interpreter, Raised
-from argmaxable.models.torchscript.unpickle import Record, Unpickler
+from argmaxable.models.torchscript.unpickle import PickledObject, Unpickler
 
 if TYPE_CHECKING:
     from argmaxable.models.graph.nodes import Graph
@@ -87,7 +87,7 @@ class _Module:
         self.path, self.members = path, members
         unpickler = Unpickler(members)
         self.root = unpickler.load(self._member("data.pkl"), "data")
-        if not isinstance(self.root, Record):
+        if not isinstance(self.root, PickledObject):
             raise LoadError("its data.pkl does not hold a module")
         self.constants = unpickler.load(self._member("constants.pkl"), "constants")
         if not isinstance(self.constants, tuple):
@@ -107,7 +107,7 @@ class _Module:
         traced = Unpickler({}).load(self._member("traced_inputs.pkl"), "traced_inputs")
         inputs = traced.get("forward") if isinstance(traced, dict) else None
         found = inputs if isinstance(inputs, list | tuple) else []
-        return [len(each.shape) if isinstance(each, StoredTensor) else None for each in found]
+        return [len(each.shape) if isinstance(each, ArchivedTensor) else None for each in found]
 
     def graph(self) -> tuple[Graph, StoredValues]:
         """The graph of `forward`; raises NotFollowed where that can't be followed."""
@@ -143,17 +143,17 @@ class _Module:
         return [each.name for each in handles_in([result])]
 
 
-def _names(root: Record) -> tuple[dict[int, str], dict[str, StoredTensor]]:
+def _names(root: PickledObject) -> tuple[dict[int, str], dict[str, ArchivedTensor]]:
     """Where each record is, by its id, and the tensors by their names, as in a state_dict."""
     paths, tensors = {id(root): ""}, {}
     pending = [root]
     for record in pending:  # grows while records are found
         prefix = f"{paths[id(record)]}." if paths[id(record)] else ""
         for name, value in record.attributes.items():
-            if isinstance(value, Record) and id(value) not in paths:
+            if isinstance(value, PickledObject) and id(value) not in paths:
                 paths[id(value)] = f"{prefix}{name}"
                 pending.append(value)
-            elif isinstance(value, StoredTensor):
+            elif isinstance(value, ArchivedTensor):
                 if f"{prefix}{name}" in tensors:
                     raise ambiguous(f"two tensors are called {f'{prefix}{name}'[:80]!r}")
                 tensors[f"{prefix}{name}"] = value

@@ -1,7 +1,7 @@
 """The pickles of TorchScript archives, read by a small machine that knows PyTorch's instructions only.
 
-Nothing is imported or called. An object becomes a `Record`: the name of its class, and the attributes, which
-are plain values, tensors or records again. What is not understood becomes an `Unread`.
+Nothing is imported or called. An object becomes a `PickledObject`: the name of its class, and the attributes,
+which are plain values, tensors or such objects again. What is not understood becomes an `Unread`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from argmaxable.core.errors import LoadError
 from argmaxable.models.ambiguity import ambiguous
-from argmaxable.models.aten.stored import StoredTensor, stored_tensor
+from argmaxable.models.aten.stored import ArchivedTensor, stored_tensor
 from argmaxable.models.pytorch.pickle_imports import instructions_in
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _SAME = frozenset({f"torch.jit._pickle build_{kind}list" for kind in ("int", "do
 
 
 @dataclass(eq=False)
-class Record:
+class PickledObject:
     """An object: the name of its class, and its attributes or whatever else its state is."""
 
     kind: str
@@ -96,7 +96,7 @@ class Unpickler:
             )
         return member, dtype, count * width
 
-    def _tensor(self, storage: Any, offset: Any, shape: Any, strides: Any) -> StoredTensor | Unread:
+    def _tensor(self, storage: Any, offset: Any, shape: Any, strides: Any) -> ArchivedTensor | Unread:
         numbers = (*shape, *strides, offset)
         if not isinstance(storage, tuple) or any(type(each) is not int for each in numbers):
             return Unread("tensor")
@@ -155,10 +155,10 @@ class _Machine:
             self._stack.append(self._called(function, arguments))
         elif opcode == "NEWOBJ":
             _, kind = self.pop(), self.pop()
-            self._stack.append(Record(kind.name.replace(" ", ".")))
+            self._stack.append(PickledObject(kind.name.replace(" ", ".")))
         elif opcode == "BUILD":
             state, record = self.pop(), self._stack[-1]
-            if not isinstance(record, Record) or record.attributes or record.state is not None:
+            if not isinstance(record, PickledObject) or record.attributes or record.state is not None:
                 raise TypeError("BUILD")
             record.state = state
             if isinstance(state, dict) and all(isinstance(name, str) for name in state):
