@@ -88,7 +88,9 @@ def _unflatten(tape: Tape, given: CallArguments) -> str:
 
 def _transpose(tape: Tape, given: CallArguments) -> str:
     turns_matrix = given.op in ("t", "numpy_T")
-    x, first, second = (*given.bound("self"), 0, 1) if turns_matrix else given.bound("self", "dim0", "dim1")
+    x, first, second = (
+        given.bound("self", dim0=0, dim1=1) if turns_matrix else given.bound("self", "dim0", "dim1")
+    )
     name = given.tensor(x)
     rank = tape.rank(name)
     if rank is None or (turns_matrix and rank != 2):

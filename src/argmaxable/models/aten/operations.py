@@ -169,12 +169,13 @@ def _plain(tape: Tape, given: CallArguments) -> str:
 
 
 def _binary(tape: Tape, given: CallArguments) -> str:
-    names = ("self", "other")
+    usual: dict[str, Any] = {}
     if given.op in ("add", "sub", "rsub"):
-        first, second, alpha = given.bound(*names, alpha=1)
-    else:
-        first, second, alpha = *given.bound(*names, *(["rounding_mode"] if given.op == "div" else []))[:2], 1
-    if alpha != 1 or given.named.get("rounding_mode") is not None:
+        usual = {"alpha": 1}
+    elif given.op == "div":
+        usual = {"rounding_mode": None}
+    first, second, *setting = given.bound("self", "other", **usual)
+    if setting != list(usual.values()):
         raise NoCounterpart("alpha")
     inputs = [given.tensor_or_number(tape, each) for each in (first, second)]
     if given.op == "rsub":
@@ -218,7 +219,7 @@ def _rsqrt(tape: Tape, given: CallArguments) -> str:
 
 def _clip(tape: Tape, given: CallArguments) -> str:
     if given.op == "relu6":
-        x, low, high = *given.bound("self"), 0, 6
+        (x,), low, high = given.bound("self"), 0, 6
     elif given.op == "hardtanh":
         x, low, high = given.bound("self", min_val=-1, max_val=1)
     elif given.op == "clamp":

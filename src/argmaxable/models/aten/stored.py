@@ -104,7 +104,7 @@ class StoredValues:
 
     def single_numbers(self) -> dict[str, float]:
         """The values of all tensors that hold one number."""
-        found = {}
+        found: dict[str, float] = {}
         with self.path.open("rb") as file:
             for name, tensor in self.tensors.items():
                 if tensor.size == 1 and tensor.dtype in _DTYPES:

@@ -72,12 +72,13 @@ def _program(value: Any) -> ExportedGraph:
     repeated = twice(names)
     if repeated is not None:
         raise ambiguous(f"two values of the program are called {repeated[:80]!r}")
-    stored, changed = {}, set()
+    stored: dict[str, tuple[str, str]] = {}
     for spec in signature["input_specs"]:
         kind, detail = _only(spec)
         if kind in ("parameter", "buffer", "tensor_constant"):
             stored[_text(detail["arg"]["name"])] = (kind, _text(detail[f"{kind}_name"]))
-    outputs = []
+    outputs: list[str] = []
+    changed: set[str] = set()
     for spec in signature["output_specs"]:
         kind, detail = _only(spec)
         if kind == "user_output":
@@ -128,10 +129,10 @@ def parse_payloads(value: Any) -> dict[str, Payload]:
 
 def _payload(entry: Any) -> Payload:
     meta = entry["tensor_meta"]
-    lengths = [tuple(_whole(each["as_int"]) for each in meta[key]) for key in ("sizes", "strides")]
+    shape, strides = (tuple(_whole(each["as_int"]) for each in meta[key]) for key in ("sizes", "strides"))
     is_plain = meta["layout"] == _STRIDED
     dtype = TYPES.get(meta["dtype"], "unknown") if is_plain else "not strided"
-    return Payload(_text(entry["path_name"]), dtype, *lengths, _whole(meta["storage_offset"]["as_int"]))
+    return Payload(_text(entry["path_name"]), dtype, shape, strides, _whole(meta["storage_offset"]["as_int"]))
 
 
 # ---------------------------------------------------------------------- pieces of JSON

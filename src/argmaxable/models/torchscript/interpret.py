@@ -249,11 +249,11 @@ class Interpreter:
                 return tuple(self._value(each, names) for each in parts)
             case ast.Dict(keys=keys, values=values):
                 return self._dictionary(keys, [self._value(each, names) for each in values])
-            case ast.Subscript(value=value, slice=index):
-                return self._item(self._value(value, names), index, names)
+            case ast.Subscript(value=whole, slice=index):
+                return self._item(self._value(whole, names), index, names)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                value = self._value(operand, names)
-                return -value if isinstance(value, int | float) else self._part(value)
+                number = self._value(operand, names)
+                return -number if isinstance(number, int | float) else self._part(number)
         raise NotFollowed(f"it has a {type(node).__name__} expression")
 
     def _dictionary(self, keys: Sequence[ast.expr | None], values: list[Value]) -> Value:
@@ -300,6 +300,8 @@ class Interpreter:
         key = (id(value), attribute)
         if key in self._known_assigned:
             return self._known_assigned[key]
+        if value.state is not None and value.state is not value.attributes:  # packed by a method of its own
+            return self._tape.opaque("object")
         if attribute not in value.attributes:
             raise NotFollowed(f"an object has no attribute {attribute[:80]!r}")
         path = self._paths.get(id(value), value.kind)

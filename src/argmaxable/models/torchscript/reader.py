@@ -145,7 +145,8 @@ class _Module:
 
 def _names(root: PickledObject) -> tuple[dict[int, str], dict[str, ArchivedTensor]]:
     """Where each record is, by its id, and the tensors by their names, as in a state_dict."""
-    paths, tensors = {id(root): ""}, {}
+    paths = {id(root): ""}
+    tensors: dict[str, ArchivedTensor] = {}
     pending = [root]
     for record in pending:  # grows while records are found
         prefix = f"{paths[id(record)]}." if paths[id(record)] else ""
