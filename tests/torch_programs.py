@@ -85,11 +85,18 @@ def given_to(layer: nn.Module, model: nn.Module, x: torch.Tensor) -> NDArray[Any
 def edited(
     path: Path, changes: dict[str, Callable[[bytes], bytes]], more: dict[str, bytes] | None = None
 ) -> Path:
-    """An archive in which the members with these endings were changed, and others added."""
+    """An archive in which some members were changed, and others added.
+
+    They are told by the ends of their names, or by "class X(", which the code has: names of files are mangled.
+    """
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     for ending, change in changes.items():
-        (name,) = (name for name in members if name.endswith(ending))
+        code = {name: data for name, data in members.items() if name.endswith(".py")}
+        within = [
+            name for name, data in code.items() if ending.startswith("class") and ending.encode() in data
+        ]
+        (name,) = within or [name for name in members if name.endswith(ending)]
         before = members[name]
         members[name] = change(before)
         assert members[name] != before

@@ -165,8 +165,9 @@ def _used_early(value: Any) -> None:
 def test_a_file_that_contradicts_itself_is_refused(
     copy: Path, member: str, change: Callable[[Any], None], what: str
 ) -> None:
-    with pytest.raises(LoadError, match=what):
+    with pytest.raises(LoadError, match=what) as caught:
         find_head(edited(copy, {member: in_json(change)}))
+    assert isinstance(caught.value, AmbiguousError) == ("two" in what)
 
 
 def test_a_key_twice_is_refused(copy: Path) -> None:

@@ -75,7 +75,6 @@ def test_a_tied_head_is_behind_its_norm(tmp_path: Path) -> None:
     model, ids = Tied(), torch.arange(5)[None]
     path = traced(model, ids, tmp_path / "model.pt")
     finding = find_head(path)
-    assert finding.weight.name == "lm_head.weight"
     assert finding.inputs is not None
     assert isinstance(finding.inputs.domain, LayerNorm)
     assert np.array_equal(load_head(path).weight, array(model.embeddings.weight))
@@ -227,7 +226,7 @@ def test_where_the_program_is_not_followed_the_head_is_found_by_name(tmp_path: P
         return code.replace(b"    return ", b"    with self:\n      pass\n    return ", 1)
 
     path = traced(Tied(), torch.arange(3)[None], tmp_path / "model.pt")
-    finding = find_head(edited(path, {"code/__torch__/torch_programs.py": with_block}))
+    finding = find_head(edited(path, {"class Tied(": with_block}))
     assert finding.weight.name == "lm_head.weight"
     assert "the program can't be followed to its head, because it has a With statement" in finding.notes[-1]
 
@@ -247,8 +246,8 @@ def _two_of_a_name(data: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("member", "change", "what"),
     [
-        ("linear.py", lambda code: code + code, "defined twice"),
-        ("linear.py", _again, "two methods called 'forward'"),
+        ("class Linear(", lambda code: code + code, "defined twice"),
+        ("class Linear(", _again, "two methods called 'forward'"),
         ("/data.pkl", _two_of_a_name, "two attributes called 'norm'"),
     ],
 )
@@ -274,7 +273,7 @@ def test_deeply_nested_code_does_no_harm(tmp_path: Path, saved: Path, nested: st
         return code.replace(b"    return ", f"    {nested}\n    return ".encode(), 1)
 
     with suppress(LoadError):  # where it can be parsed all the same, the head is found by name
-        find_head(edited(Path(shutil.copy(saved, tmp_path / "model.pt")), {"torch_programs.py": change}))
+        find_head(edited(Path(shutil.copy(saved, tmp_path / "model.pt")), {"class ConvNet(": change}))
 
 
 def test_damaged_files_are_refused(tmp_path: Path, saved: Path) -> None:

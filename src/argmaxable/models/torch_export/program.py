@@ -59,6 +59,8 @@ def parse_program(value: Any) -> ExportedGraph:
     """The program in a JSON value; raises LoadError where it is not built as torch.export writes it."""
     try:
         return _program(value)
+    except LoadError:  # which is a ValueError
+        raise
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise LoadError(f"its program is damaged ({type(error).__name__}: {str(error)[:80]})") from error
 

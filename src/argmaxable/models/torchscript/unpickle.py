@@ -74,6 +74,8 @@ class Unpickler:
                 return machine.pop()
             try:
                 machine.step(opcode, argument)
+            except LoadError:  # which is a ValueError
+                raise
             except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
                 raise LoadError(f"its pickle is damaged, at an instruction {opcode}") from error
         raise LoadError("its pickle ends too early")
