@@ -87,7 +87,7 @@ def edited(
 ) -> Path:
     """An archive in which some members were changed, and others added.
 
-    They are told by the ends of their names, or by "class X(", which the code has: names of files are mangled.
+    They are told by the ends of their names, or by "class X(" in their code, whose files have mangled names.
     """
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
