@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
+import fuzz_programs
 import keras_writer
 import numpy as np
 import onnx_writer
@@ -153,8 +154,11 @@ def _change(rng: random.Random, message: str, tree: Tree) -> None:
 # ---------------------------------------------------------------------- zip archives
 
 
-def zipped(rng: random.Random, members: list[tuple[str, bytes]]) -> bytes:
-    """An archive of these members, with a change where the two headers, or two members, contradict."""
+def zipped(rng: random.Random, members: list[tuple[str, bytes]], compressible: str = "") -> bytes:
+    """An archive of these members, with a change where the two headers, or two members, contradict.
+
+    Those whose names contain `compressible` may be compressed.
+    """
     change = rng.choice(
         ("", "", "", "", "again", "name", "local", "central", "gap", "before", "after", "end", "large")
     )
@@ -169,7 +173,7 @@ def zipped(rng: random.Random, members: list[tuple[str, bytes]]) -> bytes:
         out += rng.randbytes(rng.choice((1, 16, 100)))
     for number, (name, data) in enumerate(members):
         hit = number == victim
-        method = rng.choice((0, 0, 8))
+        method = rng.choice((0, 0, 8)) if compressible in name else 0
         packed = zlib.compress(data, 6, -15) if method else data
         start = len(out) if not (change == "before" and rng.random() < 0.5) else len(out) - 1
         numbers = [method, zlib.crc32(data), len(packed), len(data)]
@@ -398,4 +402,6 @@ MAKERS: dict[str, tuple[str, Maker]] = {
     "hdf5": (".h5", hdf5),
     "keras": (".keras", keras),
     "pytorch": (".pt", pytorch),
+    "torchscript": (".pt", fuzz_programs.torchscript),
+    "torch.export": (".pt2", fuzz_programs.torch_export),
 }

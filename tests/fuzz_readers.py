@@ -150,6 +150,21 @@ def by_torch(path: Path) -> Stored:
     return Stored((name, each.numpy()) for name, each in named.items() if isinstance(each, torch.Tensor))
 
 
+def by_torch_jit(path: Path) -> Stored:
+    import torch
+
+    state = torch.jit.load(path, map_location="cpu").state_dict()
+    return Stored((name, each.numpy(force=True)) for name, each in state.items())
+
+
+def by_pt2_archive(path: Path) -> Stored:
+    """The weights alone: building the graph of one file takes longer than all other readers together."""
+    from torch.export.pt2_archive._package import PT2ArchiveReader, _load_state_dict
+
+    state = _load_state_dict(PT2ArchiveReader(str(path)), "model")
+    return Stored((name, each.numpy(force=True)) for name, each in state.items())
+
+
 READERS: dict[str, tuple[Callable[[Path], Stored], ...]] = {
     "onnx": (by_onnx, by_onnxruntime),
     "npz": (by_numpy,),
@@ -158,6 +173,8 @@ READERS: dict[str, tuple[Callable[[Path], Stored], ...]] = {
     "hdf5": (by_h5py,),
     "keras": (by_zipfile_and_h5py,),
     "pytorch": (by_torch,),
+    "torchscript": (by_torch_jit,),
+    "torch.export": (by_pt2_archive,),
 }
 
 

@@ -385,13 +385,13 @@ def test_a_whole_model_is_refused_by_the_name_of_its_class(tmp_path: Path) -> No
         load_head(path)
 
 
-def test_a_torchscript_archive_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "m.pt"
+def test_a_torchscript_archive_among_the_weights_of_a_folder_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "pytorch_model.bin"
     with zipfile.ZipFile(path, "w") as archive:  # as torch.jit.save lays it out; torch 2.13 deprecates it
         for name in ("data.pkl", "constants.pkl", "code/__torch__.py", "version"):
             archive.writestr(f"m/{name}", b"")
     with pytest.raises(LoadError, match=r"TorchScript archive.*was not run"):
-        load_head(path)
+        load_head(tmp_path)
 
 
 def test_an_archive_that_is_not_pytorchs_is_refused(tmp_path: Path) -> None:

@@ -34,6 +34,10 @@ _FAISS = rb"Ix[A-Z][A-Za-z0-9]"
 _WORD2VEC = rb"[1-9]\d{0,9} [1-9]\d{1,6}\r?\n\S"
 # Python's protocols 2 to 5. PyTorch's older files begin so as well: their suffixes count before that.
 _PICKLE = rb"\x80[\x02-\x05]"
+_ZIP = rb"PK\x03\x04"
+# Members that other archives of PyTorch's do not have, those of earlier versions included.
+_TORCHSCRIPT = r"[^/]+/(constants\.pkl|model\.json)"
+_TORCH_EXPORT = r"([^/]+/)?(archive_format|models/[^/]+\.json|serialized_exported_program\.json)"
 
 
 @dataclass(frozen=True)
@@ -65,18 +69,27 @@ class FileFormat:
     """A format of single files, told by a suffix (in lower case) or by the file's first bytes.
 
     `finder` is "package.module:function". It is imported when the first such file is met, so that
-    nobody waits for the libraries of formats they don't use. `magic` is a regular expression.
+    nobody waits for the libraries of formats they don't use. `magic` is a regular expression, and so is
+    `member`: a zip archive has this format if a member's name matches that, whatever its suffix.
     """
 
     name: str
     suffixes: tuple[str, ...]
     finder: str
     magic: bytes | None = None
+    member: str | None = None
 
     def recognises(self, path: Path) -> bool:
         if not path.is_file():
             return False
-        return path.suffix.lower() in self.suffixes or self._starts_with_magic(path)
+        if self.member is not None and _starts_with(_ZIP, path):
+            # Late: only such archives need it.
+            from argmaxable.models.zip_archive import member_names
+
+            return any(re.fullmatch(self.member, name) for name in member_names(path))
+        return path.suffix.lower() in self.suffixes or (
+            self.magic is not None and _starts_with(self.magic, path)
+        )
 
     def find(self, path: Path, options: ReadOptions) -> Finding:
         try:
@@ -91,11 +104,10 @@ class FileFormat:
         finding: Finding = find(path, options)
         return finding
 
-    def _starts_with_magic(self, path: Path) -> bool:
-        if self.magic is None:
-            return False
-        with path.open("rb") as file:
-            return re.match(self.magic, file.read(_LONGEST_MAGIC), re.DOTALL) is not None
+
+def _starts_with(magic: bytes, path: Path) -> bool:
+    with path.open("rb") as file:
+        return re.match(magic, file.read(_LONGEST_MAGIC), re.DOTALL) is not None
 
 
 @dataclass(frozen=True)
@@ -146,6 +158,14 @@ BUILT_IN: tuple[ModelFormat, ...] = (
     FileFormat("hnswlib", (".hnsw", ".hnswlib"), "argmaxable.models.hnswlib.reader:find"),
     FileFormat("word2vec", (".vec", ".w2v"), "argmaxable.models.word2vec.reader:find", magic=_WORD2VEC),
     FileFormat("parquet", (".parquet",), "argmaxable.models.parquet.reader:find", magic=b"PAR1"),
+    # Told from checkpoints by what is in the archive: all three are called .pt.
+    FileFormat(
+        "torchscript",
+        (".jit", ".ptl", ".torchscript"),
+        "argmaxable.models.torchscript.reader:find",
+        member=_TORCHSCRIPT,
+    ),
+    FileFormat("torch.export", (".pt2",), "argmaxable.models.torch_export.reader:find", member=_TORCH_EXPORT),
     FileFormat("pytorch", (".bin", ".pt", ".pth", ".ckpt"), "argmaxable.models.pytorch.reader:find"),
     # Refused, with advice.
     FileFormat(

@@ -13,6 +13,7 @@ import struct
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import IO
 
 from argmaxable.models.ambiguity import ambiguous, twice
@@ -84,6 +85,15 @@ def require_one_reading(file: IO[bytes], *, is_whole_file: bool = True, heeds_ca
             _require_adjacent(member, _end_of(file, member), following)
     except struct.error as error:
         raise zipfile.BadZipFile("it ends too early") from error
+
+
+def member_names(path: Path) -> list[str]:
+    """The names of an archive's members, as Python reads them; none where it is damaged."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.namelist()
+    except (zipfile.BadZipFile, ValueError, OSError, RuntimeError, EOFError, struct.error):
+        return []
 
 
 def _require_different_names(members: list[_Member], heeds_case: bool) -> None:

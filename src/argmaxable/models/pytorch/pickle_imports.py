@@ -18,7 +18,7 @@ def imports_in(data: bytes, *, pickles: int = 1) -> list[str]:
     """
     strings: list[str] = []
     found: list[str] = []
-    for opcode, argument in _instructions(data, pickles):
+    for opcode, argument in instructions_in(data, pickles):
         if opcode == "STACK_GLOBAL":  # takes module and name from the stack
             found.append(".".join(strings[-2:]))
         elif isinstance(argument, str):
@@ -28,11 +28,12 @@ def imports_in(data: bytes, *, pickles: int = 1) -> list[str]:
 
 def end_in(data: bytes, *, pickles: int, instructions: int) -> bool:
     """Whether so many pickles, one after the other, end in the data, and after no more instructions."""
-    names = (name for name, _ in islice(_instructions(data, pickles), instructions))
+    names = (name for name, _ in islice(instructions_in(data, pickles), instructions))
     return sum(name == "STOP" for name in names) == pickles
 
 
-def _instructions(data: bytes, pickles: int) -> Iterator[tuple[str, Any]]:
+def instructions_in(data: bytes, pickles: int = 1) -> Iterator[tuple[str, Any]]:
+    """The instructions of pickles, one after the other, and their arguments; as far as they can be read."""
     # From memory, where no string can be declared longer than all there is.
     stream = io.BytesIO(data)
     with warnings.catch_warnings(), suppress(ValueError):  # where it is not a pickle, or no longer one

@@ -11,30 +11,32 @@ from __future__ import annotations
 import re
 import warnings
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 from numpy.typing import NDArray
 
-from argmaxable.core.errors import AmbiguousError, LoadError
+from argmaxable.core.errors import LoadError
 from argmaxable.models.ambiguity import ambiguous, twice
 from argmaxable.models.finding import TensorInfo
+from argmaxable.models.pytorch.archive import (
+    BROKEN_ZIP,
+    LARGEST_PICKLE,
+    archive_members,
+    shown,
+    unreadable,
+)
 from argmaxable.models.pytorch.pickle_imports import end_in, imports_in
 from argmaxable.models.source import TensorSource
-from argmaxable.models.zip_archive import require_one_reading
 
 # Before 2.6 the restricted unpickler could be made to run code (CVE-2025-32434), before 2.10 to overwrite
 # memory (CVE-2026-24747).
 _SAFE_VERSION = "2.10"
 _ZIP = b"PK\x03\x04"
-# What zipfile raises for damaged archives: for names and offsets ValueError or OSError, for what looks
-# encrypted RuntimeError.
-_BROKEN_ZIP = (zipfile.BadZipFile, ValueError, OSError, RuntimeError, EOFError)
-# A tensor takes about 200 bytes of pickle and 40 instructions, so this is far above any model. The worst that
-# an instruction of one byte can do is to make an empty dictionary of 64.
-_LARGEST_PICKLE = 8 * 2**20
+# A tensor takes about 40 instructions, so this is far above any model. The worst that an instruction of one
+# byte can do is to make an empty dictionary of 64.
 _MOST_INSTRUCTIONS = 2**21
 # The old format is a row of pickles: magic number, version, system and the objects. Then come the numbers.
 _PICKLES_IN_OLD_FORMAT = 4
@@ -107,8 +109,8 @@ def tensors_of(path: Path) -> TensorSource:
         )
     found = dict(named)
     if not found:
-        shown = ", ".join([key for key in weights if isinstance(key, str)][:_KEYS_SHOWN]) or "none"
-        raise LoadError(f"holds no tensors (keys: {shown}). Save the model's state_dict.")
+        keys = ", ".join([key for key in weights if isinstance(key, str)][:_KEYS_SHOWN]) or "none"
+        raise LoadError(f"holds no tensors (keys: {keys}). Save the model's state_dict.")
     while prefix := next((each for each in _PREFIXES if all(name.startswith(each) for name in found)), None):
         found = {name.removeprefix(prefix): tensor for name, tensor in found.items()}
     size = path.stat().st_size
@@ -154,35 +156,19 @@ def _load(torch: Any, path: Path) -> object:
 
 def _require_checkpoint(path: Path) -> None:
     """Refuse what is not a checkpoint, and archives made to expand: PyTorch itself never compresses."""
-    try:
-        with path.open("rb") as file:
-            require_one_reading(file, heeds_case=False)  # PyTorch looks members up without heeding it
-        with zipfile.ZipFile(path) as archive:
-            roots = {info.filename.partition("/")[0] for info in archive.infolist()}
-            members = {info.filename.partition("/")[2]: info for info in archive.infolist()}
-    except AmbiguousError:
-        raise
-    except _BROKEN_ZIP as error:
-        raise LoadError(_unreadable(error)) from error
-    if len(roots) > 1:
-        raise ambiguous(
-            f"the archive holds {len(roots)} folders, each of which may be the model's: {_shown(roots)}"
-        )
+    members = archive_members(path)
     if "constants.pkl" in members:
         raise LoadError(
-            "is a TorchScript archive, a program rather than a checkpoint, and was not run. Save the "
-            "state_dict of the model it was made from, or export it to ONNX."
+            "is a TorchScript archive, a program rather than a checkpoint, and was not run. Pass the file "
+            "itself, or save the state_dict of the model it was made from."
         )
     if "data.pkl" not in members:
         raise LoadError(
             "is a zip archive without data.pkl, so not from torch.save. Save the model's state_dict with it."
         )
-    packed = [name for name, info in members.items() if info.compress_type != zipfile.ZIP_STORED]
-    if packed:
-        raise LoadError(f"has compressed members, e.g. {packed[0]!r}, which PyTorch never writes: not read.")
-    if members["data.pkl"].file_size > _LARGEST_PICKLE:
+    if members["data.pkl"].size > LARGEST_PICKLE:
         raise LoadError(
-            f"has a pickle of {members['data.pkl'].file_size} bytes, expected at most {_LARGEST_PICKLE}: it "
+            f"has a pickle of {members['data.pkl'].size} bytes, expected at most {LARGEST_PICKLE}: it "
             "holds more than tensors. Save the model's state_dict alone."
         )
 
@@ -190,11 +176,11 @@ def _require_checkpoint(path: Path) -> None:
 def _require_small_pickles(path: Path) -> None:
     """Refuse what would build more objects than any checkpoint holds, in the format from before 2020."""
     with path.open("rb") as file:
-        start = file.read(_LARGEST_PICKLE)
+        start = file.read(LARGEST_PICKLE)
         is_all = not file.read(1)  # then that little can do no harm
     if not is_all and not end_in(start, pickles=_PICKLES_IN_OLD_FORMAT, instructions=_MOST_INSTRUCTIONS):
-        limits = f"{_LARGEST_PICKLE} bytes and {_MOST_INSTRUCTIONS} instructions"
-        raise LoadError(_unreadable(f"its pickles do not end within {limits}, as those of tensors do"))
+        limits = f"{LARGEST_PICKLE} bytes and {_MOST_INSTRUCTIONS} instructions"
+        raise LoadError(unreadable(f"its pickles do not end within {limits}, as those of tensors do"))
 
 
 def _refusal(path: Path, is_zip: bool, complaint: str) -> str:
@@ -213,22 +199,18 @@ def _refusal(path: Path, is_zip: bool, complaint: str) -> str:
         )
     # PyTorch goes on to advise loading the file unsafely.
     reason = complaint.rpartition("WeightsUnpickler error:")[2].strip().partition("\n")[0].partition(". ")[0]
-    return _unreadable(reason[:200] or "it ends too early")
-
-
-def _unreadable(reason: object) -> str:
-    return f"is not a readable PyTorch file: {reason}. It may be cut short or damaged; fetch it again."
+    return unreadable(reason[:200] or "it ends too early")
 
 
 def _imports(path: Path, is_zip: bool) -> list[str]:
     if not is_zip:
         with path.open("rb") as file:
-            return imports_in(file.read(_LARGEST_PICKLE), pickles=_PICKLES_IN_OLD_FORMAT)
+            return imports_in(file.read(LARGEST_PICKLE), pickles=_PICKLES_IN_OLD_FORMAT)
     with zipfile.ZipFile(path) as archive:
         name = next(each for each in archive.namelist() if each.partition("/")[2] == "data.pkl")
         try:
             return imports_in(archive.read(name))
-        except _BROKEN_ZIP:  # as a checksum shows, which PyTorch does not look at
+        except BROKEN_ZIP:  # as a checksum shows, which PyTorch does not look at
             return []
 
 
@@ -247,15 +229,11 @@ def _weights(torch: Any, loaded: object) -> Mapping[Any, Any]:
         full = [key for key in inner if any(_flattened(torch, loaded[key], {id(loaded), id(loaded[key])}))]
         if len(full) > 1 and len({id(loaded[key]) for key in full}) > 1:
             raise ambiguous(
-                f"it holds tensors under {_shown(full)}, each of which may be the model's weights",
+                f"it holds tensors under {shown(full)}, each of which may be the model's weights",
                 "Save the state_dict that you use alone.",
             )
         loaded = loaded[(full or inner)[0]] if inner else loaded
     return loaded
-
-
-def _shown(names: Iterable[str]) -> str:
-    return ", ".join(repr(name) for name in sorted(names)[:_KEYS_SHOWN])
 
 
 def _flattened(
