@@ -11,7 +11,8 @@ Files are untrusted, so all parsers follow one policy: a file may cost memory an
 own size, whatever sizes it declares, and it must not be able to crash this process.
 
 * Our own code parses a container where that is short: npz, safetensors, GGUF, TFLite, fastText, CTranslate2,
-  PaddlePaddle, OpenVINO (its XML with Python's expat, without document types).
+  PaddlePaddle, Tesseract, spaCy's MessagePack, OpenVINO (its XML with Python's expat, without document
+  types).
 * A native library gets a file only after our own code has checked its structure. For ONNX, `onnx/outline.py`
   walks the messages, checks lengths and nesting, and leaves out the weights before protobuf sees the rest.
   For PyTorch, `pytorch/tensors.py` checks the archive and the size of the pickles; then the restricted
