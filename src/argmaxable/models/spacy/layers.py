@@ -37,7 +37,7 @@ class StoredArray:
 
 
 @dataclass(frozen=True)
-class Layer:
+class ThincLayer:
     """A layer: its name, the numbers of layers it refers to, its settings and parameters as stored."""
 
     path: Path
@@ -73,7 +73,7 @@ class Layer:
         return StoredArray(self.path, dtype, tuple(shape), data.start)
 
 
-def read_layers(path: Path) -> Sequence[Layer]:
+def read_layers(path: Path) -> Sequence[ThincLayer]:
     """The layers of a thinc model; raises LoadError."""
     message = read_message(path, "a model of thinc")
     if not isinstance(message, dict) or set(message) != set(_LISTS):
@@ -85,7 +85,7 @@ def read_layers(path: Path) -> Sequence[Layer]:
     return [_layer(path, *each) for each in zip(range(len(nodes)), nodes, attrs, params, strict=True)]
 
 
-def _layer(path: Path, number: int, node: object, attrs: object, params: object) -> Layer:
+def _layer(path: Path, number: int, node: object, attrs: object, params: object) -> ThincLayer:
     if not isinstance(node, dict) or not isinstance(attrs, dict) or not isinstance(params, dict):
         raise LoadError(f"layer {number} is not a dictionary. {DAMAGED}")
     name, refs = node.get("name"), node.get("refs")
@@ -93,4 +93,4 @@ def _layer(path: Path, number: int, node: object, attrs: object, params: object)
         raise LoadError(f"layer {number} has no name or no references. {DAMAGED}")
     if node.get("index") != number:
         raise ambiguous(f"layer {number} says that it is number {node.get('index')!r:.20}")
-    return Layer(path, name, refs, attrs, params)
+    return ThincLayer(path, name, refs, attrs, params)

@@ -16,7 +16,7 @@ from argmaxable.models.finding import SIGMOID_NOTE, Arrays, Finding, HeadInputs,
 from argmaxable.models.message_pack import DAMAGED
 from argmaxable.models.spacy.config import Component, read_components
 from argmaxable.models.spacy.labels import ARC_EAGER, BILUO, read_cfg, read_moves
-from argmaxable.models.spacy.layers import Layer, StoredArray, read_layers
+from argmaxable.models.spacy.layers import StoredArray, ThincLayer, read_layers
 
 if TYPE_CHECKING:
     from argmaxable.models.registry import ReadOptions
@@ -183,8 +183,8 @@ def _tags(component: Component, labels: Labels, names: Sequence[str] = ("softmax
 
 
 def _output(
-    component: Component, name: str, layer: Layer, labels: Labels, inputs: HeadInputs, *, activation: str,
-    notes: tuple[str, ...],
+    component: Component, name: str, layer: ThincLayer, labels: Labels, inputs: HeadInputs, *,
+    activation: str, notes: tuple[str, ...],
 ) -> _Output:  # fmt: skip
     weight, bias = layer.array("W"), layer.array("b")
     if len(weight.shape) != 2 or bias.shape != weight.shape[:1] or weight.shape[0] != len(labels.names):

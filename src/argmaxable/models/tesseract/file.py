@@ -21,7 +21,7 @@ DAMAGED = "The file is cut short or damaged; fetch it again."
 
 
 @dataclass(frozen=True)
-class Extent:
+class ComponentPlace:
     """Where a component lies in the file."""
 
     start: int
@@ -31,10 +31,10 @@ class Extent:
 class TessdataReader(BinaryReader):
     """Reads numbers and texts up to the end of one component."""
 
-    def __init__(self, data: mmap.mmap, extent: Extent) -> None:
+    def __init__(self, data: mmap.mmap, place: ComponentPlace) -> None:
         super().__init__(data, DAMAGED)
-        self.position = extent.start
-        self._end = extent.end
+        self.position = place.start
+        self._end = place.end
 
     @property
     def left(self) -> int:
@@ -54,9 +54,9 @@ class TessdataReader(BinaryReader):
             raise LoadError(f"{what} is not UTF-8. {DAMAGED}") from error
 
 
-def components(data: mmap.mmap) -> Mapping[int, Extent]:
+def components(data: mmap.mmap) -> Mapping[int, ComponentPlace]:
     """Where the components of a file are, by their numbers; raises LoadError."""
-    reader = TessdataReader(data, Extent(0, len(data)))
+    reader = TessdataReader(data, ComponentPlace(0, len(data)))
     count = reader.number("I", "the number of components")
     if not 0 < count <= _MOST_COMPONENTS:
         raise LoadError(
@@ -73,6 +73,6 @@ def components(data: mmap.mmap) -> Mapping[int, Extent]:
             raise ambiguous(
                 f"component {number} is said to begin at {offset}, but the last ended at {position}"
             )
-        found[number] = Extent(offset, end)
+        found[number] = ComponentPlace(offset, end)
         position = end
     return found

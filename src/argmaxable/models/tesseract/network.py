@@ -29,7 +29,7 @@ _INT8, _DOUBLES = 1, 128  # flags of a matrix
 
 
 @dataclass(frozen=True)
-class Weights:
+class StoredMatrix:
     """A matrix whose last column is the bias: int8 with a float64 scale for each row, or float64."""
 
     rows: int
@@ -39,15 +39,15 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Layer:
+class LstmLayer:
     """A layer with the layers inside it, in order; `weights` only of fully connected ones."""
 
     kind: str
     outputs: int
-    inside: Sequence[Layer] = ()
-    weights: Weights | None = None
+    inside: Sequence[LstmLayer] = ()
+    weights: StoredMatrix | None = None
 
-    def last(self) -> Layer:
+    def last(self) -> LstmLayer:
         """The layer whose outputs are those of the network."""
         return self.inside[-1].last() if self.kind == _SERIES and self.inside else self
 
@@ -60,7 +60,7 @@ class Layer:
             return bool(self.inside) and all(each.is_bounded for each in self.inside)
         return self.kind in _BOUNDED
 
-    def before_last(self) -> Layer | None:
+    def before_last(self) -> LstmLayer | None:
         """The layer that feeds the last one of a series, if there is one."""
         if self.kind != _SERIES or not self.inside:
             return None
@@ -70,7 +70,7 @@ class Layer:
         return self.inside[-2] if len(self.inside) > 1 else None
 
 
-def read_network(reader: TessdataReader, depth: int = 0) -> Layer:
+def read_network(reader: TessdataReader, depth: int = 0) -> LstmLayer:
     """The layers of a network; raises LoadError where one is not known."""
     if depth > _DEEPEST:
         raise LoadError(f"its layers are nested more than {_DEEPEST} deep. {DAMAGED}")
@@ -85,9 +85,9 @@ def read_network(reader: TessdataReader, depth: int = 0) -> Layer:
     if training == _IS_TRAINING:
         raise LoadError("is a checkpoint of a training. Convert it with lstmtraining --stop_training.")
     if kind in (_SERIES, *_PARALLEL, *_REVERSED):
-        return Layer(kind, outputs, _read_inside(reader, flags, depth))
+        return LstmLayer(kind, outputs, _read_inside(reader, flags, depth))
     if kind in _DENSE:
-        return Layer(kind, outputs, weights=_read_weights(reader))
+        return LstmLayer(kind, outputs, weights=_read_weights(reader))
     if kind in _LSTM:
         _skip_lstm(reader, inputs)
     elif kind in _SCALED:
@@ -96,10 +96,10 @@ def read_network(reader: TessdataReader, depth: int = 0) -> Layer:
         reader.numbers("5i", "the input's shape")
     else:
         raise LoadError(f"has a layer of the kind {kind[:40]!r}, which is not known here. {DAMAGED}")
-    return Layer(kind, outputs)
+    return LstmLayer(kind, outputs)
 
 
-def _read_inside(reader: TessdataReader, flags: int, depth: int) -> list[Layer]:
+def _read_inside(reader: TessdataReader, flags: int, depth: int) -> list[LstmLayer]:
     count = reader.number("I", "the number of layers")
     if count > _MOST_LAYERS:
         raise LoadError(f"declares {count} layers, expected at most {_MOST_LAYERS}. {DAMAGED}")
@@ -118,7 +118,7 @@ def _skip_lstm(reader: TessdataReader, inputs: int) -> None:
         _read_weights(reader)
 
 
-def _read_weights(reader: TessdataReader) -> Weights:
+def _read_weights(reader: TessdataReader) -> StoredMatrix:
     mode = reader.number("B", "a matrix' mode")
     if not mode & _DOUBLES:
         raise LoadError("has weights in a format from before Tesseract 4.0, which Tesseract 5 does not read.")
@@ -129,8 +129,8 @@ def _read_weights(reader: TessdataReader) -> Weights:
     reader.skip(width, "a matrix")  # stands for cells outside
     start = reader.skip(width * rows * columns, "a matrix")
     if not mode & _INT8:
-        return Weights(rows, columns, start, None)
+        return StoredMatrix(rows, columns, start, None)
     count = reader.number("I", "the number of scales")
     if count < rows:  # there may be more, for Tesseract rounds their number up
         raise LoadError(f"has {count} scales for {rows} rows of weights. {DAMAGED}")
-    return Weights(rows, columns, start, reader.skip(8 * count, "scales"))
+    return StoredMatrix(rows, columns, start, reader.skip(8 * count, "scales"))

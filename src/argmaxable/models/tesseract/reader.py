@@ -21,7 +21,7 @@ from argmaxable.models.tesseract.file import (
     components,
 )
 from argmaxable.models.tesseract.labels import Codes, output_labels, read_characters, read_codes
-from argmaxable.models.tesseract.network import SOFTMAX, Layer, Weights, read_network
+from argmaxable.models.tesseract.network import SOFTMAX, LstmLayer, StoredMatrix, read_network
 
 if TYPE_CHECKING:
     from argmaxable.models.registry import ReadOptions
@@ -34,8 +34,8 @@ _FLOAT32_NOTE = "the weights are the float32 numbers that Tesseract 5 computes w
 
 @dataclass(frozen=True)
 class _Recogniser:
-    network: Layer
-    weights: Weights
+    network: LstmLayer
+    weights: StoredMatrix
     labels: Labels
 
 
@@ -78,23 +78,23 @@ def find(path: Path, options: ReadOptions) -> Finding:
 
 def _parse(path: Path) -> _Recogniser:
     with mapped(path, "a .traineddata file") as data:
-        extents = components(data)
-        if LSTM not in extents:
+        places = components(data)
+        if LSTM not in places:
             raise LoadError(
                 "has no LSTM network: it serves Tesseract's older engine, or finds orientation and script. "
                 "Pass a language file of Tesseract 4 or 5."
             )
-        if UNICHARSET not in extents or RECODER not in extents:
+        if UNICHARSET not in places or RECODER not in places:
             raise LoadError(
                 "has its character set inside its network, as files before Tesseract 4.0; none is read."
             )
-        reader = TessdataReader(data, extents[LSTM])
+        reader = TessdataReader(data, places[LSTM])
         network = read_network(reader)
         flags, null = _read_settings(reader)
-        characters = read_characters(TessdataReader(data, extents[UNICHARSET]))
+        characters = read_characters(TessdataReader(data, places[UNICHARSET]))
         codes: Codes
         if flags & _RECODES:
-            codes = read_codes(TessdataReader(data, extents[RECODER]))
+            codes = read_codes(TessdataReader(data, places[RECODER]))
         else:
             codes = [(number,) for number in range(len(characters))]
     softmax = network.last()
@@ -115,7 +115,7 @@ def _read_settings(reader: TessdataReader) -> tuple[int, int]:
     return flags, null
 
 
-def _matrix(path: Path, weights: Weights) -> np.ndarray[tuple[int, ...], np.dtype[np.floating]]:
+def _matrix(path: Path, weights: StoredMatrix) -> np.ndarray[tuple[int, ...], np.dtype[np.floating]]:
     """The weights that Tesseract 5 computes with, exactly, for features within ±1.
 
     Of integers its sum is (Σ q u + 127 q₀) · s with u = 127 x and s = float32(scale / 127), so a weight is
@@ -134,7 +134,7 @@ def _matrix(path: Path, weights: Weights) -> np.ndarray[tuple[int, ...], np.dtyp
     return steps * (_STEPS * factors.astype(np.float64))[:, np.newaxis]
 
 
-def _inputs(network: Layer, is_int: bool) -> HeadInputs:
+def _inputs(network: LstmLayer, is_int: bool) -> HeadInputs:
     before = network.before_last()
     what = (
         "what comes before the softmax" if before is None else f"the layer {before.kind} before the softmax"
