@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from argmaxable.core.errors import LoadError
 
@@ -25,7 +29,7 @@ def mapped(path: Path, expected: str) -> Iterator[mmap.mmap]:
 class BinaryReader:
     """A position in a file's bytes. `damaged` tells the user what to do where the file ends too early."""
 
-    def __init__(self, data: mmap.mmap, damaged: str) -> None:
+    def __init__(self, data: mmap.mmap | bytes, damaged: str) -> None:
         self.data = data
         self.position = 0
         self._damaged = damaged
@@ -47,3 +51,11 @@ class BinaryReader:
         start = self.position
         self.position += nbytes
         return start
+
+
+def read_array(path: Path, dtype: str, start: int, shape: tuple[int, ...], damaged: str) -> NDArray[Any]:
+    """The numbers of an array that lies in a file from `start` on; raises LoadError."""
+    values = np.fromfile(path, dtype, math.prod(shape), offset=start)
+    if len(values) != math.prod(shape):  # the file shrank since it was parsed
+        raise LoadError(f"ends after {len(values)} of {math.prod(shape)} numbers. {damaged}")
+    return values.reshape(shape)

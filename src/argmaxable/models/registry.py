@@ -149,6 +149,7 @@ BUILT_IN: tuple[ModelFormat, ...] = (
     FileFormat("paddle", (".pdmodel",), "argmaxable.models.paddle.reader:find"),
     # Not .bin: these weights can't be read without the network beside them.
     FileFormat("openvino", (".xml",), "argmaxable.models.openvino.reader:find"),
+    FileFormat("tesseract", (".traineddata",), "argmaxable.models.tesseract.reader:find"),
     FileFormat("tflite", (".tflite",), "argmaxable.models.tflite.reader:find"),
     FileFormat("gguf", (".gguf",), "argmaxable.models.gguf.reader:find", magic=b"GGUF"),
     # fastText and CTranslate2 also say .bin, which is mostly PyTorch's: first bytes count before that suffix.
@@ -167,6 +168,8 @@ BUILT_IN: tuple[ModelFormat, ...] = (
     ),
     FileFormat("torch.export", (".pt2",), "argmaxable.models.torch_export.reader:find", member=_TORCH_EXPORT),
     FileFormat("pytorch", (".bin", ".pt", ".pth", ".ckpt"), "argmaxable.models.pytorch.reader:find"),
+    # A pipeline, or the folder of an installed package around it.
+    FolderFormat("spacy", ("config.cfg", "*/config.cfg"), "argmaxable.models.spacy.reader:find"),
     # Refused, with advice.
     FileFormat(
         "pickle", (".kv", ".pkl", ".pickle", ".joblib"), "argmaxable.models.pickles.reader:find", _PICKLE

@@ -7,7 +7,6 @@ that are there before it is believed; no matrix is read before somebody asks for
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.core.errors import LoadError
-from argmaxable.models.binary_file import BinaryReader, mapped
+from argmaxable.models.binary_file import BinaryReader, mapped, read_array
 
 _MAGIC = 793712314
 # 11 and 12 differ in how words are cut into n-grams, not in the layout; earlier files had no signature.
@@ -60,7 +59,7 @@ class Dense:
         return 4 * self.rows * self.columns
 
     def read(self, path: Path) -> NDArray[Any]:
-        return _array(path, "<f4", self.start, (self.rows, self.columns))
+        return read_array(path, "<f4", self.start, (self.rows, self.columns), DAMAGED)
 
 
 @dataclass(frozen=True)
@@ -92,8 +91,8 @@ class Quantised:
     def read(self, path: Path) -> NDArray[Any]:
         # A product of two float32 has at most 48 significant bits: float64 holds it exactly.
         weight = np.empty((self.rows, self.columns), np.float64 if self.norms else np.float32)
-        codes = _array(path, "u1", self.codes, (self.rows, self.parts))
-        centroids = _array(path, "<f4", self.centroids, (_CENTROIDS * self.columns,))
+        codes = read_array(path, "u1", self.codes, (self.rows, self.parts), DAMAGED)
+        centroids = read_array(path, "<f4", self.centroids, (_CENTROIDS * self.columns,), DAMAGED)
         for part in range(self.parts):
             first = part * self.width
             last = min(first + self.width, self.columns)
@@ -101,9 +100,11 @@ class Quantised:
             with np.errstate(invalid="ignore"):  # NaN is refused where a Head is made
                 weight[:, first:last] = table[codes[:, part]]
         if self.norms:
-            row_codes = _array(path, "u1", self.norms[0], (self.rows,))
+            row_codes = read_array(path, "u1", self.norms[0], (self.rows,), DAMAGED)
             with np.errstate(invalid="ignore"):
-                weight *= _array(path, "<f4", self.norms[1], (_CENTROIDS,))[row_codes, np.newaxis]
+                weight *= read_array(path, "<f4", self.norms[1], (_CENTROIDS,), DAMAGED)[
+                    row_codes, np.newaxis
+                ]
         return weight
 
 
@@ -246,10 +247,3 @@ def _read_shape(reader: _Reader, what: str) -> tuple[int, int]:
     if rows < 1 or columns < 1:
         raise LoadError(f"{what} is declared as {rows} × {columns}. {DAMAGED}")
     return rows, columns
-
-
-def _array(path: Path, dtype: str, start: int, shape: tuple[int, ...]) -> NDArray[Any]:
-    values = np.fromfile(path, dtype, math.prod(shape), offset=start)
-    if len(values) != math.prod(shape):  # the file shrank since it was parsed
-        raise LoadError(f"ends after {len(values)} of {math.prod(shape)} numbers. {DAMAGED}")
-    return values.reshape(shape)

@@ -1,0 +1,1 @@
+"""spaCy pipelines: the output layers of their trained components, which thinc stores as MessagePack."""
