@@ -140,13 +140,13 @@ class Run:
             return
         lines = mutant.site.lines if mutant.site.function else range(1, 1000)
         reaching = set().union(*(self.reach.get((path.name, line), set()) for line in lines))
-        passed = set(entry["passed"]) & reaching
+        passed = set(entry["passed"])
         if not reaching - passed and entry["status"]:
             return
         kills = self.kills.setdefault(path.name, Counter())
         # The costs of a test to those that have killed much here already, for their time.
         order = sorted(reaching - passed, key=lambda test: (self.cost[test] + 0.02) / (1 + kills[test]))
-        budget = seconds - sum(self.cost[test] for test in passed)
+        budget = seconds
         tests: list[str] = []
         for test in order:
             if budget > 0 and (self.cost[test] <= budget or seconds > FIRST):

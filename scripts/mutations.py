@@ -23,7 +23,7 @@ _ROUNDINGS = {"UNIT", "TINY", "_ERROR", "_TINY_LENGTH"}
 SKIPPED = {
     "text": "strings, which messages are made of",
     "warning": "arguments of np.errstate, which silence warnings and change no number",
-    "typing": "asserts, which are there for the type checker, and annotations",
+    "typing": "asserts and `strict=True` of zip, which hold by construction, and annotations",
     "wider": "numbers in the size of a rounding, in gamma(…) or beside UNIT: one more makes a bound wider",
 }
 
@@ -82,6 +82,8 @@ def _sites(
 ) -> Iterator[_Site]:
     for child in ast.iter_child_nodes(parent):
         inside, where, wider = function, lines, is_wider and isinstance(child, ast.BinOp | ast.Constant)
+        if isinstance(child, ast.keyword) and child.arg == "strict":
+            continue
         if isinstance(child, ast.Assert):
             skipped["typing"] += 1
             continue
@@ -183,7 +185,10 @@ def _calls(node: ast.Call, skipped: Counter[str]) -> Iterator[ast.AST]:
         yield ast.Constant(0.0)
     if name in ("np.abs", "abs"):
         yield node.args[0]
-    for k in range(len(node.keywords)):
+    for k, keyword in enumerate(node.keywords):
+        if keyword.arg == "strict":
+            skipped["typing"] += 1
+            continue
         yield ast.Call(node.func, node.args, [*node.keywords[:k], *node.keywords[k + 1 :]])
     if isinstance(node.func, ast.Name) and node.func.id in _NAMES:
         yield ast.Call(ast.Name(_NAMES[node.func.id], ast.Load()), node.args, node.keywords)

@@ -133,6 +133,31 @@ def test_a_mixture_that_proves_nothing_allows_everything() -> None:
     assert mixture_bound(checker, 1, mixture({0: 0.5, 2: 0.5}, margin=1e300), temperature=1e-9) == 1.0
 
 
+def test_a_large_basis_has_no_weights_of_its_own_and_so_no_entropy() -> None:
+    """Three rows for two equations: the margin is proven, but by weights that are not known."""
+    spread = mixture({0: 0.25, 2: 0.25, 3: 0.5}, basis=3)
+    flat = am.Head([[1.0], [0.0], [-1.0], [0.0]])
+    assert Checker(flat, BOX).proves(1, spread.certificate, 0.0)
+    assert mixture_bound(Checker(flat, BOX), 1, spread, temperature=1.0) == 1.0
+
+
+def test_what_is_proven_to_the_last_digit_may_be_claimed() -> None:
+    ids, here = np.array([0]), np.ones((1, 1))
+    bounds = CeilingChecker(Checker(LINE, BOX))
+    lower, upper = float(bounds.reached(ids, here)[0]), float(bounds.allowed(ids, here)[0])
+    assert failures(claim(0, lower, upper, point=at(1.0))) == []
+    assert failures(claim(0, math.nextafter(lower, 1), upper, point=at(1.0))) == [0]
+    assert failures(claim(0, lower, math.nextafter(upper, 0), point=at(1.0))) == [0]
+    middle = mixture({0: 0.5, 2: 0.5})
+    upper = mixture_bound(Checker(LINE, BOX), 1, middle, temperature=1.0)
+    assert failures(claim(1, 0.0, upper, mixture=middle)) == []
+    assert failures(claim(1, 0.0, math.nextafter(upper, 0), mixture=middle)) == [1]
+    mass = float(bounds.mass_above(ids, here)[0])
+    entering = claim(0, entry=Entry.YES, entry_point=at(1.0))
+    assert failures(entering, top_p=mass) == [0]
+    assert failures(entering, top_p=math.nextafter(mass, 1)) == []
+
+
 def test_an_only_class_is_certain_whatever_is_claimed() -> None:
     alone = am.Head([[1.0]])
     assert failures(claim(0, 1.0, 1.0), head=alone) == []

@@ -88,6 +88,24 @@ def test_ties_in_its_favour_need_certificates_below_zero() -> None:
     assert failures(claim(4, 5, 4, proof=SEARCHED, proof_with_ties=SEARCHED), head=LOWERED) == [2]
 
 
+def test_a_bound_above_zero_proves_no_rank() -> None:
+    lifted = am.Head(LINE, [0.0, 0.0, 0.25, 0.0, 0.0])
+    assert failures(claim(3, 5, proof=SEARCHED), head=lifted) == [2]
+    assert failures(claim(3, 5, proof=SHARED), head=lifted) == [2]
+
+
+def test_a_tie_that_floats_take_for_a_win_counts_as_not_below() -> None:
+    """0.1 + 0.2 + 0.3 depends on the order in floats; in rationals it does not."""
+    entries = [0.1, 0.2, 0.3]
+    for order in ([2, 1, 0], [1, 2, 0], [0, 2, 1]):
+        head = am.Head([entries, [entries[k] for k in order]])
+        for class_id in (0, 1):
+            checker = Checker(head, am.Everywhere(), centre=np.zeros(3))
+            above = not_below(checker, class_id, np.ones(3))
+            assert above is not None
+            assert above.tolist() == [1 - class_id]
+
+
 def test_a_bound_of_zero_that_only_integers_prove_counts() -> None:
     """Three tenths of a third: floats alone leave a little above 0."""
     third = am.Head([[0.1], [0.3], [0.2], [0.7]])

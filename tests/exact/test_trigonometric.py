@@ -130,3 +130,19 @@ def test_neighbours_across_the_cut_of_the_angle_are_neighbours() -> None:
     """π − ε and −π + ε are 2ε apart."""
     assert proven_active(rows_at([np.pi - 0.05, -np.pi + 0.05, 0.0, 1.5], 1)) == 1
     assert proven_active(rows_at([np.pi - 1e-9, -np.pi + 1e-9, 0.0, 1.5], 1)) == 0
+
+
+@pytest.mark.parametrize(("off", "proven"), [(0.25, 1), (0.27, 0), (-0.25, 1), (-0.27, 0)])
+def test_two_opposite_labels_stand_as_much_as_the_theorem_says(off: float, proven: int) -> None:
+    """μ = 1 − cos π = 2 for one label of two: 1 > η (1 + 2√2) for η below 0.261."""
+    rows = rows_at([0.0, np.pi], 1)
+    rows[:, 1:] *= 1 + off
+    assert proven_active(rows) == proven
+
+
+@pytest.mark.parametrize(("off", "proven"), [(0.075, 3), (0.09, 2)])
+def test_three_of_four_labels_stand_as_much_as_the_theorem_says(off: float, proven: int) -> None:
+    """μ = 1 · 1 · 2 on a square: 1 > η (1 + 8√2) for η below 0.0811."""
+    rows = rows_at(np.pi / 2 * np.arange(4), 3)
+    rows[2, 5] += off
+    assert proven_active(rows) == proven
