@@ -16,8 +16,8 @@ _SWAPS = (
 )  # fmt: skip
 _OPERATORS = {a: b for pair in _SWAPS for a, b in (pair, pair[::-1])}
 _OPERATORS |= {ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult, ast.Pow: ast.Mult}
-_PAIRS = (("min", "max"), ("minimum", "maximum"), ("all", "any"), ("round_down", "round_up"), ("argmin", "argmax"))
-_NAMES = {a: b for pair in _PAIRS for a, b in (pair, pair[::-1])}
+_PAIRS = "min max, minimum maximum, argmin argmax, all any, round_down round_up"
+_NAMES = {a: b for pair in _PAIRS.split(", ") for a, b in (pair.split(), pair.split()[::-1])}
 # Sizes of roundings: without them floats are taken for exact.
 _ROUNDINGS = {"UNIT", "TINY", "_ERROR", "_TINY_LENGTH"}
 SKIPPED = {
@@ -32,10 +32,15 @@ SKIPPED = {
 class Mutant:
     """One node of a module's tree and what replaces it."""
 
-    key: str
+    place: str
+    change: str
     module: ast.Module
     site: _Site
     new: ast.AST
+
+    @property
+    def name(self) -> str:
+        return f"{self.place}: {self.change}"
 
     def tree(self) -> ast.Module:
         """The changed module; the tree that its other mutants share is changed with it."""
@@ -63,13 +68,14 @@ class _Site:
 
 def mutants(source: str, name: str, skipped: Counter[str]) -> Iterator[Mutant]:
     """All mutants of a module."""
-    module, seen = ast.parse(source), Counter[str]()
+    module, seen = ast.parse(source), Counter[tuple[str, str]]()
     for site in _sites(module, "", range(0), False, skipped):
         for new in _replacements(site.node, site.is_wider, skipped):
-            line = getattr(site.node, "lineno", site.lines.start)
-            key = f"{name}:{line} {site.function or 'constants'}: {_text(site.node)} → {_text(new)}"
-            seen[key] += 1
-            yield Mutant(key + (f" ({seen[key]})" if seen[key] > 1 else ""), module, site, new)
+            place, change = f"{name} {site.function or 'constants'}", f"{_text(site.node)} → {_text(new)}"
+            seen[place, change] += 1
+            if seen[place, change] > 1:
+                change += f" ({seen[place, change]})"
+            yield Mutant(place, change, module, site, new)
 
 
 def _text(node: ast.AST) -> str:
@@ -81,36 +87,33 @@ def _sites(
     parent: ast.AST, function: str, lines: range, is_wider: bool, skipped: Counter[str]
 ) -> Iterator[_Site]:
     for child in ast.iter_child_nodes(parent):
-        inside, where, wider = function, lines, is_wider and isinstance(child, ast.BinOp | ast.Constant)
-        if isinstance(child, ast.keyword) and child.arg == "strict":
-            continue
-        if isinstance(child, ast.Assert):
+        inside, where = function, lines
+        if isinstance(child, ast.Assert) or (isinstance(child, ast.keyword) and child.arg == "strict"):
             skipped["typing"] += 1
             continue
-        if child is getattr(parent, "annotation", None) or child is getattr(parent, "returns", None):
+        is_docstring = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
+        if is_docstring or isinstance(child, ast.arguments) or _is_around(parent, child):
             continue
-        if isinstance(child, ast.arguments) or child in getattr(parent, "decorator_list", ()):
-            continue
-        if isinstance(parent, ast.ClassDef) and child in parent.bases:
-            continue
-        if isinstance(child, ast.FunctionDef | ast.ClassDef):
-            nested = isinstance(parent, ast.FunctionDef)
-            inside = function if nested else f"{function}.{child.name}".lstrip(".")
+        if isinstance(child, ast.FunctionDef | ast.ClassDef) and not isinstance(parent, ast.FunctionDef):
+            inside = f"{function}.{child.name}".lstrip(".")
         if isinstance(child, ast.stmt):
-            head = child.test if isinstance(child, ast.If | ast.While) else child
-            head = child.iter if isinstance(child, ast.For) else head
-            where = range(child.lineno, (head.end_lineno or 0) + 1)
+            head: ast.AST = getattr(child, "test", getattr(child, "iter", child))  # of if, while and for
+            where = range(child.lineno, (getattr(head, "end_lineno", 0) or 0) + 1)
             if isinstance(child, ast.With):
                 where = range(child.lineno, child.body[0].lineno)
-        if isinstance(parent, ast.Call) and ast.unparse(parent.func) == "gamma":
-            wider = isinstance(child, ast.BinOp | ast.Constant)
+        wider = is_wider or (isinstance(parent, ast.Call) and ast.unparse(parent.func) == "gamma")
         if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mult):
-            other = parent.right if child is parent.left else parent.left
-            wider |= _is_rounding(other) and isinstance(child, ast.BinOp | ast.Constant)
-        is_docstring = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
-        if not is_docstring:
-            yield _Site(child, parent, inside, where, wider)
-            yield from _sites(child, inside, where, wider, skipped)
+            wider |= _is_rounding(parent.right if child is parent.left else parent.left)
+        wider &= isinstance(child, ast.BinOp | ast.Constant)
+        yield _Site(child, parent, inside, where, wider)
+        yield from _sites(child, inside, where, wider, skipped)
+
+
+def _is_around(parent: ast.AST, child: ast.AST) -> bool:
+    """Whether this is an annotation, a decorator or a base class."""
+    around = [getattr(parent, name, None) for name in ("annotation", "returns")]
+    around += [*getattr(parent, "decorator_list", ()), *getattr(parent, "bases", ())]
+    return any(child is one for one in around)
 
 
 def _is_rounding(node: ast.AST) -> bool:
@@ -172,7 +175,7 @@ def _replacements(node: ast.AST, is_wider: bool, skipped: Counter[str]) -> Itera
 
 def _is_negated_elsewhere(test: ast.expr) -> bool:
     if isinstance(test, ast.Compare):
-        return len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq | ast.NotEq | ast.Is | ast.IsNot | ast.In)
+        return isinstance(test.ops[0], ast.Eq | ast.NotEq | ast.Is | ast.IsNot | ast.In)
     return isinstance(test, ast.UnaryOp) or ast.unparse(test) == "TYPE_CHECKING"
 
 

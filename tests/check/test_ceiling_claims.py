@@ -66,7 +66,9 @@ SOUND = {
     "a tangent elsewhere": claim(1, 0.0, SECOND * MORE, point=at(0.0)),
     "a mixture": claim(1, 0.0, THIRD * MORE, mixture=mixture({0: 0.5, 2: 0.5})),
     "a mixture solved for": claim(1, 0.0, THIRD * MORE, mixture=mixture({0: 0.4, 2: 0.4}, basis=2)),
-    "a mixture beside a point": claim(1, SECOND * LESS, THIRD * MORE, point=at(0.0), mixture=mixture({0: 0.5, 2: 0.5})),
+    "a mixture beside a point": claim(
+        1, SECOND * LESS, THIRD * MORE, point=at(0.0), mixture=mixture({0: 0.5, 2: 0.5})
+    ),
 }
 FORGED = {
     "too likely at its point": claim(0, FIRST * MORE, point=at(1.0)),
@@ -74,7 +76,7 @@ FORGED = {
     "a point outside": claim(0, FIRST * LESS, point=at(1.5)),
     "a point too long": claim(0, FIRST * LESS, point=np.array([1.0, 0.0])),
     "a probability without a point": claim(0, 0.1),
-    "a probability without a point, beside a mixture": claim(1, 0.1, THIRD * MORE, mixture=mixture({0: 0.5, 2: 0.5})),
+    "a probability beside a mixture alone": claim(1, 0.1, THIRD * MORE, mixture=mixture({0: 0.5, 2: 0.5})),
     "a ceiling too low": claim(0, 0.0, FIRST * LESS, point=at(1.0)),
     "a tangent that allows more": claim(0, 0.0, FIRST * MORE, point=at(0.0)),
     "a ceiling without anything": claim(0, 0.0, 0.9),
@@ -82,7 +84,7 @@ FORGED = {
     "a mixture that has too little entropy": claim(1, 0.0, THIRD * MORE, mixture=mixture({0: 0.25, 2: 0.75})),
     "a mixture with a margin too small": claim(0, 0.0, 0.9, mixture=mixture({1: 1.0}, margin=0.99)),
     "a mixture that solves nothing": claim(0, 0.0, 0.9, mixture=mixture({1: 0.5, 3: 0.5}, basis=2)),
-    "a mixture that hides a bad tangent": claim(0, 0.0, 0.5, point=at(1.0), mixture=mixture({1: 1.0}, margin=1.0)),
+    "a mixture beside a tangent": claim(0, 0.0, 0.5, point=at(1.0), mixture=mixture({1: 1.0}, margin=1.0)),
     "a negative probability": claim(0, -0.1),
     "a probability above 1": claim(0, 0.0, 1.1),
     "ends that are crossed": claim(0, 0.5, 0.4, point=at(1.0)),
@@ -110,7 +112,9 @@ def test_a_temperature_divides_the_scores(temperature: float) -> None:
     rival = 1 / (1 + math.exp(-1 / temperature))
     by_rival = {"mixture": mixture({1: 1.0}, margin=1.0), "temperature": temperature}
     assert mixture_bound(Checker(LINE, BOX), 0, **by_rival) == pytest.approx(rival, rel=1e-12)  # type: ignore[arg-type]
-    assert failures(claim(0, 0.0, rival * LESS, mixture=mixture({1: 1.0}, margin=1.0)), temperature=temperature) == [0]
+    assert failures(
+        claim(0, 0.0, rival * LESS, mixture=mixture({1: 1.0}, margin=1.0)), temperature=temperature
+    ) == [0]
 
 
 def test_a_mixture_bound_is_never_below_its_formula_and_hardly_above() -> None:

@@ -59,7 +59,7 @@ FORGED = {
     "shares that are less": claim(4, 5, proof=SHARED),
     "a bound without a proof": claim(2, 5),
     "weights that prove nothing": claim(3, 5, proof=RankProof((*PAIRS[:1], weights(0, 1)))),
-    "shares on weights that prove nothing": claim(3, 5, proof=RankProof((weights(0, 1), PAIRS[0]), (1, 1), 1)),
+    "shares of a proof of nothing": claim(3, 5, proof=RankProof((weights(0, 1), PAIRS[0]), (1, 1), 1)),
     "a class in too many shares": claim(3, 5, proof=RankProof((PAIRS[0], PAIRS[0]), (1, 1), 1)),
     "shares of another number": claim(3, 5, proof=RankProof(PAIRS, (1, 1, 1), 1)),
     "negative shares": claim(3, 5, proof=RankProof((*PAIRS, PAIRS[0]), (2, 1, -1), 1)),
@@ -146,7 +146,8 @@ def sets_of(*members: str) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    ("numerators", "whole", "needed"), [((1, 1, 1), 2, 2), ((1, 1), 1, 2), ((1,), 3, 1), ((), 1, 0), ((2, 2), 2, 2), ((5,), 2, 3)]
+    ("numerators", "whole", "needed"),
+    [((1, 1, 1), 2, 2), ((1, 1), 1, 2), ((1,), 3, 1), ((), 1, 0), ((2, 2), 2, 2), ((5,), 2, 3)],
 )
 def test_shares_are_rounded_up(numerators: tuple[int, ...], whole: int, needed: int) -> None:
     assert Shares(numerators, whole).needed == needed

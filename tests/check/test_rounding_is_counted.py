@@ -1,4 +1,4 @@
-"""Cases in which what floats lose decides: each bound on rounding is needed, and rationals say by how much."""
+"""Cases that rounding decides: every bound on it is needed, and rationals say what is true."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from argmaxable.core.verdict import Certificate
 SIZES = [(2, 3), (7, 12), (30, 2)]  # classes in a certificate, features
 
 
-def combined(rng: np.random.Generator, weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def combined(weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """What weights make of rows, but for rounding: the difference is all rounding."""
     return np.asarray(weights @ rows / weights.sum())
 
@@ -38,7 +38,7 @@ def test_a_direction_that_is_all_rounding_is_bounded(count: int, features: int, 
     for _ in range(6):
         rows = sign * rng.uniform(0.5, 1, (count, features)) + 100
         weights = rng.uniform(0.1, 1, count)
-        head = am.Head(np.vstack([combined(rng, weights, rows), rows]))
+        head = am.Head(np.vstack([combined(weights, rows), rows]))
         proof = Certificate(np.arange(1, count + 1), weights)
         for domain in (am.Box(0, 1e9), am.Box(-1e9, 0), am.Ball(1e9)):
             for centre in (None, np.zeros(features)):
@@ -87,9 +87,16 @@ def test_one_class_that_overflows_leaves_the_bounds_of_others_alone() -> None:
         assert uppers[0] == math.inf
         for class_id in (1, 2):
             assert certificate_proves(head, domain, class_id, proof, Fraction(float(uppers[class_id])))
-            assert not certificate_proves(head, domain, class_id, proof, Fraction(float(uppers[class_id] - 1e-6)))
+            assert not certificate_proves(
+                head, domain, class_id, proof, Fraction(float(uppers[class_id] - 1e-6))
+            )
         rivals = Checker(head, domain, centre=np.zeros(2)).rival_bounds(np.arange(3), np.array([3, 3, 3]))
-        assert all(certificate_proves(head, domain, c, Certificate(np.array([3]), np.ones(1)), Fraction(float(rivals[c]))) for c in (1, 2))
+        assert all(
+            certificate_proves(
+                head, domain, c, Certificate(np.array([3]), np.ones(1)), Fraction(float(rivals[c]))
+            )
+            for c in (1, 2)
+        )
 
 
 def test_bounds_are_close_to_what_is_true() -> None:
@@ -124,7 +131,9 @@ def test_twins_with_other_biases_differ_by_them() -> None:
     head = am.Head([[0.1, 0.7], [0.1, 0.7], [0.1, 0.7]], [0.3, 0.1, -0.2])
     for class_id, rival in ((0, 1), (1, 0), (2, 0), (0, 2)):
         biases = rationals(head.biases())
-        bound = Checker(head, am.Everywhere()).bound(class_id, Certificate(np.array([rival]), np.array([7.0])))
+        bound = Checker(head, am.Everywhere()).bound(
+            class_id, Certificate(np.array([rival]), np.array([7.0]))
+        )
         exact = biases[class_id] - biases[rival]
         assert exact <= Fraction(bound.upper) <= exact + Fraction(1e-16)
         assert bound.strength is am.Strength.EXACT
@@ -144,7 +153,10 @@ def test_gaps_that_are_all_rounding_are_never_overstated(features: int, step: fl
         rows = np.vstack([row, row * (1 + step * rng.normal(size=features)), -row])
         head = am.Head(rows, [0.3, 0.3 * (1 + step), 0.0] if features % 2 else None)
         point = rng.normal(size=features) * scale
-        for domain in (am.Everywhere(), am.RMSNorm(rng.normal(size=features) * 1e9, rng.normal(size=features))):
+        for domain in (
+            am.Everywhere(),
+            am.RMSNorm(rng.normal(size=features) * 1e9, rng.normal(size=features)),
+        ):
             if isinstance(domain, am.RMSNorm):
                 point = point / np.sqrt(point @ point + 1) * 0.9
             truth = exact_gap(head, domain, 0, point)
@@ -157,7 +169,7 @@ def test_gaps_that_are_all_rounding_are_never_overstated(features: int, step: fl
 
 @pytest.mark.parametrize("exponent", [-90, -3, 0, 40])
 def test_own_gaps_that_are_all_rounding_are_never_overstated(exponent: int) -> None:
-    """Neighbours on the circle 1e-4 apart and less: gaps of their own directions are near float32's rounding."""
+    """Rows 1e-4 apart and less: the gaps at their own directions are as small as float32's rounding."""
     rng = np.random.default_rng(0)
     for features, apart in ((2, 1e-4), (30, 1e-4), (30, 1e-6)):
         rows = rng.normal(size=(1, features)) + apart * rng.normal(size=(12, features))
@@ -177,7 +189,8 @@ def test_own_directions_over_every_kind_of_domain_are_what_gaps_says() -> None:
     head = am.Head(rng.normal(size=(9, 3)), rng.normal(size=9) * 0.01)
     gain, shift = rng.normal(size=3), rng.normal(size=3)
     for domain in (
-        am.Everywhere(), am.Box(-1, 1), am.Box(0.5, 2), am.Ball(1.0), am.RMSNorm(gain), am.RMSNorm(gain, shift),
+        am.Everywhere(), am.Box(-1, 1), am.Box(0.5, 2), am.Ball(1.0), am.RMSNorm(gain),
+        am.RMSNorm(gain, shift),
         am.RMSNorm(gain, [0.0, 0.5, 0.0]), am.LayerNorm(gain), am.LayerNorm(gain, shift),
     ):  # fmt: skip
         for centre in (None, np.array([0.3, -0.2, 5.0])):
@@ -241,16 +254,20 @@ def test_weights_are_no_further_from_the_exact_ones_than_is_said(features: int, 
     assert checked > 30
 
 
-@pytest.mark.parametrize("domain", [am.Everywhere(), am.RMSNorm([0.5, -3.0], 0.0), am.LayerNorm([0.5, -3.0], 0.0)])
+@pytest.mark.parametrize(
+    "domain", [am.Everywhere(), am.RMSNorm([0.5, -3.0], 0.0), am.LayerNorm([0.5, -3.0], 0.0)]
+)
 def test_a_large_basis_has_a_solution_as_near_as_is_said(domain: am.Domain) -> None:
-    """The nearest solution in the least-squares sense, in rationals: no entry of it is further than its length."""
+    """The nearest solution by least squares, in rationals: no entry is further away than it is long."""
     rng = np.random.default_rng(5)
     for _ in range(20):
         rows = rng.normal(size=(8, 2))
         exact = rng.dirichlet(np.ones(8) * 5)
         head = am.Head(np.vstack([exact @ rows, rows]))
         stored = exact + rng.choice([1e-16, 1e-9, 1e-6]) * rng.normal(size=8)
-        shift = float(Equations(head, domain, np.zeros(2), np.arange(1, 9), 8).errors(np.array([0]), stored[None])[0])
+        shift = float(
+            Equations(head, domain, np.zeros(2), np.arange(1, 9), 8).errors(np.array([0]), stored[None])[0]
+        )
         assert shift < 1e-3
         gain = rationals(domain.gains(2)) if not isinstance(domain, am.Everywhere) else [Fraction(1)] * 2
         seen = [[g * v for g, v in zip(gain, rationals(row), strict=True)] for row in head.rows(slice(None))]
@@ -258,12 +275,21 @@ def test_a_large_basis_has_a_solution_as_near_as_is_said(domain: am.Domain) -> N
             seen = [[row[0] - row[1]] for row in seen]
         lines = [[*row, Fraction(1)] for row in seen]
         missed = [
-            lines[0][k] - dot(rationals(stored), [line[k] for line in lines[1:]]) for k in range(len(lines[0]))
+            lines[0][k] - dot(rationals(stored), [line[k] for line in lines[1:]])
+            for k in range(len(lines[0]))
         ]
         # δ = A (AᵀA)⁻¹ r, whose square is r·(AᵀA)⁻¹ r.
-        gram = flint.fmpq_mat([[q(dot([a[i] for a in lines[1:]], [a[j] for a in lines[1:]])) for j in range(len(missed))] for i in range(len(missed))])
+        gram = flint.fmpq_mat(
+            [
+                [q(dot([a[i] for a in lines[1:]], [a[j] for a in lines[1:]])) for j in range(len(missed))]
+                for i in range(len(missed))
+            ]
+        )
         solved = gram.solve(flint.fmpq_mat([[q(value)] for value in missed]))
-        square = sum((Fraction(int(solved[i, 0].p), int(solved[i, 0].q)) * value for i, value in enumerate(missed)), Fraction(0))
+        square = sum(
+            (Fraction(int(solved[i, 0].p), int(solved[i, 0].q)) * value for i, value in enumerate(missed)),
+            Fraction(0),
+        )
         assert square <= Fraction(shift) ** 2
 
 
@@ -294,21 +320,27 @@ def test_orders_that_only_rounding_decides_are_decided_exactly(features: int, sc
                 assert (proven > 0) == (exact >= Fraction(5e-324))
 
 
-def exact_softmax(head: am.Head, x: np.ndarray, class_id: int, temperature: float) -> tuple[flint.arb, flint.arb]:
+def exact_softmax(
+    head: am.Head, x: np.ndarray, class_id: int, temperature: float
+) -> tuple[flint.arb, flint.arb]:
     """The probability of a class, and that of all classes not below it together, to 300 bits."""
     scores = exact_scores(head, am.Everywhere(), x)
     assert scores is not None
-    terms = [
-        (flint.arb(q((s - scores[class_id]) / Fraction(temperature)))).exp() for s in scores
+    terms = [(flint.arb(q((s - scores[class_id]) / Fraction(temperature)))).exp() for s in scores]
+    above = [
+        t
+        for i, (t, s) in enumerate(zip(terms, scores, strict=True))
+        if i != class_id and s >= scores[class_id]
     ]
-    above = [t for i, (t, s) in enumerate(zip(terms, scores, strict=True)) if i != class_id and s >= scores[class_id]]
     total = sum(terms, flint.arb(0))
     return 1 / total, sum(above, flint.arb(0)) / total
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.3])
 @pytest.mark.parametrize(("features", "scale"), [(1, 1.0), (20, 1.0), (20, 1e5), (3, 1e-3), (3, 1e9)])
-def test_at_a_single_point_both_ends_are_the_probability(features: int, scale: float, temperature: float) -> None:
+def test_at_a_single_point_both_ends_are_the_probability(
+    features: int, scale: float, temperature: float
+) -> None:
     """Over a box of one point the tangent has nothing to give away: whatever rounding takes shows."""
     rng = np.random.default_rng(features)
     for _ in range(10):
@@ -319,7 +351,11 @@ def test_at_a_single_point_both_ends_are_the_probability(features: int, scale: f
             head = am.Head(rows, -(rows @ x) + rng.normal(size=6))
         checker = CeilingChecker(Checker(head, am.Box(x, x)), temperature=temperature)
         ids, points = np.arange(6), np.tile(x, (6, 1))
-        lower, upper, mass = checker.reached(ids, points), checker.allowed(ids, points), checker.mass_above(ids, points)
+        lower, upper, mass = (
+            checker.reached(ids, points),
+            checker.allowed(ids, points),
+            checker.mass_above(ids, points),
+        )
         with flint.ctx.workprec(300):
             for c in range(6):
                 true, above = exact_softmax(head, x, c, temperature)

@@ -51,7 +51,9 @@ def true_factors(test: SetTest, members: tuple[int, ...], certificate: Certifica
     """f_i by the words of check/sets.py."""
     lambdas = [Fraction(k) for k in certificate.whole] or rationals(certificate.weights)
     inside = [int(i) in members for i in certificate.classes]
-    total = {side: sum(w for w, one in zip(lambdas, inside, strict=True) if one is side) for side in (True, False)}
+    total = {
+        side: sum(w for w, one in zip(lambdas, inside, strict=True) if one is side) for side in (True, False)
+    }
     if test.kind is not TOP:
         total = dict.fromkeys(total, sum(lambdas))
     pairs = zip(lambdas, inside, strict=True)
@@ -59,7 +61,12 @@ def true_factors(test: SetTest, members: tuple[int, ...], certificate: Certifica
 
 
 def is_proven(
-    test: SetTest, head: am.Head, domain: am.Domain, members: tuple[int, ...], proof: Certificate, claim: Fraction
+    test: SetTest,
+    head: am.Head,
+    domain: am.Domain,
+    members: tuple[int, ...],
+    proof: Certificate,
+    claim: Fraction,
 ) -> bool:
     factors = true_factors(test, members, proof)
     rows = [rationals(row) for row in head.rows(proof.classes)]
@@ -194,7 +201,9 @@ def weights(on: dict[int, float], basis: int = 0, **more: Any) -> Certificate:
     return Certificate(np.array(list(on)), np.array(list(on.values())), basis, **more)
 
 
-def claim(members: tuple[int, ...], status: am.Feasibility, lower: float = -INF, upper: float = INF, **more: Any) -> SetClaim:
+def claim(
+    members: tuple[int, ...], status: am.Feasibility, lower: float = -INF, upper: float = INF, **more: Any
+) -> SetClaim:
     return SetClaim(members, (), status, lower, upper, **more)
 
 
@@ -240,9 +249,9 @@ def test_what_the_evidence_proves_passes(sound: SetClaim) -> None:
 
 @pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED)
 def test_what_the_evidence_does_not_prove_is_named_once(forged: SetClaim) -> None:
-    assert failures(claim((1,), YES, 1.0, point=-ONES) if forged.members != (1,) else SOUND["a point"], forged) == [
-        forged.members
-    ]
+    assert failures(
+        claim((1,), YES, 1.0, point=-ONES) if forged.members != (1,) else SOUND["a point"], forged
+    ) == [forged.members]
 
 
 def test_a_set_that_asks_for_nothing_needs_a_point_alone() -> None:

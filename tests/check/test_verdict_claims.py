@@ -1,4 +1,4 @@
-"""Claims about classes, each with one thing wrong: the check names the class, and says nothing about sound ones."""
+"""Claims about classes, each with one thing wrong: the check names the class, and passes sound ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from argmaxable.core.verdict import Certificate, FinePoint, Method, OwnDirection
 INF = math.inf
 YES, NO, OPEN = am.Status.ARGMAXABLE, am.Status.UNARGMAXABLE, am.Status.UNDECIDED
 BOX = am.Box(-100, 100)
-# Four corners, their middle, and the first corner again. At (−1, −1) the corner 0 leads by 2 but for its twin.
+# Four corners, their middle, and the first corner again. At (−1, −1) corner 0 leads by 2, but for its twin.
 SQUARE = am.Head([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0], [1.0, 1.0]])
 TWINS = am.Head([*SQUARE.rows(slice(None)), [0.0, 0.0]])
 ABOVE, BELOW = math.nextafter(2.0, INF), math.nextafter(0.0, -INF)
@@ -47,7 +47,9 @@ SOUND = {
     "a loss": claim(4, OPEN, -2.0, witness=CORNER),
     "nothing": claim(4, OPEN),
     "a middle": claim(4, NO, upper=0.0, certificate=MIDDLE),
-    "a middle with whole weights": claim(4, NO, upper=0.0, certificate=weights({0: 1.0, 3: 0.0}, whole=(1, 1))),
+    "a middle with whole weights": claim(
+        4, NO, upper=0.0, certificate=weights({0: 1.0, 3: 0.0}, whole=(1, 1))
+    ),
     "a middle solved for": claim(4, NO, upper=0.0, certificate=weights({0: 0.4, 3: 0.4}, 2)),
     "one rival": claim(0, OPEN, upper=200.0, certificate=weights({1: 1.0})),
     "both bounds": claim(4, NO, -2.0, 0.0, witness=CORNER, certificate=MIDDLE),
@@ -145,7 +147,9 @@ def test_a_false_tie_is_named_once_and_its_bounds_are_not_believed() -> None:
         (CORNER, OwnDirection(0)),
     ],
 )
-def test_members_of_a_tie_group_share_a_check_only_with_the_same_bound_and_witness(one: Any, other: Any) -> None:
+def test_members_of_a_tie_group_share_a_check_only_with_the_same_bound_and_witness(
+    one: Any, other: Any
+) -> None:
     """The twins tie, so that 0 is the gap of both wherever they lead."""
     tie = (0, 5)
     both = [claim(c, OPEN, 0.0, witness=witness, tie_group=tie) for c, witness in ((0, one), (5, one))]
@@ -189,9 +193,17 @@ def test_one_false_own_direction_among_many_is_found(bad: int | None) -> None:
     head, domain = circle(30), am.Box(-1.5, 1.5)
     checker = Checker(head, domain)
     exponents = [c % 2 for c in range(30)]
-    exact = [checker.gaps(np.array([c]), checker.rebuild(np.array([c]), np.array([e]))).lower[0] for c, e in enumerate(exponents)]
+    exact = [
+        checker.gaps(np.array([c]), checker.rebuild(np.array([c]), np.array([e]))).lower[0]
+        for c, e in enumerate(exponents)
+    ]
     claims = [
-        claim(c, YES if low > 0 else OPEN, low + (0.01 if c == bad else -1e-9 if low > 1e-9 else 0.0), witness=OwnDirection(exponents[c]))
+        claim(
+            c,
+            YES if low > 0 else OPEN,
+            low + (0.01 if c == bad else -1e-9 if low > 1e-9 else 0.0),
+            witness=OwnDirection(exponents[c]),
+        )
         for c, low in enumerate(exact)
     ]
     assert failures(*claims, head=head, domain=domain) == ([] if bad is None else [bad])
@@ -201,7 +213,12 @@ def test_certificates_over_the_same_rows_are_told_apart() -> None:
     """Three classes inside a triangle, with weights to be solved for over its corners; one lies outside."""
     triangle = [[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]]
     head = am.Head([*triangle, [1.0, 1.0], [0.5, 0.5], [1.0, 0.25], [2.0, 2.0]], [0, 0, 0, -1, 0, 0, 0])
-    near = {3: (1 / 3, 1 / 3, 1 / 3), 4: (2 / 3, 1 / 6, 1 / 6), 5: (7 / 12, 1 / 3, 1 / 12), 6: (0.1, 0.45, 0.45)}
+    near = {
+        3: (1 / 3, 1 / 3, 1 / 3),
+        4: (2 / 3, 1 / 6, 1 / 6),
+        5: (7 / 12, 1 / 3, 1 / 12),
+        6: (0.1, 0.45, 0.45),
+    }
     proofs = {c: Certificate(np.arange(3), np.array(values), 3) for c, values in near.items()}
     sound = [claim(c, NO, upper=0.0, certificate=proofs[c]) for c in (3, 4, 5)]
     assert failures(*sound, head=head) == []
@@ -212,9 +229,13 @@ def test_certificates_over_the_same_rows_are_told_apart() -> None:
     assert failures(sound[0], too_low, sound[2], head=head) == [4]
     other = claim(5, NO, upper=0.0, certificate=Certificate(np.array([0, 1, 3]), np.array(near[5]), 3))
     assert failures(*sound[:2], other, head=head) == [5]
-    whole = claim(5, NO, upper=0.0, certificate=Certificate(np.arange(3), np.array(near[5]), 3, whole=(1, 1, 1)))
+    whole = claim(
+        5, NO, upper=0.0, certificate=Certificate(np.arange(3), np.array(near[5]), 3, whole=(1, 1, 1))
+    )
     assert failures(*sound[:2], whole, head=head) == [5]
-    chosen = claim(5, NO, upper=0.0, certificate=Certificate(np.arange(3), np.array(near[5]), 3, np.array([0])))
+    chosen = claim(
+        5, NO, upper=0.0, certificate=Certificate(np.arange(3), np.array(near[5]), 3, np.array([0]))
+    )
     assert failures(*sound[:2], chosen, head=head) == [5]
 
 
@@ -237,6 +258,8 @@ def test_rationals_alone_prove_what_they_can_and_progress_is_told() -> None:
         claim(1, NO, upper=0.0, certificate=MIDDLE),
         claim(2, NO, upper=0.0),
     ]
-    found = failed_in_rationals(Checker(SQUARE, BOX), claims, lambda step: heard.append((step.done, step.total)))
+    found = failed_in_rationals(
+        Checker(SQUARE, BOX), claims, lambda step: heard.append((step.done, step.total))
+    )
     assert [failure.key for failure in found] == [1, 2]
     assert heard == [(0, 3), (1, 3), (2, 3), (3, 3)]

@@ -1,4 +1,4 @@
-"""How many labels rows near the trigonometric curve are proven for, against the bound worked out in 300 bits."""
+"""How many labels rows near the trigonometric curve are proven for, against the bound in 300 bits."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def rows_at(angles: Sequence[float], degree: int) -> np.ndarray:
 
 
 def most_that_the_theorem_allows(rows: np.ndarray) -> int:
-    """The largest m with μ/2 > η(μ/2 + √2·2^m) for every set of at most m labels, η and μ to 300 bits. The angle
-    of a row is that of its first cosine and sine."""
+    """The largest m with μ/2 > η(μ/2 + √2·2^m) for every set of at most m labels, η and μ to 300 bits. The
+    angle of a row is that of its first cosine and sine."""
     count, degree = len(rows), rows.shape[1] // 2
     with flint.ctx.workprec(PRECISION):
         unit = [[flint.arb(float(v)) / flint.arb(float(row[0])) for v in row] for row in rows]
@@ -63,13 +63,14 @@ def test_no_more_is_proven_than_the_theorem_allows_and_no_less_unless_it_is_clos
     assert found <= most_that_the_theorem_allows(rows)
     # With half of the distance off the curve again as much room is left.
     assert found >= min(
-        most_that_the_theorem_allows(rows_at(angles, degree) + 2.5 * (rows - rows_at(angles, degree))), found + 1
+        most_that_the_theorem_allows(rows_at(angles, degree) + 2.5 * (rows - rows_at(angles, degree))),
+        found + 1,
     )
 
 
 @pytest.mark.parametrize("column", [3, 4, 5, 6])
 def test_an_entry_off_the_curve_counts_from_the_size_on_that_uses_it(column: int) -> None:
-    """A polynomial of degree m has 2m + 1 coefficients: the columns behind them say nothing about m labels."""
+    """A polynomial of degree m has 2m + 1 coefficients: later columns say nothing about m labels."""
     rows = rows_at(2 * np.pi * np.arange(8) / 8, 3)
     assert proven_active(rows) == 3
     rows[5, column] += 0.9
