@@ -10,12 +10,15 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_SWAPS = (
-    (ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot), (ast.In, ast.NotIn),
-    (ast.Add, ast.Sub), (ast.Mult, ast.Div), (ast.LShift, ast.RShift), (ast.BitAnd, ast.BitOr),
-)  # fmt: skip
-_OPERATORS = {a: b for pair in _SWAPS for a, b in (pair, pair[::-1])}
-_OPERATORS |= {ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult, ast.Pow: ast.Mult}
+_COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+_OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult, ast.Pow: ast.Mult, ast.LShift: ast.RShift, ast.RShift: ast.LShift,
+    ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
+}  # fmt: skip
 _PAIRS = "min max, minimum maximum, argmin argmax, all any, round_down round_up"
 _NAMES = {a: b for pair in _PAIRS.split(", ") for a, b in (pair.split(), pair.split()[::-1])}
 # Sizes of roundings: without them floats are taken for exact.
@@ -128,7 +131,7 @@ def _replacements(node: ast.AST, is_wider: bool, skipped: Counter[str]) -> Itera
     match node:
         case ast.Compare():
             for k, op in enumerate(node.ops):
-                ops = [*node.ops[:k], _OPERATORS[type(op)](), *node.ops[k + 1 :]]
+                ops = [*node.ops[:k], _COMPARISONS[type(op)](), *node.ops[k + 1 :]]
                 yield ast.Compare(node.left, ops, node.comparators)
         case ast.BinOp() if type(node.op) in _OPERATORS:
             yield ast.BinOp(node.left, _OPERATORS[type(node.op)](), node.right)
@@ -141,12 +144,12 @@ def _replacements(node: ast.AST, is_wider: bool, skipped: Counter[str]) -> Itera
                 yield rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
         case ast.UnaryOp():
             yield node.operand
-        case ast.Constant(value=bool()):
-            yield ast.Constant(not node.value)
+        case ast.Constant(value=bool(value)):
+            yield ast.Constant(not value)
         case ast.Constant(value=int() | float()) if is_wider:
             skipped["wider"] += 1
-        case ast.Constant(value=int() | float()):
-            yield ast.Constant(node.value + 1)
+        case ast.Constant(value=int(value) | float(value)):
+            yield ast.Constant(value + 1)
         case ast.Constant(value=str()):
             skipped["text"] += 1
         case ast.Name(ctx=ast.Load()) if node.id in _ROUNDINGS:

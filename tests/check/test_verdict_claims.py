@@ -81,6 +81,9 @@ FORGED = {
     "a rival that the head has not got": claim(4, NO, upper=0.0, certificate=weights({5: 1.0})),
     "a rival counted from the end": claim(4, NO, upper=0.0, certificate=weights({-1: 1.0})),
     "half of a rival": claim(0, OPEN, upper=100.0, certificate=weights({1: 0.5})),
+    "itself as a rival for a margin": claim(0, OPEN, upper=1.0, certificate=weights({0: 1.0})),
+    "minus a rival": claim(0, OPEN, upper=200.0, certificate=weights({1: -1.0})),
+    "no weight on a rival": claim(0, OPEN, upper=200.0, certificate=weights({1: 0.0})),
     "one good bound of two": claim(4, NO, -1.0, 0.0, witness=CORNER, certificate=MIDDLE),
 }  # fmt: skip
 
@@ -95,7 +98,10 @@ def test_what_the_evidence_does_not_prove_is_named_once(forged: Verdict) -> None
     assert failures(forged) == [forged.class_id]
 
 
-@pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED)
+BESIDE = {name: forged for name, forged in FORGED.items() if "rival" in name or "bound" in name}
+
+
+@pytest.mark.parametrize("forged", BESIDE.values(), ids=BESIDE)
 def test_sound_claims_beside_a_forged_one_pass(forged: Verdict) -> None:
     others = [claim(0, YES, 2.0, witness=CORNER), claim(4, NO, upper=0.0, certificate=MIDDLE), claim(2, OPEN)]
     assert failures(*(one for one in others if one.class_id != forged.class_id), forged) == [forged.class_id]
@@ -160,6 +166,20 @@ def test_members_of_a_tie_group_share_a_check_only_with_the_same_bound_and_witne
     assert failures(both[0], lost, head=TWINS) == [5]
     elsewhere = claim(5, OPEN, -4.0, witness=other, tie_group=tie)
     assert failures(both[0], elsewhere, head=TWINS) == []
+
+
+def test_fine_points_with_equal_steps_are_told_apart() -> None:
+    tie = (0, 5)
+    leading, lost = FinePoint((-4, -4), -2), FinePoint((4, 4), -2)
+    claims = [claim(c, OPEN, 0.0, witness=z, tie_group=tie) for c, z in ((0, leading), (5, lost))]
+    assert failures(*claims, head=TWINS) == [5]
+
+
+def test_a_fine_point_keeps_all_digits_of_its_numbers() -> None:
+    """At (3/2, −1 + 2^−63) class 1 leads by 2 − 2^−62; with entries of 53 bits it would be 2."""
+    fine = FinePoint((2**63 + 2**62, 1 - 2**63), -63)
+    assert failures(claim(1, YES, 2.0, witness=fine)) == [1]
+    assert failures(claim(1, YES, math.nextafter(2.0, 0), witness=fine)) == []
 
 
 def test_a_failure_of_a_shared_check_is_one_of_every_member() -> None:
