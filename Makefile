@@ -10,6 +10,7 @@ MODEL      ?=
 ARGS       ?=
 TEXT       ?=
 WORDS      ?=
+MUTANTS    ?=
 export MODEL TEXT WORDS
 
 # What is installed, and since which pyproject.toml.
@@ -58,10 +59,8 @@ bench: $(TEST) ## run every program in benchmarks/ that needs no arguments
 figures: $(TEST) ## write the numbers of README.md and docs/ from what the benchmarks measured
 	$(BIN)/python scripts/write_figures.py
 
-mutants: $(TEST) ## change the trusted code in many ways and see whether a test notices (docs/mutants.md); resumes
-	@$(PIP) -e '.[mutants]'
-	PATH="$(BIN):$$PATH" $(BIN)/python -m mutmut run
-	$(BIN)/python -m mutmut results
+mutants: $(TEST) ## change the trusted code in many ways and see whether a test notices (docs/mutants.md; MUTANTS=part of a name); resumes
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python scripts/mutants.py $(MUTANTS)
 
 experiments: $(TEST) ## run the papers' experiments, on the text in TEXT=directory (valid.txt, test.txt); goes on where it stopped
 	@$(BIN)/python -m experiments

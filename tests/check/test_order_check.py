@@ -57,6 +57,35 @@ def test_a_certificate_may_use_the_edge_of_the_domain() -> None:
     assert not proves_infeasible(head, EVERYWHERE, order, alone)
 
 
+def test_a_certificate_uses_the_edge_that_the_order_needs() -> None:
+    # s_0 − s_1 = x − 1: the order needs x > 1.
+    head, order = am.Head([[1.0], [0.0]], [0.0, 1.0]), chain([0, 1])
+    alone = OrderCertificate(np.array([[0, 1]]), (1,))
+    assert proves_infeasible(head, am.Box(-5, 1), order, alone)
+    assert not proves_infeasible(head, am.Box(-1, 5), order, alone)
+
+
+def test_weights_are_whole_numbers_of_any_size() -> None:
+    large = 2**62
+    assert proves_infeasible(MIDDLE, EVERYWHERE, ABOVE_BOTH, replace(PROOF, weights=(large, large)))
+    unequal = replace(PROOF, weights=(large + 1, large - 1))
+    assert not proves_infeasible(MIDDLE, EVERYWHERE, ABOVE_BOTH, unequal)
+
+
+def test_a_weight_may_be_zero_and_not_negative() -> None:
+    # Over the rows 0, 1 and 2 both pairs hold at x > 0, though 2 (w_1 − w_0) − (w_2 − w_0) = 0.
+    line, order = am.Head([[0.0], [1.0], [2.0]]), Order([(1, 0), (2, 0)])
+    assert not proves_infeasible(line, EVERYWHERE, order, OrderCertificate(order.pairs, (2, -1)))
+    three = Order([(2, 0), (2, 1), (0, 1)])
+    assert proves_infeasible(MIDDLE, EVERYWHERE, three, OrderCertificate(three.pairs, (1, 1, 0)))
+
+
+def test_a_pair_that_overflows_does_not_hide_one_that_fails() -> None:
+    head = am.Head([[1e308, 1e308], [1e308, 9e307], [0.0, 0.0], [1.0, 0.0]])
+    order = Order([(0, 1), (2, 3)])
+    assert proven_gap(head, EVERYWHERE, order, np.array([10.0, 10.0])) < 0
+
+
 def test_a_gap_is_proven_at_points_of_the_domain_alone() -> None:
     head = am.Head([[1.0], [0.0]])
     assert 0.999 < proven_gap(head, am.Box(-1, 1), chain([0, 1]), np.array([1.0])) <= 1

@@ -47,9 +47,9 @@ def proven_active(rows: Matrix) -> int:
 
 def _on_the_curve(unit: Matrix, degree: int) -> Matrix | None:
     """The points of the curve at the angles of the rows' first cosine and sine, within 12 units a multiple;
-    None where that is no angle."""
+    None where that is no angle, or where there is none."""
     if degree == 0:
-        return np.ones_like(unit)
+        return None
     step = unit[:, 1] + 1j * unit[:, 2]
     length = np.abs(step)
     if not (np.abs(length - 1) < 0.5).all():

@@ -1,0 +1,149 @@
+"""How many labels rows near the trigonometric curve are proven for, against the bound in 300 bits."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import flint
+import numpy as np
+import pytest
+
+from argmaxable.exact.trigonometric import proven_active
+
+PRECISION = 300
+
+
+def rows_at(angles: Sequence[float], degree: int) -> np.ndarray:
+    k = np.arange(1, degree + 1)
+    turns = np.outer(angles, k)
+    waves = np.stack([np.cos(turns), np.sin(turns)], axis=2).reshape(len(turns), -1)
+    return np.hstack([np.ones((len(turns), 1)), waves])
+
+
+def most_that_the_theorem_allows(rows: np.ndarray) -> int:
+    """The largest m with μ/2 > η(μ/2 + √2·2^m) for every set of at most m labels, η and μ to 300 bits. The
+    angle of a row is that of its first cosine and sine."""
+    count, degree = len(rows), rows.shape[1] // 2
+    with flint.ctx.workprec(PRECISION):
+        unit = [[flint.arb(float(v)) / flint.arb(float(row[0])) for v in row] for row in rows]
+        points = []
+        for row in unit:
+            length = (row[1] ** 2 + row[2] ** 2).sqrt()
+            points.append(flint.acb(row[1] / length, row[2] / length))
+        missed = [[abs(row[0] - 1)] for row in unit]
+        for row, point, off in zip(unit, points, missed, strict=True):
+            power = flint.acb(1)
+            for k in range(1, degree + 1):
+                power *= point
+                off += [abs(row[2 * k - 1] - power.real), abs(row[2 * k] - power.imag)]
+        between = [[1 - (p * q.conjugate()).real for q in points] for p in points]
+        proven = 0
+        for size in range(1, min(degree, count - 1) + 1):
+            eta = max(float(off[j].upper()) for off in missed for j in range(2 * size + 1))
+            least = min(
+                float(np.prod([float(between[label][other].mid()) for other in chosen]))
+                for label in range(count)
+                for chosen in itertools.combinations([k for k in range(count) if k != label], size)
+            )
+            if not least / 2 > eta * (least / 2 + 2**0.5 * 2.0**size):
+                return proven
+            proven = size
+    return proven
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_more_is_proven_than_the_theorem_allows_and_no_less_unless_it_is_close(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    labels, degree = int(rng.integers(3, 9)), int(rng.integers(1, 4))
+    angles = np.sort(rng.uniform(0, 2 * np.pi, labels))
+    noise = 10.0 ** rng.uniform(-9, -1)
+    rows = rows_at(angles, degree) + noise * rng.uniform(-1, 1, (labels, 2 * degree + 1))
+    found = proven_active(rows)
+    assert found <= most_that_the_theorem_allows(rows)
+    # With half of the distance off the curve again as much room is left.
+    assert found >= min(
+        most_that_the_theorem_allows(rows_at(angles, degree) + 2.5 * (rows - rows_at(angles, degree))),
+        found + 1,
+    )
+
+
+@pytest.mark.parametrize("column", [3, 4, 5, 6])
+def test_an_entry_off_the_curve_counts_from_the_size_on_that_uses_it(column: int) -> None:
+    """A polynomial of degree m has 2m + 1 coefficients: later columns say nothing about m labels."""
+    rows = rows_at(2 * np.pi * np.arange(8) / 8, 3)
+    assert proven_active(rows) == 3
+    rows[5, column] += 0.9
+    assert proven_active(rows) == (column + 1) // 2 - 1
+
+
+@pytest.mark.parametrize("labels", [2, 3, 4, 5, 8])
+def test_labels_are_compared_with_all_others_where_they_are_few(labels: int) -> None:
+    """Evenly spread, μ is the product of 1 − cos over the nearest; with as many sets as others, over all."""
+    rows = rows_at(2 * np.pi * np.arange(labels) / labels, 3)
+    assert proven_active(rows) == min(3, labels - 1)
+
+
+def test_labels_in_any_order_are_proven_for_the_same() -> None:
+    rng = np.random.default_rng(0)
+    rows = rows_at(np.sort(rng.uniform(0, 2 * np.pi, 40)), 3).astype(np.float32).astype(np.float64)
+    assert proven_active(rows) == proven_active(rows[rng.permutation(40)]) > 0
+
+
+@pytest.mark.parametrize("scale", [1e-300, 0.25, 3.0, 1e300])
+def test_a_positive_factor_of_a_row_changes_nothing(scale: float) -> None:
+    rows = rows_at(2 * np.pi * np.arange(9) / 9, 2)
+    rows[4] *= scale
+    assert proven_active(rows) == 2
+
+
+def test_rows_without_a_positive_first_entry_are_proven_for_nothing() -> None:
+    rows = rows_at(2 * np.pi * np.arange(9) / 9, 2)
+    for bad in (0.0, -1.0, np.nan, np.inf):
+        spoiled = rows.copy()
+        spoiled[4, 0] = bad
+        assert proven_active(spoiled) == -1
+    spoiled = rows.copy()
+    spoiled[4, 3] = np.nan
+    assert proven_active(spoiled) == -1
+
+
+def test_rows_whose_first_wave_is_no_angle_switch_all_off_and_no_more() -> None:
+    for length in (0.0, 0.4, 1.6, 1e9):
+        rows = rows_at(2 * np.pi * np.arange(9) / 9, 2)
+        rows[4, 1:3] *= length
+        assert proven_active(rows) == 0
+
+
+def test_rows_of_one_entry_switch_all_off_and_no_more() -> None:
+    assert proven_active(np.ones((5, 1))) == 0
+    assert proven_active(-np.ones((5, 1))) == -1
+
+
+def test_two_labels_that_floats_hardly_tell_apart_are_proven_for_the_empty_set() -> None:
+    """1 − cos of an angle ε is ε²/2, which the rounding of coordinates must not make larger."""
+    for angle in (1e-15, 1e-12, 1e-9):
+        assert proven_active(rows_at([0.0, angle, 2.0, 4.0], 1)) == 0
+    assert proven_active(rows_at([0.0, 1e-6, 2.0, 4.0], 1)) == 1
+
+
+def test_neighbours_across_the_cut_of_the_angle_are_neighbours() -> None:
+    """π − ε and −π + ε are 2ε apart."""
+    assert proven_active(rows_at([np.pi - 0.05, -np.pi + 0.05, 0.0, 1.5], 1)) == 1
+    assert proven_active(rows_at([np.pi - 1e-9, -np.pi + 1e-9, 0.0, 1.5], 1)) == 0
+
+
+@pytest.mark.parametrize(("off", "proven"), [(0.25, 1), (0.27, 0), (-0.25, 1), (-0.27, 0)])
+def test_two_opposite_labels_stand_as_much_as_the_theorem_says(off: float, proven: int) -> None:
+    """μ = 1 − cos π = 2 for one label of two: 1 > η (1 + 2√2) for η below 0.261."""
+    rows = rows_at([0.0, np.pi], 1)
+    rows[:, 1:] *= 1 + off
+    assert proven_active(rows) == proven
+
+
+@pytest.mark.parametrize(("off", "proven"), [(0.075, 3), (0.09, 2)])
+def test_three_of_four_labels_stand_as_much_as_the_theorem_says(off: float, proven: int) -> None:
+    """μ = 1 · 1 · 2 on a square: 1 > η (1 + 8√2) for η below 0.0811."""
+    rows = rows_at(np.pi / 2 * np.arange(4), 3)
+    rows[2, 5] += off
+    assert proven_active(rows) == proven
