@@ -60,7 +60,7 @@ figures: $(TEST) ## write the numbers of README.md and docs/ from what the bench
 	$(BIN)/python scripts/write_figures.py
 
 mutants: $(TEST) ## change the trusted code in many ways and see whether a test notices (docs/mutants.md; MUTANTS=part of a name); resumes
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python scripts/mutants.py $(MUTANTS)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m scripts.mutants $(MUTANTS)
 
 experiments: $(TEST) ## run the papers' experiments, on the text in TEXT=directory (valid.txt, test.txt); goes on where it stopped
 	@$(BIN)/python -m experiments

@@ -1,6 +1,6 @@
 """Changes the trusted code in many small ways and says which changes no test notices (docs/mutants.md).
 
-    python scripts/mutants.py [PART ...]      only mutants whose names contain one of the parts
+    python -m scripts.mutants [PART ...]      only mutants whose names contain one of the parts
 
 Tests are collected once. A mutant is a fork of that process in which one function is exchanged. It runs the
 tests that reach the changed lines, those first that kill most for their time, until one fails. All mutants
@@ -29,7 +29,8 @@ from typing import Any
 
 import pytest
 from _pytest.runner import runtestprotocol
-from mutations import SKIPPED, Mutant, mutants
+
+from scripts.mutations import SKIPPED, Mutant, mutants
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src/argmaxable"

@@ -1,6 +1,6 @@
 """Photograph the report and the explorer for the documentation, from a real run that is made for it.
 
-    python scripts/take_screenshots.py [MODEL]
+    python -m scripts.take_screenshots [MODEL]
 
 MODEL is the demonstration model of `make verify` unless named, fetched when it is not there. Its labels need
 a font with Chinese characters. The pictures go to docs/screenshots; look at them before they are committed.
@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fetch_demo_model import fetch, is_demo_model
+from scripts.fetch_demo_model import fetch, is_demo_model
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from chromium import open_browser  # the tests' own browser

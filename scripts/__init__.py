@@ -1,0 +1,1 @@
+"""Programs for those who work on the package; `python -m scripts.NAME` runs one."""
