@@ -84,7 +84,7 @@ def photograph(
     browser: Any, name: str, address: str, size: dict[str, int], scroll: str = "", scheme: str = "light"
 ) -> None:
     page = browser.new_page(viewport=size, color_scheme=scheme)
-    page.goto(address)
+    page.goto(address, wait_until="networkidle")  # exact margins come after the page
     if scroll:
         page.locator(scroll).evaluate("element => element.scrollIntoView()")
     page.wait_for_timeout(300)

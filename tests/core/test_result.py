@@ -131,7 +131,7 @@ def test_a_frame_has_a_row_for_each_verdict(monkeypatch: pytest.MonkeyPatch) -> 
     last = {name: column[-1] for name, column in frame.items()}
     assert last == {
         "class_id": 1400, "label": "word", "status": "undecided", "lower": -1.0, "upper": 1.0,
-        "method": "interior point", "strength": "float64", "is_tied": False,
+        "ahead": None, "method": "interior point", "strength": "float64", "is_tied": False,
     }  # fmt: skip
 
 
