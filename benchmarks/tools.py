@@ -191,7 +191,10 @@ def check(head: am.Head, result: am.Result, verifying: float, sample: int) -> di
 
 def command(*arguments: str) -> float:
     """Seconds that a whole command takes; what it prints is dropped."""
-    return timed(lambda: subprocess.run((*COMMAND, *arguments), check=True, stdout=subprocess.DEVNULL))[0]
+    seconds, done = timed(lambda: subprocess.run((*COMMAND, *arguments), stdout=subprocess.DEVNULL))
+    if done.returncode > 1:  # 1: some class is unargmaxable
+        raise SystemExit(f"argmaxable {arguments[0]} ended with exit code {done.returncode}")
+    return seconds
 
 
 def inspect(head: am.Head, result: am.Result, verifying: float, sample: int) -> dict[str, Any]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # The largest raise is found to within this share of itself.
 ACCURACY = 0.02
 _MOST_ROUNDS = 60
-# Room beyond the targets: in units of the largest until most classes have theirs, then as a share of the
+# Room beyond the targets: in units of the largest while most classes lack theirs, then as a share of the
 # accuracy in units of the largest raise; divided by when a round has gained nothing, and the least.
 _FIRST_ROOM, _LATER_ROOM, _NARROWING, _LEAST_ROOM = 0.25, 1 / 8, 4.0, 1e-4
 # Raised classes stand in each other's way, of which cuts at small raises tell too little. So while most lack
@@ -204,7 +204,7 @@ class _Search:
             self.factor = _BEHIND if unmet <= _FEW and self.crowds else 1.0
         if not has_gained:
             self.room /= _NARROWING
-        if unmet <= _FEW:
+        if unmet < _MOST:
             self.room = min(self.room, _LATER_ROOM * ACCURACY * float(self.expected.max()))
 
     def _solve_at(self, test: Vector) -> float:
