@@ -1,1 +1,1 @@
-"""Programs for those who work on the package; `python -m scripts.NAME` runs one."""
+"""Programs of the repository, run by make or by hand; not part of the package."""
