@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -90,7 +91,7 @@ class Run:
         modules: set[str] = set()
         for key, item in self.items.items():
             if key not in self.entries:
-                status, found = in_fork(lambda item=item: measured(item), 200)
+                status, found = in_fork(partial(measured, item), 200)
                 if status != "ended":
                     sys.exit(f"{item.nodeid} fails without a mutant")
                 self._note(key, cost=found[0], lines=found[1], modules=found[2])

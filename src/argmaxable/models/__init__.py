@@ -5,7 +5,8 @@ Only the output layer is read; no model is instantiated and nothing in a file is
 A new format is one folder here and one line in `registry.BUILT_IN`. Its `reader.py` has a function
 `find(path, options) -> Finding`, which says which tensors are the head and reads their values later. An
 optional `writer.py` writes a changed head back; `write/` calls it. What several formats share has its own
-folder: `checkpoint` for named tensors, `graph` for computation graphs, `labels` for names of classes.
+folder: `checkpoint` for named tensors, `graph` for computation graphs, `aten` for PyTorch's operations,
+`labels` for names of classes.
 
 Files are untrusted, so all parsers follow one policy: a file may cost memory and time in proportion to its
 own size, whatever sizes it declares, and it must not be able to crash this process.

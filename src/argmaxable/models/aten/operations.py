@@ -218,6 +218,8 @@ def _rsqrt(tape: Tape, given: CallArguments) -> str:
 
 
 def _clip(tape: Tape, given: CallArguments) -> str:
+    low: Any
+    high: Any
     if given.op == "relu6":
         (x,), low, high = given.bound("self"), 0, 6
     elif given.op == "hardtanh":

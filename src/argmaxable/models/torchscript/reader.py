@@ -23,7 +23,8 @@ from argmaxable.models.labels.vocabulary import search_beside
 from argmaxable.models.pytorch.archive import LARGEST_PICKLE, archive_members, read_member
 from argmaxable.models.source import TensorSource
 from argmaxable.models.torchscript.code import Code, NotFollowed
-from argmaxable.models.torchscript.interpret import Interpreter, Raised
+from argmaxable.models.torchscript.interpret import Interpreter
+from argmaxable.models.torchscript.plain_values import Raised
 from argmaxable.models.torchscript.unpickle import PickledObject, Unpickler
 
 if TYPE_CHECKING:
