@@ -154,6 +154,7 @@ def test_the_error_of_that_bias_is_bounded(scale: float, dtype: type) -> None:
         ("x.vec", b"2 1\na 1.0\na b\n", {}, "word 1"),
         ("x.kv", b"\x80\x04\x95\x8c\x1agensim.models.keyedvectors", {}, "save_word2vec_format"),
         ("x.pickle", b"\x80\x04\x95\x8c\x07lightfm", {}, "item_embeddings"),
+        ("x.joblib", b"\x80\x04\x95\x8c\x1esklearn.linear_model", {}, "Head.from_sklearn"),
         ("no suffix", b"\x80\x05whatever", {}, "can run code"),
     ],
 )

@@ -16,7 +16,11 @@ _ADVICE = (
     (b"gensim", "kv.save_word2vec_format('vectors.bin', binary=True)"),
     (b"lightfm", "numpy.savez('items.npz', W=model.item_embeddings, b=model.item_biases)"),
     (b"implicit", "model.save('model.npz')"),
-    (b"sklearn", "numpy.savez('head.npz', W=model.coef_, b=model.intercept_)"),
+    (
+        b"sklearn",
+        "head = argmaxable.Head.from_sklearn(model); "
+        "numpy.savez('head.npz', W=head.weight, b=head.bias, labels=head.labels)",
+    ),
 )
 _LOOKED_AT = 1 << 16
 
