@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -154,14 +153,11 @@ class _Told:
 
 
 def sharing(never: list[Verdict]) -> list[list[int]]:
-    """The places of the verdicts, in groups that have one certificate: their classes are much alike. What the
-    search finds for the first of a group it tries on the rest."""
-    groups: dict[Any, list[int]] = {}
+    """The places of the verdicts, in groups whose certificates are on the same classes: they are much alike.
+    What the search finds for the first of a group it tries on the rest."""
+    groups: dict[int | bytes, list[int]] = {}
     for number, verdict in enumerate(never):
-        certificate = verdict.certificate
-        key = (
-            number if certificate is None else (certificate.classes.tobytes(), certificate.weights.tobytes())
-        )
+        key = number if verdict.certificate is None else verdict.certificate.classes.tobytes()
         groups.setdefault(key, []).append(number)
     return list(groups.values())
 
