@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -121,7 +121,7 @@ def _is_drawn(face: Face, character: str) -> bool:
 
 
 def _drawing(face: Face, character: str) -> tuple[tuple[int, int], bytes]:
-    mask = _sized(face, _PROBED).getmask(character, mode="1")
+    mask: Any = _sized(face, _PROBED).getmask(character, mode="1")  # Pillow's own kind of array
     return mask.size, bytes(mask)
 
 
