@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -89,7 +90,7 @@ class Run:
         modules: set[str] = set()
         for key, item in self.items.items():
             if key not in self.entries:
-                status, found = in_fork(lambda item=item: measured(item), 200)
+                status, found = in_fork(partial(measured, item), 200)
                 if status != "ended":
                     sys.exit(f"{item.nodeid} fails without a mutant")
                 self._note(key, cost=found[0], lines=found[1], modules=found[2])
@@ -110,6 +111,9 @@ class Run:
         entry = self.entries.get(key, {"status": "new", "passed": []})
         lines = mutant.site.lines if mutant.site.function else range(1, 1000)
         reaching: set[str] = set().union(*(self.reach.get((path.name, line), set()) for line in lines))
+        if not mutant.site.function:  # a test may ask for a constant and run no line
+            paths = {self.items[test].path for test in reaching}
+            reaching = {test for test in self.cost if self.items[test].path in paths}
         passed, tests = set(entry["passed"]), list[str]()
         for test in sorted(reaching - passed, key=lambda test: self._rank(path.name, test)):
             if self.cost[test] <= seconds:
