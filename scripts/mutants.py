@@ -112,6 +112,9 @@ class Run:
         entry = self.entries.get(key, {"status": "new", "passed": []})
         lines = mutant.site.lines if mutant.site.function else range(1, 1000)
         reaching: set[str] = set().union(*(self.reach.get((path.name, line), set()) for line in lines))
+        if not mutant.site.function:  # a test may ask for a constant and run no line
+            paths = {self.items[test].path for test in reaching}
+            reaching = {test for test in self.cost if self.items[test].path in paths}
         passed, tests = set(entry["passed"]), list[str]()
         for test in sorted(reaching - passed, key=lambda test: self._rank(path.name, test)):
             if self.cost[test] <= seconds:
