@@ -26,7 +26,7 @@ from argmaxable.edit.repair.by_rows import by_rows
 from argmaxable.edit.repair.confirm import verify_with_points
 from argmaxable.edit.repair.task import Draft, RepairTask
 from argmaxable.questions.argmax import run_plan
-from argmaxable.run.plan import DEFAULT_ENGINE, Engine, make_plan
+from argmaxable.run.plan import DEFAULT_ENGINE, Engine, RunPlan, make_plan
 
 # A logit of 1000 is off by up to about 1e-4 when it is computed in float32: a class that wins by ten times
 # that wins in single precision too. More would cost larger changes.
@@ -99,14 +99,7 @@ def repair(
             "the head has no bias, so bias alone can't repair it. Leave out --bias-only: rows are moved then."
         )
     plan = make_plan(head, domain, engine=engine, time_limit=seconds)
-    before = run_plan(plan, progress=progress)
-    if not before.is_complete:
-        if before.cost.seconds < seconds:  # the verification has caught Ctrl-C, for what was proven by then
-            raise KeyboardInterrupt
-        raise InputError(
-            f"the time limit of {seconds:g} s passed while the head was being verified "
-            f"({len(before.undecided):,} classes to go). Pass a larger --time-limit."
-        )
+    before = _verified(plan, seconds, progress)
     chosen = _chosen(before, only)
     # Whatever is found has to be verified again.
     deadline = Deadline(seconds - 2 * before.cost.seconds)
@@ -132,6 +125,19 @@ def repair(
         gained=np.setdiff1d(np.intersect1d(was_lost, found), task.chosen),
         seconds=time.perf_counter() - started,
     )  # fmt: skip
+
+
+def _verified(plan: RunPlan, seconds: float, progress: ProgressCallback) -> Result:
+    """A verdict for every class; raises InputError when there was no time for that."""
+    before = run_plan(plan, progress=progress)
+    if before.is_complete:
+        return before
+    if before.cost.seconds < seconds:  # the verification has caught Ctrl-C, for what was proven by then
+        raise KeyboardInterrupt
+    raise InputError(
+        f"the time limit of {seconds:g} s passed while the head was being verified "
+        f"({len(before.undecided):,} classes to go). Pass a larger --time-limit."
+    )
 
 
 def _chosen(before: Result, only: Iterable[int] | None) -> list[int]:
