@@ -31,11 +31,12 @@ def test_a_file_is_not_a_folder(taken: Path, place: str) -> None:
         require_folder_place("--output", taken / place)
 
 
-def test_a_file_needs_its_folder(taken: Path) -> None:
+def test_a_files_folder_may_be_missing_but_not_be_a_file(taken: Path) -> None:
     require_file_place("--report", taken / "file")
     require_file_place("--report", taken / "folder" / "new.html")
-    with pytest.raises(InputError, match="there is no folder"):
-        require_file_place("--report", taken / "missing" / "new.html")
+    require_file_place("--report", taken / "missing" / "new.html")
+    with pytest.raises(InputError, match="file is a file"):
+        require_file_place("--report", taken / "file" / "new.html")
     with pytest.raises(InputError, match="this is a folder"):
         require_file_place("--report", taken / "folder")
 
@@ -51,8 +52,17 @@ def test_where_nobody_can_write_is_found_out_by_writing() -> None:
 @pytest.mark.parametrize("option", ["--output", "--report"])
 def test_verify_asks_first(command: Command, taken: Path, option: str) -> None:
     np.savez(taken / "head.npz", W=np.eye(3))
-    place = taken / "file" / "x" if option == "--output" else taken / "missing" / "x.html"
-    ran = command("verify", taken / "head.npz", option, place, "--db", taken / "runs.db")
+    ran = command("verify", taken / "head.npz", option, taken / "file" / "x", "--db", taken / "runs.db")
     assert ran.code == 2
     assert is_one_clear_line(ran)
     assert not (taken / "runs.db").exists()
+
+
+def test_a_report_may_lie_among_the_proofs(command: Command, taken: Path) -> None:
+    np.savez(taken / "head.npz", W=np.eye(3))
+    proofs = taken / "missing" / "proofs"
+    ran = command(
+        "verify", taken / "head.npz", "--output", proofs, "--report", proofs / "report.html", "--no-db"
+    )
+    assert ran.code == 0
+    assert (proofs / "report.html").is_file()

@@ -194,7 +194,7 @@ def test_an_archive_cut_short_anywhere_is_refused(tmp_path: Path, save: Any) -> 
     data = (tmp_path / "whole.npz").read_bytes()
     for length in range(0, len(data), 7):
         (tmp_path / "cut.npz").write_bytes(data[:length])
-        with pytest.raises(LoadError, match="cut short or damaged"):
+        with pytest.raises(LoadError, match=r"cut short or damaged|is empty"):
             load_head(tmp_path / "cut.npz")
 
 
@@ -265,7 +265,7 @@ def test_a_compression_numpy_does_not_use_is_refused(tmp_path: Path) -> None:
         load_head(tmp_path / "head.npz")
 
 
-@pytest.mark.parametrize("garbage", [b"", b"garbage", b"PK\x03\x04" + b"\x00" * 50])
+@pytest.mark.parametrize("garbage", [b"garbage", b"PK\x03\x04" + b"\x00" * 50])
 def test_garbage_is_refused(tmp_path: Path, garbage: bytes) -> None:
     (tmp_path / "head.npz").write_bytes(garbage)
     with pytest.raises(LoadError, match=r"not a readable \.npz archive"):

@@ -218,7 +218,7 @@ def test_a_dtype_that_is_not_known_does_not_disturb_the_others(path: Path) -> No
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"", "file has 0 bytes"),
+        (b"", "the file is empty"),
         (b"\x02\0\0\0", "cut short or damaged"),
         (b"\xff" * 100, "cut short or damaged"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n", "Git LFS pointer"),

@@ -552,7 +552,7 @@ def test_damage_of_any_kind_ends_in_a_head_or_a_load_error(
 @pytest.mark.parametrize(
     ("data", "complaint"),
     [
-        (b"", "almost empty"),
+        (b"", "the file is empty"),
         (b"\x08\0\0\0TFL2" + bytes(8), "not TFL3"),
         (b"\xff\xff\xff\xffTFL3" + bytes(8), "an offset leads to byte"),
         (b"\x08\0\0\0TFL3\xff\xff\xff\x7f", "an offset leads to byte"),

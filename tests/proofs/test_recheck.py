@@ -339,6 +339,11 @@ def test_another_status_fails(name: str, status: Status, forgeries: dict[str, Fo
     assert {failure.key for failure in found.failures} == set(changed)
 
 
+EVIDENCE = ("point32", "point64", "rival", "certificate")
+# In place of the evidence of a class that can't win: its own direction, where it does not.
+WINNER: Line = {
+    "status": "argmaxable", "upper": None, "own": 0, "certificate": None, "point32": None, "point64": None
+}  # fmt: skip
 LIES: dict[str, tuple[str, str, Callable[[Line], Line], str]] = {
     # name: status and field of the line, what changes, why it fails
     "more margin by own direction": ("argmaxable", "own", lambda _: {"lower": 1e6}, "witness"),
@@ -359,12 +364,12 @@ LIES: dict[str, tuple[str, str, Callable[[Line], Line], str]] = {
     "a rival dropped": ("unargmaxable", "rival", lambda _: {"rival": None}, "without a certificate"),
     "a loser said to win": (
         "unargmaxable", "certificate",
-        lambda _: {"status": "argmaxable", "lower": 1.0, "upper": None, "own": 0, "certificate": None},
+        lambda _: WINNER | {"lower": 1.0},
         "witness"
     ),
     "a loser said to win by a hair": (
         "unargmaxable", "certificate",
-        lambda _: {"status": "argmaxable", "lower": 5e-324, "upper": None, "own": 0, "certificate": None},
+        lambda _: WINNER | {"lower": 5e-324},
         "witness"
     ),
     "a tied class said to win": (
@@ -392,7 +397,7 @@ def test_a_lie_in_a_line_fails_that_class(lie: str, biased: Forgery) -> None:
     for line in lines_with(lines, status, field):
         original = dict(line)
         line.update(change(line))
-        for key in [key for key in ("point32", "rival", "certificate") if key in line and line[key] is None]:
+        for key in [key for key in EVIDENCE if key in line and line[key] is None]:
             del line[key]
         biased.write_lines(lines)
         assert fails(biased, original["class"], why), original

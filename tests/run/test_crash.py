@@ -36,16 +36,16 @@ main()
 # scripts/kill_runs.py kills twenty times and more, for each engine.
 KILLS = 9
 # Of the progress messages of one process: less than a run of the head has, more than it stores nothing in.
-MESSAGES = 40
+MESSAGES = 24
 VICTIMS = ("driver", "worker", "both")
 
 
 def slow_head() -> am.Head:
-    """800 classes to solve for one by one, some of them unargmaxable: a few seconds of work."""
+    """1,600 classes to solve for, a few at a time, some of them unargmaxable: a few seconds of work."""
     generator = np.random.default_rng(5)
-    weight = generator.normal(size=(1000, 56)).astype(np.float32)
-    weight[:800] *= 0.15
-    return am.Head(weight, np.where(np.arange(1000) < 800, -8, 0).astype(np.float32))
+    weight = generator.normal(size=(2000, 72)).astype(np.float32)
+    weight[:1600] *= 0.15
+    return am.Head(weight, np.where(np.arange(2000) < 1600, -8, 0).astype(np.float32))
 
 
 @pytest.fixture(scope="module")
@@ -116,5 +116,5 @@ def test_a_run_killed_again_and_again_ends_with_the_same_statuses(
     with open_store(place) as store:
         assert [run.run_id for run in store.runs()] == [report["run"]]
         stored = list(store.verdicts(report["run"]))
-    assert [verdict.class_id for verdict in stored] == list(range(1000))
+    assert [verdict.class_id for verdict in stored] == list(range(2000))
     assert [verdict.status for verdict in stored] == undisturbed

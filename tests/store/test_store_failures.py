@@ -116,7 +116,7 @@ def test_a_file_that_vanishes_is_an_error(tmp_path: Path, way: str) -> None:
     "damage",
     [
         "DELETE FROM argmaxable_schema",
-        "INSERT INTO argmaxable_schema VALUES (2)",
+        "INSERT INTO argmaxable_schema VALUES (3)",
         "UPDATE argmaxable_schema SET version = -1",
         "DROP TABLE argmaxable_schema; CREATE TABLE argmaxable_schema (version TEXT)",
         "DROP TABLE argmaxable_schema; CREATE TABLE argmaxable_schema (version); "

@@ -452,4 +452,4 @@ def test_a_page_that_can_not_be_written_is_reported(survey: Path, tmp_path: Path
     (tmp_path / "file").write_bytes(b"")
     ran = command("campaign", survey, "--index", tmp_path / "file" / "index.md")
     assert ran.code == 2
-    assert "can't be written" in ran.err
+    assert "is a file. Name a folder" in ran.err

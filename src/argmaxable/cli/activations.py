@@ -63,6 +63,7 @@ def activations(
         ranges = measure_ranges(running.inputs(Text(text, target), tokens=tokens), percent=percent)
     record = {"model": model_name(model), "text": text.name} | _record(ranges)
     if output is not None:
+        output.parent.mkdir(parents=True, exist_ok=True)
         write_domain(output, _box(ranges, box), {"measured": record})
     if as_json:
         each = {"features": [[lo, hi] for lo, hi in zip(ranges.lo.tolist(), ranges.hi.tolist(), strict=True)]}

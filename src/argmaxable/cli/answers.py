@@ -38,6 +38,7 @@ def write_file(text: str, target: Path) -> str:
     """Write the page and say so. Raises InputError."""
     encoded = text.encode()
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(encoded)
     except OSError as error:
         raise InputError(f"can't write {target}: {error.strerror or error}.") from error

@@ -138,6 +138,7 @@ def _write_inputs(output: Path, explained: list[Explanation], features: int) -> 
     """One row for each class; NaN where no input was found."""
     rows = [np.full(features, np.nan) if one.input is None else one.input for one in explained]
     try:
+        output.parent.mkdir(parents=True, exist_ok=True)
         np.save(output, np.array(rows), allow_pickle=False)
     except OSError as error:
         raise InputError(f"can't write {output}: {error.strerror or error}.") from error

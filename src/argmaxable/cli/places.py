@@ -9,28 +9,25 @@ from argmaxable.core.errors import InputError
 
 
 def require_file_place(option: str, target: Path | None) -> None:
-    """Raise InputError unless a file of this name can be written; None names none."""
+    """Raise InputError unless a file of this name can be written; its folder need not be there yet."""
     if target is None:
         return
     if target.is_dir():
         raise InputError(f"{option} {target}: this is a folder. Name a file.")
-    if not target.parent.is_dir():
-        raise InputError(f"{option} {target}: there is no folder {target.parent}.")
-    _require_writable(option, target, target.parent)
+    _require_writable(option, target, target.absolute().parent)
 
 
 def require_folder_place(option: str, target: Path | None) -> None:
-    """The same for a folder, which need not be there yet, nor those that it is in."""
-    if target is None:
-        return
-    there = next(folder for folder in (target, *target.absolute().parents) if folder.exists())
-    if not there.is_dir():
-        raise InputError(f"{option} {target}: {there} is a file. Name a folder.")
-    _require_writable(option, target, there)
+    """The same for a folder."""
+    if target is not None:
+        _require_writable(option, target, target.absolute())
 
 
-def _require_writable(option: str, target: Path, folder: Path) -> None:
-    """By writing: permissions don't tell it of every user and file system."""
+def _require_writable(option: str, target: Path, wanted: Path) -> None:
+    """By writing into the folder, or where it would be made: permissions don't tell everything."""
+    folder = next(each for each in (wanted, *wanted.parents) if each.exists())
+    if not folder.is_dir():
+        raise InputError(f"{option} {target}: {folder} is a file. Name a folder.")
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass

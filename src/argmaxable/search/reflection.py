@@ -110,6 +110,7 @@ class _Winners:
     def are_few(self) -> bool:
         return int(self._is_one.sum()) < _FEW * len(self._is_one)
 
+    @np.errstate(over="ignore", invalid="ignore")  # of rows near the largest float there is no metric
     def saw(self, winners: Ids) -> None:
         self._is_one[winners] = True
         rows = self._coordinates.rows32[winners]
@@ -117,6 +118,7 @@ class _Winners:
         self._total += rows.sum(axis=0)
         self._squares += rows.T @ rows
 
+    @np.errstate(over="ignore", invalid="ignore")
     def beaten_by(self, points: _Points, some: Ids) -> tuple[Ids, Mask]:
         """The best of the winners at some of the points, and whether the class itself beats it."""
         space = self._coordinates

@@ -26,11 +26,21 @@ def serve(app: Callable[..., Any], port: int, announce: Callable[[str], None]) -
             app, log_level="warning", access_log=False, lifespan="off", server_header=False,
             timeout_graceful_shutdown=_PATIENCE_SECONDS, http=ImpatientProtocol, ws="none",
         )  # fmt: skip
-        listener.listen()
-        # uvicorn ends in good order and then passes the signal on; before it has started, Python raises it.
-        with suppress(KeyboardInterrupt):
-            announce(f"http://{_ADDRESS}:{number}/")
-            uvicorn.Server(config).run(sockets=[listener])
+        server = _Announced(config, lambda: announce(f"http://{_ADDRESS}:{number}/"))
+        with suppress(KeyboardInterrupt):  # uvicorn ends in good order and then passes the signal on
+            server.run(sockets=[listener])
+
+
+class _Announced(uvicorn.Server):
+    """Tells once it answers: from then on it also hears Ctrl-C, which is lost while it starts."""
+
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self._announce()
 
 
 def _bound(port: int) -> socket.socket:
