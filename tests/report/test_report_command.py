@@ -67,6 +67,7 @@ def test_a_run_that_is_not_there_is_a_clear_error(command: Command) -> None:
 def test_a_file_that_cannot_be_written_is_a_clear_error(
     command: Command, database: Path, tmp_path: Path
 ) -> None:
-    ran = command("report", keep(database, lossy()), "-o", tmp_path / "missing" / "report.html")
+    (tmp_path / "file").write_bytes(b"")
+    ran = command("report", keep(database, lossy()), "-o", tmp_path / "file" / "report.html")
     assert ran.code == 2
     assert is_one_clear_line(ran)

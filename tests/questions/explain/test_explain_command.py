@@ -90,8 +90,9 @@ def test_the_input_is_written_and_puts_the_class_where_the_text_says(
     assert inputs[1].tolist() == ran.record["classes"][1]["input"]
 
 
-@pytest.mark.parametrize("name", ["inputs.txt", "missing/inputs.npy"])
+@pytest.mark.parametrize("name", ["inputs.txt", "file/inputs.npy"])
 def test_an_output_that_can_not_be_written_is_refused(explain: Command, tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_bytes(b"")
     ran = explain("0", "-o", tmp_path / name)
     assert ran.code == 2
     assert is_one_clear_line(ran)
