@@ -40,8 +40,8 @@ _DOUBLE = _Precision(UNIT, TINY, 2.0**1022)
 _CLAIMED_SLACKS = 3
 # Powers of two that float32 has with room on both sides.
 _LARGEST_EXPONENT = 100
-# A class is ahead of another by so many bounds on rounding. Rows that training hardly touched are equal to a
-# fraction of one: at this distance thousands of them need no second look.
+# How many bounds on rounding a class must lead by to be ahead. Rows that training hardly touched are equal to
+# a fraction of one: at this distance thousands of them need no second look.
 _AHEAD_BY = 4
 # Scores that are counted at a time: 16 MB, which caches like.
 _COUNTED_SCORES = 1 << 22

@@ -130,7 +130,7 @@ def stepped_rows(head: Head, near_to: dict[int, int], steps: Steps) -> dict[int,
 
 
 def _directions(features: int, steps: Steps, count: int) -> Iterator[Vector]:
-    """Vectors that differ, of length one, for so many rows: features up and down; for more rows than that,
+    """Vectors that differ, of length one, one for each row: features up and down; for more rows than that,
     halfway between two of these; then random ones, which in one or two features, where there are few
     directions, differ in length as well.
 

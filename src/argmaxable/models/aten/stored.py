@@ -56,7 +56,7 @@ class ArchivedTensor:
 def stored_tensor(
     member: str, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, nbytes: int
 ) -> ArchivedTensor:
-    """A tensor in a member of so many bytes; raises LoadError where it does not lie inside."""
+    """A tensor in a member of the given size; raises LoadError where it does not lie inside."""
     tensor = ArchivedTensor(member, dtype, shape, strides, offset)
     if dtype not in _DTYPES:
         return tensor  # nothing is read of it
