@@ -111,7 +111,7 @@ def test_a_temperature_divides_the_scores(temperature: float) -> None:
     # One rival with a margin of at most 1: P ≤ 1/(1 + exp(−1/T)).
     rival = 1 / (1 + math.exp(-1 / temperature))
     by_rival = {"mixture": mixture({1: 1.0}, margin=1.0), "temperature": temperature}
-    assert mixture_bound(Checker(LINE, BOX), 0, **by_rival) == pytest.approx(rival, rel=1e-12)  # type: ignore[arg-type]
+    assert mixture_bound(Checker(LINE, BOX), 0, **by_rival) == pytest.approx(rival, rel=1e-12)
     assert failures(
         claim(0, 0.0, rival * LESS, mixture=mixture({1: 1.0}, margin=1.0)), temperature=temperature
     ) == [0]

@@ -131,7 +131,7 @@ def test_a_class_that_floats_can_not_tell_apart_is_put_where_it_belongs() -> Non
         assert 3 in above
         assert class_id not in above
         assert len(above) <= most
-    assert 1 in not_below(Checker(head, everywhere), 0, ones)  # type: ignore[operator]
+    assert 1 in not_below(Checker(head, everywhere), 0, ones)
 
 
 def test_no_class_is_not_below_outside_the_domain() -> None:

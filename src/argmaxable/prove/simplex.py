@@ -299,7 +299,7 @@ def _fine_point(
     z = [Fraction(value) for value in near.tolist()]
     used = coordinates.used.tolist()
     largest = max(range(len(used)), key=lambda k: abs(vertex.x[k]))
-    # Where there is no bias only the direction counts, and `near` is so many times the vertex.
+    # Without a bias only the direction counts, and `near` is this multiple of the vertex.
     times = Fraction(1)
     if coordinates.is_cone and z[used[largest]]:
         times = Fraction(2) ** round(math.log2(z[used[largest]] / vertex.x[largest]))

@@ -77,7 +77,7 @@ def read_member(path: Path, member: Member, largest: int) -> bytes:
     """The bytes of a member that may be read whole; raises LoadError where it has more than `largest`."""
     if member.size > largest:
         raise LoadError(
-            unreadable(f"a member that is no tensor has {member.size:,} bytes, expected at most {largest:,}")
+            unreadable(f"a member without a tensor has {member.size:,} bytes, expected at most {largest:,}")
         )
     with path.open("rb") as file:
         file.seek(member.start)

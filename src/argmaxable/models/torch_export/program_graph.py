@@ -58,7 +58,7 @@ def _stored(
     found = [(folder, each[own]) for folder, each in payloads.items() if own in each]
     if not own or not found:
         return None
-    folder, payload = found[0]  # a parameter or buffer; what is no part of the state is a constant
+    folder, payload = found[0]  # a parameter or buffer; anything outside the state is a constant
     member = f"{folder}/{payload.file}"
     if member not in members:
         raise LoadError(f"the member {member[:80]!r} is missing")
