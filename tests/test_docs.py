@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from argmaxable.cli.app import COMMANDS, app, command
 from scripts.house import picture

@@ -65,7 +65,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "tokenizers": {"models/labels/tokenizer.py"},
     "torch": {"compute/torch_backend.py", "models/pytorch/tensors.py"} | under("layers"),
     "transformers": under("layers"),
-    "typer": under("cli"),
+    "click": under("cli"),
     "uvicorn": {"serve/protocol.py", "serve/server.py"},
 }
 ANYONE_MAY_KNOW = {"numpy", "scipy"} | set(sys.stdlib_module_names) - MAY_KNOW.keys()

@@ -34,7 +34,7 @@ def loaded_after(program: str) -> set[str]:
 
 def test_the_import_alone_loads_no_library_and_no_room() -> None:
     loaded = loaded_after("import argmaxable")
-    assert not loaded & {"numpy", "scipy", "flint", "typer", "rich"}
+    assert not loaded & {"numpy", "scipy", "flint", "click", "rich"}
     assert {name for name in loaded if name.startswith("argmaxable")} == {
         "argmaxable",
         "argmaxable.core",
@@ -47,7 +47,7 @@ def test_verify_loads_only_what_it_uses() -> None:
         "import argmaxable as am\nam.verify(am.Head([[1.0, 0.0], [0.0, 1.0]]), engine=am.Engine(workers=2))"
     )
     assert "argmaxable.run.phases" in loaded
-    assert not loaded & {"scipy.linalg", "highspy", "rich", "typer", "onnx", "sqlalchemy", "jinja2", "torch"}
+    assert not loaded & {"scipy.linalg", "highspy", "rich", "click", "onnx", "sqlalchemy", "jinja2", "torch"}
     assert not {name for name in loaded if name.startswith(("argmaxable.models", "argmaxable.store"))}
 
 

@@ -3,45 +3,45 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
-import typer
-from typer.testing import CliRunner
+import click
+from click.testing import CliRunner
 
 from argmaxable.cli.option_groups import Only, OptionGroup, takes_groups
 from argmaxable.cli.options import ModelOptions
+from argmaxable.cli.parameters import Argument, Option, command_of
 from argmaxable.models.model_ref import ModelRef
 
 
 @dataclass(frozen=True)
 class Colours(OptionGroup):
-    red: Annotated[int, typer.Option(help="How much red.")] = 1
-    green: Annotated[bool, typer.Option("--green")] = False
-    blue: Annotated[str | None, typer.Option()] = None
+    red: Annotated[int, Option(help="How much red.")] = 1
+    green: Annotated[bool, Option("--green")] = False
+    blue: Annotated[str | None, Option()] = None
 
 
 @takes_groups
 def paint(
-    wall: Annotated[str, typer.Argument()],
+    wall: Annotated[str, Argument()],
     first: int = 0,
     *,
     colours: Colours,
     last: int = 9,
 ) -> None:
     """Paint it."""
-    typer.echo(f"{wall} {first} {last} {colours}")
+    click.echo(f"{wall} {first} {last} {colours}")
 
 
 @takes_groups
 def dab(*, colours: Annotated[Colours, Only("blue", "red")]) -> None:
-    typer.echo(str(colours))
+    click.echo(str(colours))
 
 
-def ran(command: object, *arguments: str) -> str:
-    app = typer.Typer()
-    app.command()(command)  # type: ignore[type-var]
-    result = CliRunner().invoke(app, arguments)
+def ran(command: Callable[..., None], *arguments: str) -> str:
+    result = CliRunner().invoke(command_of("command", command), arguments)
     assert result.exit_code == 0, result.output
     return result.output.strip()
 

@@ -7,9 +7,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+import click
 
 from argmaxable.cli import options
+from argmaxable.cli.parameters import Argument, Option
 from argmaxable.cli.places import require_file_place
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.boxes import Box
@@ -25,20 +26,20 @@ class _Scope(StrEnum):
 
 
 def activations(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Directory of a Hugging Face model.")],
-    text: Annotated[Path, typer.Option(help="Text to run the model over, in UTF-8.")],
+    model: Annotated[str, Argument(metavar="MODEL", help="Directory of a Hugging Face model.")],
+    text: Annotated[Path, Option(help="Text to run the model over, in UTF-8.")],
     target: Annotated[
-        Path | None, typer.Option(help="For models that translate: the text's translation, line by line.")
+        Path | None, Option(help="For models that translate: the text's translation, line by line.")
     ] = None,
-    tokens: Annotated[int | None, typer.Option(min=1, help="Stop after this many tokens.")] = None,
+    tokens: Annotated[int | None, Option(min=1, help="Stop after this many tokens.")] = None,
     percent: Annotated[
-        float, typer.Option(min=0, max=100, help="Share of tokens, in percent, that the token range covers.")
+        float, Option(min=0, max=100, help="Share of tokens, in percent, that the token range covers.")
     ] = PERCENT,
     output: Annotated[
-        Path | None, typer.Option(help="Write a domain file, which verify --domain file:PATH takes.")
+        Path | None, Option(help="Write a domain file, which verify --domain file:PATH takes.")
     ] = None,
     box: Annotated[
-        _Scope, typer.Option(help="The domain file's box: a range for each feature, or one for all.")
+        _Scope, Option(help="The domain file's box: a range for each feature, or one for all.")
     ] = _Scope.FEATURES,
     device: options.TorchDevice = "cpu",
     as_json: options.Json = False,
@@ -67,9 +68,9 @@ def activations(
         write_domain(output, _box(ranges, box), {"measured": record})
     if as_json:
         each = {"features": [[lo, hi] for lo, hi in zip(ranges.lo.tolist(), ranges.hi.tolist(), strict=True)]}
-        typer.echo(json.dumps(record | each))
+        click.echo(json.dumps(record | each))
     else:
-        typer.echo("\n".join([*_lines(record["model"], ranges), *_hint(output)]))
+        click.echo("\n".join([*_lines(record["model"], ranges), *_hint(output)]))
 
 
 def _box(ranges: Ranges, scope: _Scope) -> Box:

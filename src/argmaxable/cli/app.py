@@ -6,13 +6,14 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib import import_module
 from keyword import iskeyword
 from typing import Any
 
-import typer
-from typer.core import TyperCommand, TyperGroup
+import click
 
+from argmaxable.cli.parameters import command_of
 from argmaxable.core.errors import InputError
 from argmaxable.core.version import VERSION
 
@@ -60,16 +61,10 @@ GROUPS = {
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 
-def command(name: str) -> Any:
+def command(name: str) -> click.Command:
     """The command with all its options; loads what it is made of."""
     word = f"{name}_" if iskeyword(name) else name
-    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(name)(getattr(import_module(f"argmaxable.cli.{word}"), word))
-    return typer.main.get_command(alone)
-
-
-# Newer versions of Typer have their own copy of click, whose names are not public.
-_UsageError: Any = typer.BadParameter.__base__
+    return command_of(name, getattr(import_module(f"argmaxable.cli.{word}"), word))
 
 
 @contextmanager
@@ -77,71 +72,59 @@ def _mistakes_as_errors_of_ours() -> Iterator[None]:
     """A wrong option ends in the same kind of line as a wrong file does."""
     try:
         yield
-    except _UsageError as error:
+    except click.UsageError as error:
         where = "argmaxable" if error.ctx is None else error.ctx.command_path
         message = error.format_message()
         end = "" if message.endswith((".", "?")) else "."
         raise InputError(f"{message}{end} `{where} --help` lists what it takes.") from None
 
 
-class _Commands(TyperGroup):
+class _Commands(click.Group):
     """Commands that are loaded when invoked; until then their line of help stands for them.
 
-    Typer has exit codes of its own for Ctrl-C (130) and a closed pipe (1); here they mean other things.
+    Click has an exit code of its own for Ctrl-C and a closed pipe (1), which means something else here.
     """
 
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes)
-        self.commands = {name: TyperCommand(name, help=line) for name, line in COMMANDS.items()}
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.commands and not args[0].startswith("-"):
+            close = get_close_matches(args[0], self.commands, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise click.UsageError(f"No such command {args[0]!r}.{hint}", ctx)
         name, found, rest = super().resolve_command(ctx, args)
         return name, found if name is None else command(name), rest
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for name, group in GROUPS.items():
             with formatter.section(name):
                 formatter.write_dl(list(group.items()))
 
-    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
         if not args:  # asks for help
             return super().make_context(info_name, args, parent, **extra)
         with _mistakes_as_errors_of_ours():
             return super().make_context(info_name, args, parent, **extra)
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: click.Context) -> Any:
         try:
             with _mistakes_as_errors_of_ours():
                 return super().invoke(ctx)
         except KeyboardInterrupt:
-            typer.echo("argmaxable: interrupted.", err=True)
-            raise typer.Exit(3) from None
+            click.echo("argmaxable: interrupted.", err=True)
+            raise click.exceptions.Exit(3) from None
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(0) from None
+            raise click.exceptions.Exit(0) from None
 
 
-app = typer.Typer(
-    cls=_Commands,
-    name="argmaxable",
+app = _Commands(
+    "argmaxable",
+    help="Prove, for every class of a classifier's output layer, that it can be the argmax or never can.",
+    commands={name: click.Command(name, help=line) for name, line in COMMANDS.items()},
     no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"argmaxable {VERSION}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: bool = typer.Option(
-        False, "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
-    ),
-) -> None:
-    """Prove, for every class of a classifier's output layer, that it can be the argmax or never can."""
+app = click.version_option(VERSION, prog_name="argmaxable", message="%(prog)s %(version)s")(app)

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+import click
 
 from argmaxable.cli import options
 from argmaxable.cli.option_groups import Only, takes_groups
+from argmaxable.cli.parameters import Argument, Option
 from argmaxable.cli.places import require_file_place
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.errors import InputError
@@ -35,24 +36,24 @@ are not computed twice.
 
 @takes_groups
 def campaign(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Campaign: a TOML file (docs/campaigns.md).")],
+    file: Annotated[Path, Argument(metavar="FILE", help="Campaign: a TOML file (docs/campaigns.md).")],
     match: Annotated[
         list[str] | None,
-        typer.Option(help="Only models with this in their name or family; may be given several times."),
+        Option(help="Only models with this in their name or family; may be given several times."),
     ] = None,
-    index: Annotated[Path | None, typer.Option(help="Write a page of Markdown about the models.")] = None,
+    index: Annotated[Path | None, Option(help="Write a page of Markdown about the models.")] = None,
     models: Annotated[
-        Path | None, typer.Option(help="Where paths in the campaign start (default: at its own folder).")
+        Path | None, Option(help="Where paths in the campaign start (default: at its own folder).")
     ] = None,
     *,
     work: Annotated[options.EngineOptions, Only("workers", "ray")],
     time_limit: Annotated[
-        float | None, typer.Option(help="Turn to the next model after this many seconds.")
+        float | None, Option(help="Turn to the next model after this many seconds.")
     ] = None,
     cache_dir: options.CacheDir = None,
     stored: options.StoreOptions,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print a JSON object for each model instead of text.")
+        bool, Option("--json", help="Print a JSON object for each model instead of text.")
     ] = False,
 ) -> None:
     """Verify the models listed in FILE, one after another.
@@ -71,19 +72,19 @@ def campaign(
             )
             for number, entry in enumerate(entries, start=1):
                 counter = f"[{number}/{len(entries)}]"
-                typer.echo(f"{counter} {visible(entry.name)} …", err=True)
+                click.echo(f"{counter} {visible(entry.name)} …", err=True)
                 outcome = next(running, None)
                 if outcome is None:
                     break
                 outcomes.append(outcome)
-                typer.echo(json.dumps(as_record(outcome)) if as_json else f"{counter} {describe(outcome)}")
+                click.echo(json.dumps(as_record(outcome)) if as_json else f"{counter} {describe(outcome)}")
     finally:
         if index is not None and outcomes:
             write_index(index_page(plan, outcomes, machine=machine(work.workers)), index)
     if not as_json:
-        typer.echo("\n".join(closing(entries, outcomes)))
+        click.echo("\n".join(closing(entries, outcomes)))
     settled = sum(outcome.is_settled for outcome in outcomes)
-    raise typer.Exit(0 if settled == len(entries) else 3)
+    raise click.exceptions.Exit(0 if settled == len(entries) else 3)
 
 
 campaign.__doc__ = f"{inspect.cleandoc(campaign.__doc__ or '')}\n\n{_EPILOG}"

@@ -6,22 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from argmaxable.cli.parameters import Option
 from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.remarks import Remarks
 from argmaxable.core.errors import InputError
 from argmaxable.workflow.verify_model import ModelVerdicts
 
-Ceiling = Annotated[
-    bool, typer.Option("--ceiling", help="Prove too how probable each class can be at any input.")
-]
+Ceiling = Annotated[bool, Option("--ceiling", help="Prove too how probable each class can be at any input.")]
 Temperature = Annotated[
-    float | None, typer.Option(help="With --ceiling: divide scores by this before the softmax.")
+    float | None, Option(help="With --ceiling: divide scores by this before the softmax.")
 ]
 TopP = Annotated[
     float | None,
-    typer.Option("--top-p", help="With --ceiling: tell which classes can enter the nucleus of this mass."),
+    Option("--top-p", help="With --ceiling: tell which classes can enter the nucleus of this mass."),
 ]
 
 

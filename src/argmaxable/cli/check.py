@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+import click
 
 from argmaxable.cli import options
 from argmaxable.cli.option_groups import Only, takes_groups
+from argmaxable.cli.parameters import Argument, Option
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.claim import Recheck
 from argmaxable.core.head import Head
@@ -30,9 +31,7 @@ _MOST_FAILURES = 20
 def check(
     bundle: Annotated[
         Path,
-        typer.Argument(
-            metavar="BUNDLE", help="Folder that `argmaxable verify --output` or `sets --output` wrote."
-        ),
+        Argument(metavar="BUNDLE", help="Folder that `argmaxable verify --output` or `sets --output` wrote."),
     ],
     model: options.Model,
     *,
@@ -40,7 +39,7 @@ def check(
     round_to: options.RoundTo = None,
     rational: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--rational",
             help="Also prove each unargmaxable class by rational numbers alone: about 0.1 s a class "
             "with 120 features, 6 s with 576, eight times as long for twice the features.",
@@ -68,14 +67,14 @@ def check(
     with progress_bar("checking") as progress:
         outcomes = [recheck(one, head, rational=rational, progress=progress) for one in bundles]
     for one, found in zip(bundles, outcomes, strict=True):
-        typer.echo("\n".join(_said(one, found, head)))
+        click.echo("\n".join(_said(one, found, head)))
     if rational and bundles[0].kind is VERDICTS:
-        typer.echo(_said_of_rationals(bundles[0].claims, outcomes[0]))
+        click.echo(_said_of_rationals(bundles[0].claims, outcomes[0]))
     for what in dict.fromkeys(what for one in bundles for what in not_compared(one, head)):
-        typer.echo(f"Not compared: {what}.")
+        click.echo(f"Not compared: {what}.")
     if any(found.failures or found.contradictions for found in outcomes):
-        raise typer.Exit(1)
-    raise typer.Exit(3 if any(found.undecided or found.missing for found in outcomes) else 0)
+        raise click.exceptions.Exit(1)
+    raise click.exceptions.Exit(3 if any(found.undecided or found.missing for found in outcomes) else 0)
 
 
 def _said(bundle: Bundle[Any, Any], found: Recheck, head: Head) -> Iterator[str]:

@@ -9,11 +9,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from argmaxable.cli import options
 from argmaxable.cli.csv_options import Safe, csv_style
 from argmaxable.cli.option_groups import Only, takes_groups
+from argmaxable.cli.parameters import Argument, Option
 from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.stored_runs import find_run, opened
 from argmaxable.core.errors import InputError
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 def compare(
     names: Annotated[
         list[str],
-        typer.Argument(
-            metavar="BASE OTHER...",
+        Argument(
+            metavar="BASE OTHER",
             help="Models as for verify, numbers of stored runs, or models' names for their newest runs; a "
             "directory stands for its .gguf files.",
         ),
@@ -42,19 +43,19 @@ def compare(
     domain: options.DomainText = DEFAULT_DOMAIN_TEXT,
     dtype: Annotated[
         Float | None,
-        typer.Option(help="Tell too which classes of models only just win when logits have this format."),
+        Option(help="Tell too which classes of models only just win when logits have this format."),
     ] = None,
     form: Annotated[
         GridFormat | None,
-        typer.Option("--format", help="Write the classes that changed, or a row for each model, as a table."),
+        Option("--format", help="Write the classes that changed, or a row for each model, as a table."),
     ] = None,
     fail_on_new: Annotated[
         bool,
-        typer.Option("--fail-on-new", help="Exit with 1 if a class became unargmaxable (or is new, and is)."),
+        Option("--fail-on-new", help="Exit with 1 if a class became unargmaxable (or is new, and is)."),
     ] = False,
     safe: Safe = None,
     time_limit: Annotated[
-        float | None, typer.Option(help="Verify each model for at most this many seconds.")
+        float | None, Option(help="Verify each model for at most this many seconds.")
     ] = None,
     *,
     work: Annotated[options.EngineOptions, Only("workers", "memory")],
@@ -87,8 +88,8 @@ def compare(
     are_runs = all(name.isdecimal() for name in chosen)
     with _store(stored, read_only=are_runs) as store, progress_bar() as progress:
         sides = sides_of(chosen, store, request, find_run=find_run, progress=progress)
-    typer.echo(_said(sides, form, csv_style(safe), as_json=as_json))
-    raise typer.Exit(_exit_code(sides) if fail_on_new else 0)
+    click.echo(_said(sides, form, csv_style(safe), as_json=as_json))
+    raise click.exceptions.Exit(_exit_code(sides) if fail_on_new else 0)
 
 
 @contextmanager

@@ -7,13 +7,12 @@ import stat
 import sys
 from typing import Annotated
 
-import typer
-
+from argmaxable.cli.parameters import Option
 from argmaxable.report.csv_table import CsvStyle
 
 Safe = Annotated[
     bool | None,
-    typer.Option(
+    Option(
         "--safe/--no-safe",
         help="CSV for spreadsheets: an apostrophe before text that looks like a formula, and a column "
         "'escaped' that says where (default: unless stdout is a pipe).",

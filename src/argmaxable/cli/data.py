@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from argmaxable.cli.option_groups import OptionGroup
+from argmaxable.cli.parameters import Option
 from argmaxable.cli.remarks import Remarks
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
@@ -25,25 +24,25 @@ class DataOptions(OptionGroup):
 
     data: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FILE",
             help="Tell how often unargmaxable classes occur in this file: a text, labels one a line, texts "
             "with counts, or JSON Lines of targets.",
         ),
     ] = None
     data_format: Annotated[
-        DataFormat | None, typer.Option(help="How to read the file of --data (default: guessed, and said).")
+        DataFormat | None, Option(help="How to read the file of --data (default: guessed, and said).")
     ] = None
     tokenizer: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FILE",
             help="A tokenizer.json that cuts texts of --data into classes, if they are not characters.",
         ),
     ] = None
     features: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FILE",
             help="Tell which classes win at these inputs of the head (.npy, a row each), and what takes the "
             "place of those that can't.",

@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from argmaxable.cli import options
 from argmaxable.cli.notices import NoticeFormat, NoticesAs, StepSummary, in_format, require_one_format
 from argmaxable.cli.option_groups import takes_groups
+from argmaxable.cli.parameters import Argument, Option
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.domains import AUTO, parse_domain_or_auto
 from argmaxable.core.labels import visible
@@ -23,23 +24,19 @@ from argmaxable.questions.arithmetic.formats import Float
 
 @takes_groups
 def doctor(
-    models: Annotated[
-        list[str], typer.Argument(metavar="MODEL...", help="Models as for verify, one or several.")
-    ],
+    models: Annotated[list[str], Argument(metavar="MODEL", help="Models as for verify, one or several.")],
     domain: Annotated[
         str,
-        typer.Option(
+        Option(
             help="Inputs of the head to consider, as for verify; auto: what the file proves, else box:100."
         ),
     ] = AUTO,
     dtype: Annotated[
         Float | None,
-        typer.Option(
-            help="Format in which logits are computed (default: the one the weights are stored in)."
-        ),
+        Option(help="Format in which logits are computed (default: the one the weights are stored in)."),
     ] = None,
     time_limit: Annotated[
-        float, typer.Option(help="Verify suspicious classes of a model for at most this many seconds.")
+        float, Option(help="Verify suspicious classes of a model for at most this many seconds.")
     ] = 60.0,
     as_json: options.Json = False,
     form: NoticesAs = None,
@@ -70,11 +67,11 @@ def doctor(
             progress(Progress("examining", done, len(models), note=visible(model)))
             checkups.append(examine(source.of(model).find(), model, tests))
     if as_json:
-        typer.echo(json.dumps({"models": [as_record(checkup) for checkup in checkups]}))
+        click.echo(json.dumps({"models": [as_record(checkup) for checkup in checkups]}))
     else:
         text = "\n\n".join("\n".join(describe(checkup)) for checkup in checkups)
-        typer.echo(text if form is None else _in_format(form, text, models, checkups, summary))
-    raise typer.Exit(1 if any(checkup.concerns for checkup in checkups) else 0)
+        click.echo(text if form is None else _in_format(form, text, models, checkups, summary))
+    raise click.exceptions.Exit(1 if any(checkup.concerns for checkup in checkups) else 0)
 
 
 def _in_format(

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from argmaxable.cli.option_groups import OptionGroup
+from argmaxable.cli.parameters import Option
 from argmaxable.compute.readings import require_width
 from argmaxable.core.errors import InputError
 from argmaxable.core.progress import ProgressCallback, ignore_progress
@@ -33,7 +32,7 @@ class ExampleOptions(OptionGroup):
 
     features: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FILE",
             help="Examples as an .npz file: features (a row each), labels ('' for ordinary inputs), source; "
             "for sequences ends and spans (docs/teach.md).",
@@ -41,7 +40,7 @@ class ExampleOptions(OptionGroup):
     ] = None
     hold_out: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="SOURCE|SHARE",
             help="Inputs to measure with and never to learn from: those of a source (may be given several "
             f"times), or a share of all (default: {_DEFAULT_SHARE}).",
@@ -50,7 +49,7 @@ class ExampleOptions(OptionGroup):
 
     font: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="FILE[#FACE]",
             help="Font to print lines of text with and run MODEL on them, for ONNX recognisers; may be given "
             "several times (extra teach).",
@@ -58,11 +57,11 @@ class ExampleOptions(OptionGroup):
     ] = None
     held_out_font: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE[#FACE]", help="Font to measure with and never to learn from."),
+        Option(metavar="FILE[#FACE]", help="Font to measure with and never to learn from."),
     ] = None
     words: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FILE",
             help="Words to print around the classes, one `word [count]` a line (default: the dictionary's "
             "common characters).",
@@ -70,15 +69,15 @@ class ExampleOptions(OptionGroup):
     ] = None
     text: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Ordinary text, whose printed lines should read as before."),
+        Option(metavar="FILE", help="Ordinary text, whose printed lines should read as before."),
     ] = None
-    text_lines: Annotated[int, typer.Option(min=1, help="How many ordinary lines to measure with.")] = (
+    text_lines: Annotated[int, Option(min=1, help="How many ordinary lines to measure with.")] = (
         ORDINARY_LINES
     )
-    copies: Annotated[int, typer.Option(min=1, help="How often to print each class.")] = COPIES
+    copies: Annotated[int, Option(min=1, help="How often to print each class.")] = COPIES
     images: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="DIR",
             help="Images to run MODEL on: a folder for each class (_ordinary for other inputs), or a text "
             "file with a line name<TAB>text for each (extra teach).",
@@ -86,13 +85,13 @@ class ExampleOptions(OptionGroup):
     ] = None
     held_out_images: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="DIR", help="Images to measure with (default: every fifth of each class of --images)."
         ),
     ] = None
     preprocess: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="KIND[,SETTING=VALUE]",
             help="How images become MODEL's input: ctc-line or imagenet, with height, width, channels, "
             "order, layout, mean, std, crop (default: what fits the graph; it is shown).",

@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 from typing import Annotated
 
+import click
 import numpy as np
-import typer
 
 from argmaxable.cli import options
 from argmaxable.cli.option_groups import takes_groups
+from argmaxable.cli.parameters import Argument, Option
 from argmaxable.cli.places import require_file_place
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.domain import Domain
@@ -31,19 +32,17 @@ def explain(
     model: options.Model,
     classes: Annotated[
         list[str],
-        typer.Argument(
-            metavar="CLASS...", help="Numbers or labels of classes; label:7 for the class whose label is 7."
+        Argument(
+            metavar="CLASS", help="Numbers or labels of classes; label:7 for the class whose label is 7."
         ),
     ],
     domain: options.DomainText = DEFAULT_DOMAIN_TEXT,
     rounds: Annotated[
-        int, typer.Option(min=0, help="Solves to spend on the best rank an unargmaxable class can reach.")
+        int, Option(min=0, help="Solves to spend on the best rank an unargmaxable class can reach.")
     ] = ROUNDS,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", help="Write the input found for each class, one a row, to this .npy file."
-        ),
+        Option("--output", "-o", help="Write the input found for each class, one a row, to this .npy file."),
     ] = None,
     time_limit: options.TimeLimit = None,
     as_json: options.Json = False,
@@ -77,10 +76,10 @@ def explain(
         _write_inputs(output, explained, head.features)
     if as_json:
         told = {"model": head.name, "domain_source": found.domain_source.as_record(), "complete": is_complete}
-        typer.echo(json.dumps(told | {"classes": [as_record(one) for one in explained]}))
+        click.echo(json.dumps(told | {"classes": [as_record(one) for one in explained]}))
     else:
-        typer.echo("\n".join(_closing(found, len(explained), len(chosen), is_complete)))
-    raise typer.Exit(_exit_code(explained) if is_complete else 3)
+        click.echo("\n".join(_closing(found, len(explained), len(chosen), is_complete)))
+    raise click.exceptions.Exit(_exit_code(explained) if is_complete else 3)
 
 
 def _explain(
@@ -112,7 +111,7 @@ def _explain(
 
 def _say(lines: list[str]) -> None:
     if lines:
-        typer.echo("\n".join(lines))  # flushes
+        click.echo("\n".join(lines))  # flushes
 
 
 def _silent(lines: list[str]) -> None:

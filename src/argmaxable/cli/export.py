@@ -8,11 +8,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
-import typer
-
 from argmaxable.cli import options
 from argmaxable.cli.csv_options import Safe, csv_style
 from argmaxable.cli.option_groups import Only, takes_groups
+from argmaxable.cli.parameters import Option
 from argmaxable.cli.statements import StatementOptions, write_for_solvers
 from argmaxable.cli.stored_runs import find_run, opened, require_evidence
 from argmaxable.core.errors import InputError
@@ -45,7 +44,7 @@ def export(
     run: options.StoredRun,
     form: Annotated[
         ExportFormat | None,
-        typer.Option(
+        Option(
             "--format",
             help="A row for each verdict; a bundle with all proofs; or for each unargmaxable class over a"
             " box a file for SMT solvers (smt2) or, with its proof, for VIPR's checker (vipr)."
@@ -54,7 +53,7 @@ def export(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--output", "-o", help="File, or folder for bundle, smt2 and vipr (default: print jsonl or csv)."
         ),
     ] = None,

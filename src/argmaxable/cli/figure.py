@@ -8,10 +8,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from argmaxable.cli import options
 from argmaxable.cli.figure_runs import find_groups
+from argmaxable.cli.parameters import Argument, Option
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.errors import InputError
 from argmaxable.core.labels import visible
@@ -98,33 +99,27 @@ class _Request:
 
 
 def figure(
-    name: Annotated[Name, typer.Argument(metavar="NAME", help="Which figure; all: the whole set.")],
+    name: Annotated[Name, Argument(metavar="NAME", help="Which figure; all: the whole set.")],
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help="File to write: .svg, .png or .pdf; of all: a folder."),
+        Option("--output", "-o", help="File to write: .svg, .png or .pdf; of all: a folder."),
     ],
     subjects: Annotated[
         list[str] | None,
-        typer.Argument(metavar="MODEL|RUN", help="What it is about: a model file, or stored runs."),
+        Argument(metavar="MODEL|RUN", help="What it is about: a model file, or stored runs."),
     ] = None,
-    title: Annotated[
-        str | None, typer.Option(help="Heading of the figure, of all: of those about runs.")
-    ] = None,
+    title: Annotated[str | None, Option(help="Heading of the figure, of all: of those about runs.")] = None,
     runs: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="List of runs, or an SQLite database of them.")
+        Path | None, Option(metavar="FILE", help="List of runs, or an SQLite database of them.")
     ] = None,
-    bias: Annotated[bool | None, typer.Option("--bias", help="Draw the example that has a bias.")] = None,
-    extent: Annotated[float | None, typer.Option(help="Show features from -R to R.", metavar="R")] = None,
-    dims: Annotated[str | None, typer.Option(help="Numbers of features, e.g. 2,3,5.")] = None,
-    classes: Annotated[int | None, typer.Option(min=1, help="Classes of random heads.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of what is drawn at random.")] = None,
-    seeds: Annotated[
-        int | None, typer.Option(min=1, help="Random heads for each number of features.")
-    ] = None,
-    bins: Annotated[int | None, typer.Option(min=1, help="Bins of the PLIF.")] = None,
-    form: Annotated[
-        Format | None, typer.Option("--format", help="Of the files of all (default svg).")
-    ] = None,
+    bias: Annotated[bool | None, Option("--bias", help="Draw the example that has a bias.")] = None,
+    extent: Annotated[float | None, Option(help="Show features from -R to R.", metavar="R")] = None,
+    dims: Annotated[str | None, Option(help="Numbers of features, e.g. 2,3,5.")] = None,
+    classes: Annotated[int | None, Option(min=1, help="Classes of random heads.")] = None,
+    seed: Annotated[int | None, Option(min=0, help="Seed of what is drawn at random.")] = None,
+    seeds: Annotated[int | None, Option(min=1, help="Random heads for each number of features.")] = None,
+    bins: Annotated[int | None, Option(min=1, help="Bins of the PLIF.")] = None,
+    form: Annotated[Format | None, Option("--format", help="Of the files of all (default svg).")] = None,
     db: options.Database = None,
 ) -> None:
     """Draw the papers' figures, of examples, models or runs.
@@ -146,7 +141,7 @@ def figure(
     require_format(output)
     with progress_bar("drawing"):
         save(draw(request), output)
-    typer.echo(f"Figure: {output}")
+    click.echo(f"Figure: {output}")
 
 
 figure.__doc__ = f"{figure.__doc__}\n\n{_EPILOG}"
@@ -280,7 +275,7 @@ def _write_all(request: _Request, folder: Path) -> None:
     for stem, drawn in all_figures(groups, title=request.title):
         path = folder / f"{stem}.{request.format or Format.SVG}"
         save(drawn, path)
-        typer.echo(f"Figure: {path}")
+        click.echo(f"Figure: {path}")
 
 
 # How each figure is drawn, and which arguments it looks at.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from argmaxable.cli.stored_runs import find_run, opened
 from argmaxable.core.errors import InputError
@@ -90,7 +90,7 @@ def _read_efforts(
         except InputError as error:
             if not is_lenient:
                 raise
-            typer.echo(f"No figure of steps: {visible(str(error))}", err=True)
+            click.echo(f"No figure of steps: {visible(str(error))}", err=True)
 
 
 def _newest_of_each_head(runs: Iterable[RunSummary]) -> list[RunSummary]:

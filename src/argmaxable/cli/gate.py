@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from argmaxable.cli.notices import NoticesAs, StepSummary, in_format, require_one_format
 from argmaxable.cli.option_groups import OptionGroup
+from argmaxable.cli.parameters import Option
 from argmaxable.cli.remarks import Remarks
 from argmaxable.cli.stored_runs import find_run, opened
 from argmaxable.core.errors import InputError
@@ -25,7 +24,7 @@ class GateOptions(OptionGroup):
 
     baseline: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="FILE|RUN",
             help="Fail only on classes that became unargmaxable since: the JSON or bundle of an earlier "
             "verify, an export, or a stored run.",
@@ -33,11 +32,11 @@ class GateOptions(OptionGroup):
     ] = None
     allow: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Labels or numbers of classes that may fail, one a line."),
+        Option(metavar="FILE", help="Labels or numbers of classes that may fail, one a line."),
     ] = None
     fail_on: Annotated[
         FailOn | None,
-        typer.Option(
+        Option(
             help="What makes the exit code 1 or 3 (default: new with --baseline, else undecided, which "
             "includes unargmaxable)."
         ),

@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from argmaxable.cli import options
+from argmaxable.cli.parameters import Argument, Option
 from argmaxable.cli.stored_runs import opened
 from argmaxable.core.domains import parse_domain
 from argmaxable.core.labels import visible
@@ -17,13 +18,13 @@ from argmaxable.report.stored_runs import as_record
 
 
 def import_(
-    path: Annotated[Path, typer.Argument(metavar="FILE.csv", help="Table with a row for each verdict.")],
-    name: Annotated[str | None, typer.Option(help="The model, where the table names none.")] = None,
-    origin: Annotated[str | None, typer.Option(help="Who published it (default: the file's name).")] = None,
-    family: Annotated[str | None, typer.Option(help="Family, where the table has none.")] = None,
-    task: Annotated[str | None, typer.Option(help="Task, where the table has none.")] = None,
+    path: Annotated[Path, Argument(metavar="FILE.csv", help="Table with a row for each verdict.")],
+    name: Annotated[str | None, Option(help="The model, where the table names none.")] = None,
+    origin: Annotated[str | None, Option(help="Who published it (default: the file's name).")] = None,
+    family: Annotated[str | None, Option(help="Family, where the table has none.")] = None,
+    task: Annotated[str | None, Option(help="Task, where the table has none.")] = None,
     domain: Annotated[
-        str, typer.Option(help="What the verdicts are about: everywhere, box:R, box:LO:HI or ball:R.")
+        str, Option(help="What the verdicts are about: everywhere, box:R, box:LO:HI or ball:R.")
     ] = "box:100",
     db: options.Database = None,
     as_json: options.Json = False,
@@ -60,7 +61,7 @@ def import_(
             )
             imported.append(store.run(run_id))
     if as_json:
-        typer.echo(json.dumps({"imported": [as_record(run) for run in imported]}))
+        click.echo(json.dumps({"imported": [as_record(run) for run in imported]}))
         return
     for run in imported:
-        typer.echo(f"run {run.run_id}: {visible(run.facts.name)}, {run.counts.wanted:,} verdicts over {over}")
+        click.echo(f"run {run.run_id}: {visible(run.facts.name)}, {run.counts.wanted:,} verdicts over {over}")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
-import typer
+import click
 
 from argmaxable.cli import options
 from argmaxable.cli.option_groups import takes_groups
@@ -49,9 +49,9 @@ def inspect(
     named = source.of(model)
     finding = named.find()
     if as_json:
-        typer.echo(json.dumps({"model": model} | as_record(finding)))
+        click.echo(json.dumps({"model": model} | as_record(finding)))
     else:
-        typer.echo("\n".join(describe(finding)))
+        click.echo("\n".join(describe(finding)))
     if named.tensor is not None or named.bias_tensor is not None:  # whatever its numbers are
         named.read(finding)
 

@@ -7,8 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from argmaxable.cli.parameters import Option
 from argmaxable.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,17 +24,16 @@ class NoticeFormat(StrEnum):
 
 NoticesAs = Annotated[
     NoticeFormat | None,
-    typer.Option(
+    Option(
         "--format", help="Print test results (junit), code scanning results (sarif) or annotations (github)."
     ),
 ]
 StepSummary = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--summary",
         metavar="FILE",
         envvar="GITHUB_STEP_SUMMARY",
-        show_envvar=True,
         help="With --format github: append the answer to this file of Markdown.",
     ),
 ]

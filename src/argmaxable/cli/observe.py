@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from argmaxable.cli import options
 from argmaxable.cli.example_options import ExampleOptions
 from argmaxable.cli.option_groups import Only, takes_groups
+from argmaxable.cli.parameters import Option
 from argmaxable.cli.progress import progress_bar
 from argmaxable.questions.argmax import verify
 from argmaxable.questions.observe.grades import Grade, Observation
@@ -28,7 +29,7 @@ def observe(
     *,
     given: Annotated[ExampleOptions, Only("features", "font", "words", "copies", "images", "preprocess")],
     domain: options.DomainText = DEFAULT_DOMAIN_TEXT,
-    seed: Annotated[int, typer.Option(min=0, help="For what is drawn where examples have one source.")] = 0,
+    seed: Annotated[int, Option(min=0, help="For what is drawn where examples have one source.")] = 0,
     time_limit: options.TimeLimit = None,
     work: Annotated[options.EngineOptions, Only("workers")],
     as_json: options.Json = False,
@@ -53,7 +54,7 @@ def observe(
         examples = given.gather_all(found, head, seed=seed, progress=progress)
         result = verify(head, found.domain, engine=work.engine(), time_limit=time_limit, progress=progress)
         seen = observe_head(result, examples, seed=seed)
-    typer.echo(json.dumps(_record(found, seen)) if as_json else "\n".join(_lines(found, seen)))
+    click.echo(json.dumps(_record(found, seen)) if as_json else "\n".join(_lines(found, seen)))
 
 
 def _lines(found: FoundModel, seen: Observation) -> list[str]:

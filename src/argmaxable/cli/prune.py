@@ -7,10 +7,11 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from argmaxable.cli import options
 from argmaxable.cli.option_groups import Only, takes_groups
+from argmaxable.cli.parameters import Option
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.errors import InputError
 from argmaxable.edit.prune import prune as prune_head
@@ -25,12 +26,12 @@ from argmaxable.workflow.verify_model import verify_model
 @takes_groups
 def prune(
     model: options.Model,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The pruned head, .npz or .safetensors.")],
+    output: Annotated[Path, Option("--output", "-o", help="The pruned head, .npz or .safetensors.")],
     domain: options.DomainText = DEFAULT_DOMAIN_TEXT,
     *,
     work: Annotated[options.EngineOptions, Only("workers")],
     time_limit: options.TimeLimit = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what exists.")] = False,
+    overwrite: Annotated[bool, Option("--overwrite", help="Replace what exists.")] = False,
     as_json: options.Json = False,
     source: Annotated[options.ModelOptions, Only(*options.TENSORS, "labels")],
 ) -> None:
@@ -66,14 +67,14 @@ def prune(
     if as_json:
         record = {"classes_before": before, "classes_after": after, "undecided": len(result.undecided)}
         written = {"output": str(output), "ids": str(id_map), "proofs": str(proofs)}
-        typer.echo(json.dumps(record | domain_record(result.domain, result.domain_source) | written))
+        click.echo(json.dumps(record | domain_record(result.domain, result.domain_source) | written))
     else:
-        typer.echo(answer(tally_of(result)))
-        typer.echo(domain_line(result.domain, result.domain_source))
-        typer.echo(f"Head without {before - after:,} of them, {counted(after)}: {output}")
-        typer.echo(f"Which class became which: {id_map}")
-        typer.echo(f"Proof that no argmax changes: {proofs} (argmaxable check {proofs} {model})")
-    raise typer.Exit(3 if result.undecided else 0)
+        click.echo(answer(tally_of(result)))
+        click.echo(domain_line(result.domain, result.domain_source))
+        click.echo(f"Head without {before - after:,} of them, {counted(after)}: {output}")
+        click.echo(f"Which class became which: {id_map}")
+        click.echo(f"Proof that no argmax changes: {proofs} (argmaxable check {proofs} {model})")
+    raise click.exceptions.Exit(3 if result.undecided else 0)
 
 
 def _require_free(model: str, targets: tuple[Path, ...], *, overwrite: bool) -> None:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from argmaxable.cli.option_groups import OptionGroup
+from argmaxable.cli.parameters import Option
 from argmaxable.cli.remarks import Remarks
 from argmaxable.core.errors import InputError
 from argmaxable.core.queries import Queries, QuerySet
@@ -29,7 +28,7 @@ class QueryOptions(OptionGroup):
 
     queries: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FILE",
             help="Take as inputs what these queries span: a matrix with a row each (.npy), or the users of a "
             "recommender (.npz with user_factors).",
@@ -37,7 +36,7 @@ class QueryOptions(OptionGroup):
     ] = None
     queries_as: Annotated[
         QuerySet | None,
-        typer.Option(
+        Option(
             help="hull: all mixtures of the queries (default); box: each feature between its smallest and "
             "largest value; ball: vectors no longer than the longest query."
         ),

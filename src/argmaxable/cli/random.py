@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from argmaxable.cli import options
 from argmaxable.cli.answers import exit_code
+from argmaxable.cli.parameters import Option
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.domains import parse_domain
 from argmaxable.core.verdict import Algorithm
@@ -18,23 +19,19 @@ from argmaxable.report.text import summary
 
 
 def random(
-    classes: Annotated[int, typer.Option(help="Number of classes.")] = 20,
-    dim: Annotated[int, typer.Option(help="Number of features.")] = 2,
-    seed: Annotated[int, typer.Option(help="Seed of the random head.")] = 0,
-    distribution: Annotated[Distribution, typer.Option(help="Of every weight.")] = Distribution.NORMAL,
-    bias: Annotated[bool, typer.Option("--bias", help="Draw a bias too.")] = False,
+    classes: Annotated[int, Option(help="Number of classes.")] = 20,
+    dim: Annotated[int, Option(help="Number of features.")] = 2,
+    seed: Annotated[int, Option(help="Seed of the random head.")] = 0,
+    distribution: Annotated[Distribution, Option(help="Of every weight.")] = Distribution.NORMAL,
+    bias: Annotated[bool, Option("--bias", help="Draw a bias too.")] = False,
     domain: Annotated[
         str,
-        typer.Option(
-            help="everywhere, box:R, box:LO:HI, ball:R, hull:FILE.npy, reach:FILE.npz or file:PATH."
-        ),
+        Option(help="everywhere, box:R, box:LO:HI, ball:R, hull:FILE.npy, reach:FILE.npz or file:PATH."),
     ] = "box:100",
-    method: Annotated[Algorithm, typer.Option(help="Run one algorithm alone.")] = Algorithm.AUTO,
-    patience: Annotated[
-        int | None, typer.Option(help="Reflection steps (default 30; 2500 when alone).")
-    ] = None,
+    method: Annotated[Algorithm, Option(help="Run one algorithm alone.")] = Algorithm.AUTO,
+    patience: Annotated[int | None, Option(help="Reflection steps (default 30; 2500 when alone).")] = None,
     time_limit: options.TimeLimit = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the hull (2 or 3 features) into this file.")] = None,
+    plot: Annotated[Path | None, Option(help="Draw the hull (2 or 3 features) into this file.")] = None,
 ) -> None:
     """Verify a random head, and compare with Qhull where it can.
 
@@ -63,13 +60,13 @@ def random(
         result = verify_head(
             head, feature_domain, method=method, patience=patience, time_limit=time_limit, progress=progress
         )
-    typer.echo("\n".join(summary(result)))
+    click.echo("\n".join(summary(result)))
     # Only then are the argmaxable classes of a head without bias the vertices of its hull.
     is_comparable = not bias and dim <= LARGEST_DIMENSION and feature_domain.surrounds_origin
     if is_comparable and result.is_complete:
         agreement = compare_with_qhull(result)
-        typer.echo(agreement.describe())
+        click.echo(agreement.describe())
     if plot is not None:
         save(hull(result), plot)
-        typer.echo(f"Picture: {plot}")
-    raise typer.Exit(exit_code(result))
+        click.echo(f"Picture: {plot}")
+    raise click.exceptions.Exit(exit_code(result))

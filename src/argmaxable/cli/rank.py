@@ -10,12 +10,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
+import click
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
 from argmaxable.cli import options
 from argmaxable.cli.option_groups import OptionGroup, takes_groups
+from argmaxable.cli.parameters import Argument, Option
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.errors import InputError
 from argmaxable.layers.language_model import LanguageModel, Text
@@ -57,18 +58,16 @@ class _Measured:
 class TextOptions(OptionGroup):
     """What to run a model over, and how; or its output."""
 
-    text: Annotated[Path | None, typer.Option(help="Text to run MODEL over, in UTF-8.")] = None
+    text: Annotated[Path | None, Option(help="Text to run MODEL over, in UTF-8.")] = None
     target: Annotated[
-        Path | None, typer.Option(help="For models that translate: the text's translation, line by line.")
+        Path | None, Option(help="For models that translate: the text's translation, line by line.")
     ] = None
     logits: Annotated[
         Path | None,
-        typer.Option(
-            help="Instead of a model: a .npy file of logits or log-probabilities, contexts × classes."
-        ),
+        Option(help="Instead of a model: a .npy file of logits or log-probabilities, contexts × classes."),
     ] = None
-    tokens: Annotated[int, typer.Option(min=1, help="Stop after this many tokens of the text.")] = 10_000
-    dtype: Annotated[_Dtype, typer.Option(help="What the model computes in.")] = _Dtype.FLOAT32
+    tokens: Annotated[int, Option(min=1, help="Stop after this many tokens of the text.")] = 10_000
+    dtype: Annotated[_Dtype, Option(help="What the model computes in.")] = _Dtype.FLOAT32
     device: options.TorchDevice = "cpu"
 
 
@@ -78,21 +77,21 @@ class RankOptions(OptionGroup):
 
     threshold: Annotated[
         float | None,
-        typer.Option(
+        Option(
             help="Singular values up to this times the largest count as zero (default: what rounding makes)."
         ),
     ] = None
     features: Annotated[
-        int | None, typer.Option(min=1, help="With --logits: the number of features to test against.")
+        int | None, Option(min=1, help="With --logits: the number of features to test against.")
     ] = None
-    bias: Annotated[bool, typer.Option("--bias", help="With --features: the head has a bias.")] = False
-    seed: Annotated[int, typer.Option(help="Of the sketch that many classes need.")] = 0
+    bias: Annotated[bool, Option("--bias", help="With --features: the head has a bias.")] = False
+    seed: Annotated[int, Option(help="Of the sketch that many classes need.")] = 0
 
 
 @takes_groups
 def rank(
     model: Annotated[
-        str | None, typer.Argument(metavar="[MODEL]", help="Directory of a Hugging Face model, with --text.")
+        str | None, Argument(metavar="MODEL", help="Directory of a Hugging Face model, with --text.")
     ] = None,
     *,
     source: TextOptions,
@@ -124,10 +123,10 @@ def rank(
         found = _of_model(model, source, test) if source.logits is None else _of_logits(model, source, test)
     report, inside, claim = found.report, found.inside, found.claim
     if as_json:
-        typer.echo(json.dumps({"model": found.name} | _record(report, inside, claim)))
+        click.echo(json.dumps({"model": found.name} | _record(report, inside, claim)))
     else:
-        typer.echo("\n".join(_lines(found.name, report, inside, claim)))
-    raise typer.Exit(_exit_code(report, claim))
+        click.echo("\n".join(_lines(found.name, report, inside, claim)))
+    raise click.exceptions.Exit(_exit_code(report, claim))
 
 
 def _of_logits(model: str | None, source: TextOptions, test: RankOptions) -> _Measured:

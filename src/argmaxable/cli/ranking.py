@@ -7,11 +7,12 @@ import math
 from fractions import Fraction
 from typing import Annotated, Any
 
-import typer
+import click
 
 from argmaxable.check.orders import OrderCertificate
 from argmaxable.cli import options
 from argmaxable.cli.option_groups import takes_groups
+from argmaxable.cli.parameters import Argument
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.feasibility import Feasibility
 from argmaxable.core.head import Head
@@ -31,7 +32,7 @@ def ranking(
     model: options.Model,
     orders: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="ORDER",
             help='Labels or class numbers, the highest first: "cat > dog > the"; end with "> rest" to put '
             "every other class below. Several orders have to hold at once.",
@@ -68,11 +69,11 @@ def ranking(
         verdict = is_feasible(head, order, found.domain, time_limit=time_limit)
     if as_json:
         record = _record(head, chains, verdict) | {"domain_source": found.domain_source.as_record()}
-        typer.echo(json.dumps(record))
+        click.echo(json.dumps(record))
     else:
-        typer.echo("\n".join(_lines(head, chains, verdict)))
-        typer.echo(domain_line(found.domain, found.domain_source))
-    raise typer.Exit(_EXIT_CODES[verdict.status])
+        click.echo("\n".join(_lines(head, chains, verdict)))
+        click.echo(domain_line(found.domain, found.domain_source))
+    raise click.exceptions.Exit(_EXIT_CODES[verdict.status])
 
 
 def _lines(head: Head, chains: list[Chain], verdict: RankingVerdict) -> list[str]:

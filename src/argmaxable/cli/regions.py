@@ -6,9 +6,10 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated, Any
 
-import typer
+import click
 from numpy.typing import NDArray
 
+from argmaxable.cli.parameters import Option
 from argmaxable.theory.regions import regions_table
 
 # A table of more has numbers of thousands of digits, and takes gigabytes.
@@ -22,12 +23,12 @@ class _Format(StrEnum):
 
 
 def regions(
-    classes: Annotated[int, typer.Option(min=1, max=_MOST, help="Rows: classes up to this number.")] = 10,
-    dims: Annotated[int, typer.Option(min=1, max=_MOST, help="Columns: features up to this number.")] = 10,
-    bias: Annotated[bool, typer.Option("--bias", help="Count for heads with a bias.")] = False,
+    classes: Annotated[int, Option(min=1, max=_MOST, help="Rows: classes up to this number.")] = 10,
+    dims: Annotated[int, Option(min=1, max=_MOST, help="Columns: features up to this number.")] = 10,
+    bias: Annotated[bool, Option("--bias", help="Count for heads with a bias.")] = False,
     layout: Annotated[
         _Format,
-        typer.Option("--format", help="csv has one row for each C: C, then the counts for d = 1, 2, …"),
+        Option("--format", help="csv has one row for each C: C, then the counts for d = 1, 2, …"),
     ] = _Format.TABLE,
 ) -> None:
     """Count the rankings that a head of a given size can put out.
@@ -42,7 +43,7 @@ def regions(
     \b
     Exit codes: 0, or 2 for bad input.
     """
-    typer.echo("\n".join(_LAYOUTS[layout](regions_table(classes, dims, bias=bias), bias)))
+    click.echo("\n".join(_LAYOUTS[layout](regions_table(classes, dims, bias=bias), bias)))
 
 
 def _as_table(counts: NDArray[Any], bias: bool) -> list[str]:

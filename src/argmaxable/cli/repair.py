@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from argmaxable.cli import options
 from argmaxable.cli.answers import parse_classes
 from argmaxable.cli.option_groups import Only, OptionGroup, takes_groups
+from argmaxable.cli.parameters import Option
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.errors import InputError
 from argmaxable.core.labels import visible
@@ -35,12 +36,12 @@ class RepairOptions(OptionGroup):
     """What the repaired head is to be like."""
 
     margin: Annotated[
-        float, typer.Option(help="By how many logits the repaired classes are to win, at their best inputs.")
+        float, Option(help="By how many logits the repaired classes are to win, at their best inputs.")
     ] = DEFAULT_MARGIN
-    bias_only: Annotated[bool, typer.Option("--bias-only", help="Change biases and never a row.")] = False
+    bias_only: Annotated[bool, Option("--bias-only", help="Change biases and never a row.")] = False
     even: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--even",
             help="Change all biases, up and down, so that the largest change is least; the default raises "
             "few and lowers none.",
@@ -53,27 +54,27 @@ def repair(
     model: options.Model,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Where to write the repaired copy, in MODEL's format."),
+        Option("--output", "-o", help="Where to write the repaired copy, in MODEL's format."),
     ] = None,
     domain: Annotated[
         str,
-        typer.Option(
+        Option(
             help="Inputs of the head to consider: box:R, box:LO:HI, ball:R, file:PATH, or auto: what the "
             "file proves, its part within ±100 where that has no end."
         ),
     ] = DEFAULT_DOMAIN_TEXT,
     classes: Annotated[
-        str | None, typer.Option(help="Classes to repair, e.g. 3,17,20-40 (default: all unargmaxable ones).")
+        str | None, Option(help="Classes to repair, e.g. 3,17,20-40 (default: all unargmaxable ones).")
     ] = None,
     tokens: Annotated[
-        list[str] | None, typer.Option(help="Label of a class to repair; may be given several times.")
+        list[str] | None, Option(help="Label of a class to repair; may be given several times.")
     ] = None,
     *,
     wish: RepairOptions,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the repair and write nothing.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Show the repair and write nothing.")] = False,
+    overwrite: Annotated[bool, Option("--overwrite", help="Replace the output if it exists.")] = False,
     time_limit: Annotated[
-        float, typer.Option(help="Seconds after which the best repair found so far is taken.")
+        float, Option(help="Seconds after which the best repair found so far is taken.")
     ] = DEFAULT_SECONDS,
     work: Annotated[options.EngineOptions, Only("workers")],
     as_json: options.Json = False,
@@ -102,7 +103,7 @@ def repair(
     if target is not None:
         write_back(found, done.before, done.after, target, overwrite=overwrite)
     lines = [json.dumps(_record(done, found, target))] if as_json else _lines(done, found, target)
-    typer.echo("\n".join(lines))
+    click.echo("\n".join(lines))
 
 
 def _target(output: Path | None, *, dry_run: bool) -> Path | None:

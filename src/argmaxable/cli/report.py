@@ -7,11 +7,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from argmaxable.cli import options
 from argmaxable.cli.answers import write_file
 from argmaxable.cli.option_groups import Only, takes_groups
+from argmaxable.cli.parameters import Argument, Option
 from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.stored_runs import find_run, opened
 from argmaxable.report.page.content import content_of
@@ -40,20 +41,20 @@ class ReportFormat(StrEnum):
 def report(
     named: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="RUN|BUNDLE",
             help="Number of a stored run, a model's name for its newest run, or a proof bundle's folder.",
         ),
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write (default: print it).")
+        Path | None, Option("--output", "-o", help="File to write (default: print it).")
     ] = None,
     form: Annotated[
-        ReportFormat, typer.Option("--format", help="A page for a browser, or text for a model card.")
+        ReportFormat, Option("--format", help="A page for a browser, or text for a model card.")
     ] = ReportFormat.HTML,
     model: Annotated[
         str | None,
-        typer.Option(help="The model that was verified: adds norms and spectrum of its weights to the page."),
+        Option(help="The model that was verified: adds norms and spectrum of its weights to the page."),
     ] = None,
     *,
     source: Annotated[options.ModelOptions, Only(*options.TENSORS, *options.HUB)],
@@ -103,4 +104,4 @@ def _write(text: str, target: Path | None) -> None:
         sys.stdout.buffer.write(text.encode())
         sys.stdout.flush()
     else:
-        typer.echo(write_file(text, target))
+        click.echo(write_file(text, target))

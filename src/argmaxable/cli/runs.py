@@ -8,10 +8,11 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 from rich.cells import cell_len
 
 from argmaxable.cli import options
+from argmaxable.cli.parameters import Argument, Option
 from argmaxable.cli.stored_runs import find_run, opened
 from argmaxable.core.errors import InputError
 from argmaxable.core.labels import visible
@@ -28,15 +29,15 @@ _NUMBERS = ("run", "classes", "never", "undecided", "seconds")
 def runs(
     chosen: Annotated[
         list[str] | None,
-        typer.Argument(metavar="RUN", help="Run numbers, or model names for their newest runs."),
+        Argument(metavar="RUN", help="Run numbers, or model names for their newest runs."),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Models with this in their name.")] = None,
-    state: Annotated[State | None, typer.Option(help="Runs that got so far.")] = None,
-    task: Annotated[str | None, typer.Option(help="Models of this task.")] = None,
-    family: Annotated[str | None, typer.Option(help="Models of this family.")] = None,
-    limit: Annotated[int | None, typer.Option(help="The newest so many.")] = None,
-    delete: Annotated[bool, typer.Option("--delete", help="Delete the runs named, after asking.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
+    name: Annotated[str | None, Option(help="Models with this in their name.")] = None,
+    state: Annotated[State | None, Option(help="Runs that got so far.")] = None,
+    task: Annotated[str | None, Option(help="Models of this task.")] = None,
+    family: Annotated[str | None, Option(help="Models of this family.")] = None,
+    limit: Annotated[int | None, Option(help="The newest so many.")] = None,
+    delete: Annotated[bool, Option("--delete", help="Delete the runs named, after asking.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Delete without asking.")] = False,
     db: options.Database = None,
     as_json: options.Json = False,
 ) -> None:
@@ -63,15 +64,15 @@ def runs(
         else:
             found = store.runs(name=name, state=state, task=task, family=family, limit=limit)
         if delete and not _may_delete(found, is_sure=yes):
-            typer.echo("Nothing was deleted.")
+            click.echo("Nothing was deleted.")
         elif delete:
             _delete(store, found, as_json=as_json)
         elif as_json:
-            typer.echo(json.dumps({"runs": [as_record(run) for run in found]}))
+            click.echo(json.dumps({"runs": [as_record(run) for run in found]}))
         elif found:
-            typer.echo("\n".join(listing(found, width=_terminal_width())))
+            click.echo("\n".join(listing(found, width=_terminal_width())))
         else:
-            typer.echo(f"No runs in {store.where}{' match' if name or state or task or family else ' yet'}.")
+            click.echo(f"No runs in {store.where}{' match' if name or state or task or family else ' yet'}.")
 
 
 def _may_delete(found: Sequence[RunSummary], *, is_sure: bool) -> bool:
@@ -80,19 +81,19 @@ def _may_delete(found: Sequence[RunSummary], *, is_sure: bool) -> bool:
         return True
     if not sys.stdin.isatty():
         raise InputError("deleting asks first, and there is nobody to ask. Pass --yes.")
-    typer.echo("\n".join(listing(found, width=_terminal_width())))
+    click.echo("\n".join(listing(found, width=_terminal_width())))
     try:
-        return typer.confirm(f"Delete {_counted(len(found))} with all verdicts and proofs?")
-    except typer.Abort:
-        raise typer.Exit(3) from None
+        return click.confirm(f"Delete {_counted(len(found))} with all verdicts and proofs?")
+    except click.Abort:
+        raise click.exceptions.Exit(3) from None
 
 
 def _delete(store: Store, found: Sequence[RunSummary], *, as_json: bool) -> None:
     deleted = store.delete([run.run_id for run in found])
     if as_json:
-        typer.echo(json.dumps({"deleted": deleted}))
+        click.echo(json.dumps({"deleted": deleted}))
     else:
-        typer.echo(f"Deleted {_counted(deleted)}.")
+        click.echo(f"Deleted {_counted(deleted)}.")
 
 
 def _counted(number: int) -> str:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+import click
 
 from argmaxable.cli import options
+from argmaxable.cli.parameters import Option
 from argmaxable.core.errors import InputError
 from argmaxable.models import load_head
 
 
 def serve(
     db: options.Database = None,
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes any that is free.")] = 8642,
+    port: Annotated[int, Option(help="Port to listen on; 0 takes any that is free.")] = 8642,
     models: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--model",
             help="A model that was verified: its runs also show the classes with the nearest weights. May be "
             "given several times.",
@@ -49,4 +50,4 @@ def serve(
     heads = [load_head(model) for model in models or ()]
     with open_store(db, read_only=True) as store:
         site = Site(store, {head.sha256(): head for head in heads})
-        serve_app(make_app(site), port, lambda address: typer.echo(f"Serving {store.where} at {address}"))
+        serve_app(make_app(site), port, lambda address: click.echo(f"Serving {store.where} at {address}"))

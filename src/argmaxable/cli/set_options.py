@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-import typer
 
 from argmaxable.cli.option_groups import OptionGroup
+from argmaxable.cli.parameters import Option
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
 from argmaxable.core.label_sets import SetKind, SetTest, logits_of
@@ -29,35 +29,35 @@ class SetOptions(OptionGroup):
     """Which sets to ask about, and what it means that they come out."""
 
     random: Annotated[
-        int | None, typer.Option(metavar="K", help="Ask about random sets of K labels instead of a file.")
+        int | None, Option(metavar="K", help="Ask about random sets of K labels instead of a file.")
     ] = None
-    count: Annotated[int, typer.Option(metavar="N", help="How many sets --random or --active tries.")] = (
+    count: Annotated[int, Option(metavar="N", help="How many sets --random or --active tries.")] = (
         _DEFAULT_COUNT
     )
-    seed: Annotated[int, typer.Option(help="Chooses the sets of --random and --active.")] = 0
+    seed: Annotated[int, Option(help="Chooses the sets of --random and --active.")] = 0
     all_pairs: Annotated[
-        bool, typer.Option("--all-pairs", help="Ask about every set of two labels instead of a file.")
+        bool, Option("--all-pairs", help="Ask about every set of two labels instead of a file.")
     ] = False
     active: Annotated[
         int | None,
-        typer.Option(metavar="K", help="Ask whether every set of at most K labels can be predicted."),
+        Option(metavar="K", help="Ask whether every set of at most K labels can be predicted."),
     ] = None
     kind: Annotated[
         SetKind,
-        typer.Option(
+        Option(
             help="exactly: these labels above their thresholds, all others below; top: these labels above "
             "all others; at-least: these labels above their thresholds."
         ),
     ] = SetKind.EXACTLY
     threshold: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="NUMBER|FILE", help="Threshold on the logits (default 0), or an .npy file of one each."
         ),
     ] = None
     probability: Annotated[
         str | None,
-        typer.Option(metavar="NUMBER|FILE", help="The same as a probability: 0.5 is a logit of 0."),
+        Option(metavar="NUMBER|FILE", help="The same as a probability: 0.5 is a logit of 0."),
     ] = None
 
     def require_one_question(self, file: Path | None) -> None:

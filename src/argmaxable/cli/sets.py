@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from argmaxable.cli import options
 from argmaxable.cli.answers import write_file
 from argmaxable.cli.option_groups import Only, takes_groups
+from argmaxable.cli.parameters import Argument, Option
 from argmaxable.cli.places import require_file_place, require_folder_place
 from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.set_options import SetOptions
@@ -45,7 +46,7 @@ def sets(
     model: options.Model,
     file: Annotated[
         Path | None,
-        typer.Argument(
+        Argument(
             metavar="FILE",
             help="Label sets: .jsonl (a list of labels a line), .csv (a set a line) or .npz (a sparse "
             "matrix, examples × labels, as scipy.sparse.save_npz writes it).",
@@ -56,14 +57,10 @@ def sets(
     asked: SetOptions,
     work: Annotated[options.EngineOptions, Only("workers")],
     time_limit: options.TimeLimit = None,
-    output: Annotated[
-        Path | None, typer.Option(help="Write a proof bundle of the sets into this folder.")
-    ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Write a page about the sets into this .html file.")
-    ] = None,
+    output: Annotated[Path | None, Option(help="Write a proof bundle of the sets into this folder.")] = None,
+    report: Annotated[Path | None, Option(help="Write a page about the sets into this .html file.")] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="List all sets that can never be predicted, not only 20.")
+        bool, Option("--all", help="List all sets that can never be predicted, not only 20.")
     ] = False,
     as_json: options.Json = False,
     source: options.ModelOptions,
@@ -91,10 +88,10 @@ def sets(
         answer = _answer(asked, test, found, file, work.engine(), time_limit, progress)
     lines = list(_written(answer, output, report, model))
     if as_json:
-        typer.echo(json.dumps(_record(answer)))
+        click.echo(json.dumps(_record(answer)))
     else:
-        typer.echo("\n".join([*_said(answer, everything), *lines]))
-    raise typer.Exit(_exit_code(answer))
+        click.echo("\n".join([*_said(answer, everything), *lines]))
+    raise click.exceptions.Exit(_exit_code(answer))
 
 
 def _answer(

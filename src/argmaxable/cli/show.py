@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-import typer
+import click
 
 from argmaxable.cli import options
 from argmaxable.cli.stored_runs import find_run, opened
@@ -38,8 +38,8 @@ def show(
             ),
         )
     if as_json:
-        typer.echo(json.dumps(text.as_record(findings) | stored_runs.as_record(found)))
+        click.echo(json.dumps(text.as_record(findings) | stored_runs.as_record(found)))
     else:
-        typer.echo(
+        click.echo(
             "\n".join([stored_runs.headline(found), "", *text.summary(findings, everything=everything)])
         )

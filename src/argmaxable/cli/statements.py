@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from argmaxable.cli import options
 from argmaxable.cli.answers import parse_classes
 from argmaxable.cli.option_groups import OptionGroup
+from argmaxable.cli.parameters import Option
 from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.stored_runs import find_run, opened, require_evidence
 from argmaxable.core.domain import Domain
@@ -32,11 +33,9 @@ class StatementOptions(OptionGroup):
 
     model: Annotated[
         str | None,
-        typer.Option(metavar="MODEL", help="For smt2 and vipr: the model that the verdicts are about."),
+        Option(metavar="MODEL", help="For smt2 and vipr: the model that the verdicts are about."),
     ] = None
-    only: Annotated[
-        str | None, typer.Option(help="For smt2 and vipr: only these classes, e.g. 3,17,20-40.")
-    ] = None
+    only: Annotated[str | None, Option(help="For smt2 and vipr: only these classes, e.g. 3,17,20-40.")] = None
     round_to: options.RoundTo = None
 
     def require_none(self) -> None:
@@ -88,9 +87,9 @@ def write_for_solvers(
     ]
     with progress_bar() as progress:
         written = write_statements(head, found.domain, verdicts, folder, form, progress=progress)
-    typer.echo(_said(written, form, folder))
+    click.echo(_said(written, form, folder))
     if written.left_out:
-        raise typer.Exit(3)
+        raise click.exceptions.Exit(3)
 
 
 def _find(named: str, db: str | None) -> _Proofs:

@@ -6,9 +6,10 @@ import json
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from argmaxable.cli import options
+from argmaxable.cli.parameters import Argument
 from argmaxable.cli.stored_runs import opened
 from argmaxable.core.labels import visible_text
 
@@ -23,7 +24,7 @@ class _Action(StrEnum):
 
 
 def store(
-    action: Annotated[_Action, typer.Argument(metavar="ACTION", help="check")],
+    action: Annotated[_Action, Argument(metavar="ACTION", help="check")],
     db: options.Database = None,
     as_json: options.Json = False,
 ) -> None:
@@ -45,8 +46,8 @@ def store(
     """
     with opened(db) as database:
         found, where = database.check(), database.where
-    typer.echo(json.dumps(_record(found, where)) if as_json else "\n".join(_lines(found, where)))
-    raise typer.Exit(0 if found.is_sound else 1)
+    click.echo(json.dumps(_record(found, where)) if as_json else "\n".join(_lines(found, where)))
+    raise click.exceptions.Exit(0 if found.is_sound else 1)
 
 
 def _record(found: Soundness, where: str) -> dict[str, object]:

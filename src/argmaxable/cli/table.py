@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+import click
 
 from argmaxable.cli import options
 from argmaxable.cli.csv_options import Safe, csv_style
+from argmaxable.cli.parameters import Argument, Option
 from argmaxable.cli.stored_runs import find_run, opened
 from argmaxable.core.errors import InputError
 from argmaxable.report.grid import GridFormat, render
@@ -18,14 +19,12 @@ from argmaxable.store import RunSummary
 def table(
     chosen: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="RUN", help="Run numbers or model names (default: the newest run of each model)."
-        ),
+        Argument(metavar="RUN", help="Run numbers or model names (default: the newest run of each model)."),
     ] = None,
-    form: Annotated[GridFormat, typer.Option("--format", help="How to write it.")] = GridFormat.MARKDOWN,
-    summary: Annotated[bool, typer.Option("--summary", help="A row for each family, summed.")] = False,
-    family: Annotated[str | None, typer.Option(help="Models of this family.")] = None,
-    task: Annotated[str | None, typer.Option(help="Models of this task.")] = None,
+    form: Annotated[GridFormat, Option("--format", help="How to write it.")] = GridFormat.MARKDOWN,
+    summary: Annotated[bool, Option("--summary", help="A row for each family, summed.")] = False,
+    family: Annotated[str | None, Option(help="Models of this family.")] = None,
+    task: Annotated[str | None, Option(help="Models of this task.")] = None,
     safe: Safe = None,
     db: options.Database = None,
 ) -> None:
@@ -54,7 +53,7 @@ def table(
         if not found:
             raise InputError(f"no runs to write a table of in {store.where}.")
     grid = family_table(found) if summary else model_table(found)
-    typer.echo(render(grid, form, csv_style(safe)), nl=False)
+    click.echo(render(grid, form, csv_style(safe)), nl=False)
 
 
 def _newest_of_each(runs: list[RunSummary]) -> list[RunSummary]:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from argmaxable.cli import options
 from argmaxable.cli.answers import write_file
 from argmaxable.cli.example_options import ExampleOptions
 from argmaxable.cli.option_groups import Only, OptionGroup, takes_groups
+from argmaxable.cli.parameters import Argument, Option
 from argmaxable.cli.places import require_file_place
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.errors import InputError
@@ -46,23 +47,19 @@ class LessonOptions(OptionGroup):
 
     all_unargmaxable: Annotated[
         bool,
-        typer.Option(
-            "--all-unargmaxable", help="Teach every class that can never be predicted and has examples."
-        ),
+        Option("--all-unargmaxable", help="Teach every class that can never be predicted and has examples."),
     ] = False
     add: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="LABEL", help="Append a class that the model never had; may be given several times."
-        ),
+        Option(metavar="LABEL", help="Append a class that the model never had; may be given several times."),
     ] = None
     look_alikes: Annotated[
         bool,
-        typer.Option("--look-alikes", help="Teach classes that look like another to the model, too."),
+        Option("--look-alikes", help="Teach classes that look like another to the model, too."),
     ] = False
     max_change: Annotated[
         float | None,
-        typer.Option(
+        Option(
             metavar="SHARE",
             min=0.0,
             max=1.0,
@@ -71,12 +68,12 @@ class LessonOptions(OptionGroup):
     ] = None
     blank: Annotated[
         int | None,
-        typer.Option(
+        Option(
             help="Class that means 'nothing' in a model of sequences (default: 0 where inputs have "
             "many rows)."
         ),
     ] = None
-    seed: Annotated[int, typer.Option(min=0, help="For what is drawn: held-out inputs, first negatives.")] = 0
+    seed: Annotated[int, Option(min=0, help="For what is drawn: held-out inputs, first negatives.")] = 0
 
 
 @dataclass(frozen=True)
@@ -85,13 +82,13 @@ class OutcomeOptions(OptionGroup):
 
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Where to write the taught copy, in MODEL's format."),
+        Option("--output", "-o", help="Where to write the taught copy, in MODEL's format."),
     ] = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the outcome, write no model.")] = False
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")] = False
+    dry_run: Annotated[bool, Option("--dry-run", help="Show the outcome, write no model.")] = False
+    overwrite: Annotated[bool, Option("--overwrite", help="Replace the output if it exists.")] = False
     report: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a page that shows held-out examples before and after."),
+        Option(metavar="FILE", help="Write a page that shows held-out examples before and after."),
     ] = None
 
     def target(self) -> Path | None:
@@ -115,8 +112,8 @@ def teach(
     model: options.Model,
     classes: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[CLASS]...",
+        Argument(
+            metavar="CLASS",
             help="Numbers or labels of classes to teach; label:7 for the class whose label is 7.",
         ),
     ] = None,
@@ -126,7 +123,7 @@ def teach(
     lesson: LessonOptions,
     domain: options.DomainText = DEFAULT_DOMAIN_TEXT,
     time_limit: Annotated[
-        float, typer.Option(help="Seconds after which to give up; nothing is written then.")
+        float, Option(help="Seconds after which to give up; nothing is written then.")
     ] = DEFAULT_SECONDS,
     work: Annotated[options.EngineOptions, Only("workers")],
     as_json: options.Json = False,
@@ -166,7 +163,7 @@ def teach(
         write_back(found, taught.before, taught.after, target, overwrite=files.overwrite)
     said = [*(f"note        {note}" for note in examples.notes), *files.write_report(taught, examples)]
     lines = [_json(found, taught, examples, target)] if as_json else [*_lines(found, taught, target), *said]
-    typer.echo("\n".join(lines))
+    click.echo("\n".join(lines))
 
 
 def _taught(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from argmaxable.cli.parameters import Option
 from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.remarks import Remarks
 from argmaxable.core.errors import InputError
@@ -15,9 +14,7 @@ from argmaxable.workflow.verify_model import ModelVerdicts
 
 TopK = Annotated[
     int | None,
-    typer.Option(
-        "--top-k", help="Prove too whether classes that are never the argmax can be among the first K."
-    ),
+    Option("--top-k", help="Prove too whether classes that are never the argmax can be among the first K."),
 ]
 
 

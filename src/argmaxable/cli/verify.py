@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from argmaxable.cli import options
 from argmaxable.cli.answers import parse_classes, write_file
@@ -18,6 +18,7 @@ from argmaxable.cli.ceiling import Ceiling, Question, Temperature, TopP, ceiling
 from argmaxable.cli.data import DataOptions
 from argmaxable.cli.gate import GateOptions
 from argmaxable.cli.option_groups import OptionGroup, takes_groups
+from argmaxable.cli.parameters import Option
 from argmaxable.cli.places import require_file_place, require_folder_place
 from argmaxable.cli.progress import progress_bar
 from argmaxable.cli.queries import QueryOptions
@@ -56,19 +57,15 @@ with --allow no listed ones; --fail-on chooses.
 class ClassOptions(OptionGroup):
     """Which classes to verify."""
 
-    only: Annotated[str | None, typer.Option(help="Classes to verify, e.g. 3,17,20-40.")] = None
+    only: Annotated[str | None, Option(help="Classes to verify, e.g. 3,17,20-40.")] = None
     tokens: Annotated[
-        list[str] | None, typer.Option(help="Label of a class to verify; may be given several times.")
+        list[str] | None, Option(help="Label of a class to verify; may be given several times.")
     ] = None
-    script: Annotated[
-        str | None, typer.Option(help="Verify classes in this script: latin, cyrillic, han, …")
-    ] = None
-    skip_special: Annotated[bool, typer.Option("--skip-special", help="Leave out <s>, [CLS] and so on.")] = (
-        False
+    script: Annotated[str | None, Option(help="Verify classes in this script: latin, cyrillic, han, …")] = (
+        None
     )
-    skip_padding: Annotated[bool, typer.Option("--skip-padding", help="Leave out rows without a label.")] = (
-        False
-    )
+    skip_special: Annotated[bool, Option("--skip-special", help="Leave out <s>, [CLS] and so on.")] = False
+    skip_padding: Annotated[bool, Option("--skip-padding", help="Leave out rows without a label.")] = False
 
     def selection(self) -> Selection:
         return Selection(
@@ -96,18 +93,16 @@ class CeilingOptions(OptionGroup):
 class OutputOptions(OptionGroup):
     """What is written besides the answer on stdout, which is text or JSON."""
 
-    output: Annotated[Path | None, typer.Option(help="Write a proof bundle into this folder.")] = None
+    output: Annotated[Path | None, Option(help="Write a proof bundle into this folder.")] = None
     rational: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--rational",
             help="Solve for the exact weights of proofs and write them as whole numbers, for checkers that "
             "only add and compare (docs/checker.py).",
         ),
     ] = False
-    report: Annotated[Path | None, typer.Option(help="Write a page about the run into this .html file.")] = (
-        None
-    )
+    report: Annotated[Path | None, Option(help="Write a page about the run into this .html file.")] = None
     everything: options.All = False
     as_json: options.Json = False
 
@@ -135,19 +130,15 @@ def verify(
     queries: QueryOptions,
     classes: ClassOptions,
     method: Annotated[
-        Algorithm, typer.Option(help="Run one algorithm alone; the default uses whatever settles a class.")
+        Algorithm, Option(help="Run one algorithm alone; the default uses whatever settles a class.")
     ] = Algorithm.AUTO,
-    patience: Annotated[
-        int | None, typer.Option(help="Reflection steps (default 30; 2500 when alone).")
-    ] = None,
+    patience: Annotated[int | None, Option(help="Reflection steps (default 30; 2500 when alone).")] = None,
     work: options.EngineOptions,
-    seed: Annotated[
-        int, typer.Option(help="Changes the order of work and the evidence, never a status.")
-    ] = 0,
+    seed: Annotated[int, Option(help="Changes the order of work and the evidence, never a status.")] = 0,
     time_limit: options.TimeLimit = None,
     dtype: Annotated[
         Float | None,
-        typer.Option(help="Tell too which classes stay the argmax of logits computed in this format."),
+        Option(help="Tell too which classes stay the argmax of logits computed in this format."),
     ] = None,
     round_to: options.RoundTo = None,
     probabilities: CeilingOptions,
@@ -183,8 +174,8 @@ def verify(
         gate.remarks(ruling),
     ]  # fmt: skip
     lines = _answer(request, done, written, remarks)
-    typer.echo(gate.printed(ruling, model, lines))
-    raise typer.Exit(ruling.exit_code if is_complete or gate.never_fails else 3)
+    click.echo(gate.printed(ruling, model, lines))
+    raise click.exceptions.Exit(ruling.exit_code if is_complete or gate.never_fails else 3)
 
 
 verify.__doc__ = f"{verify.__doc__}\n\n{_EPILOG}"
