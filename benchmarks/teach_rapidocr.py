@@ -1,10 +1,10 @@
 """What rapidocr-onnxruntime reads with its own recogniser and with a taught copy of it, through its own API.
 
-    python benchmarks/teach_rapidocr.py TAUGHT.onnx --font FILE[#FACE] [--new 赟纡] [--lines 200]
+    python benchmarks/teach_rapidocr.py TAUGHT.onnx --font FILE[#FACE] [--new 赟纡] [--taught 嫖榷] [--lines N]
 
 Runs in an environment that has rapidocr-onnxruntime==1.4.4, and needs nothing else. Each line is printed in
-the font. Lines of common characters are drawn at random and counted where both copies read the same. Prints
-one JSON object; exits with 1 if a word is misread by the copy.
+the font. Ordinary lines are drawn at random from common characters that were not taught, and counted where
+both copies read the same. Prints one JSON object; exits with 1 if a word is misread by the copy.
 """
 
 from __future__ import annotations
@@ -42,19 +42,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("taught", type=Path)
+    parser.add_argument("copy", type=Path, metavar="TAUGHT.onnx")
     parser.add_argument("--font", required=True)
     parser.add_argument("--new", default="", help="characters that were added to the dictionary")
+    parser.add_argument("--taught", default="", help="characters that were taught")
     parser.add_argument("--lines", type=int, default=200)
     given = parser.parse_args()
     name, _, face = given.font.partition("#")
     font = ImageFont.truetype(name, _SIZE, index=int(face or 0))
     old = rapidocr_onnxruntime.RapidOCR()
-    new = rapidocr_onnxruntime.RapidOCR(rec_model_path=str(given.taught))
+    new = rapidocr_onnxruntime.RapidOCR(rec_model_path=str(given.copy))
     words = [*WORDS, *(f"汉字{char}大" for char in given.new)]
     readings = {word: [read(engine, printed(word, font)) for engine in (old, new)] for word in words}
     draw = random.Random(0)
-    lines = ["".join(draw.choices(_COMMON, k=_LENGTH)) for _ in range(given.lines)]
+    ordinary = [char for char in _COMMON if char not in given.taught + given.new]
+    lines = ["".join(draw.choices(ordinary, k=_LENGTH)) for _ in range(given.lines)]
     pairs = [(read(old, image), read(new, image)) for image in (printed(line, font) for line in lines)]
     record = {
         "words": {word: {"old": one, "taught": other} for word, (one, other) in readings.items()},
@@ -62,7 +64,11 @@ def main() -> None:
         "of": len(words),
         "ordinary_lines": len(pairs),
         "as_before": sum(one == other for one, other in pairs),
-        "changed": [pair for pair in pairs if pair[0] != pair[1]],
+        "changed": [
+            {"line": line, "old": one, "taught": other}
+            for line, (one, other) in zip(lines, pairs, strict=True)
+            if one != other
+        ],
     }
     print(json.dumps(record, ensure_ascii=False))
     sys.exit(record["read"] < len(words))
