@@ -1,6 +1,6 @@
 """What rapidocr-onnxruntime reads with its own recogniser and with a taught copy of it, through its own API.
 
-    python benchmarks/teach_rapidocr.py TAUGHT.onnx --font FILE[#FACE] [--new 赟纡] [--taught 嫖榷] [--lines N]
+    python benchmarks/teach_rapidocr.py TAUGHT.onnx --font FILE[#FACE] [--new 赟] [--taught 嫖] [--lines N]
 
 Runs in an environment that has rapidocr-onnxruntime==1.4.4, and needs nothing else. Each line is printed in
 the font. Ordinary lines are drawn at random from common characters that were not taught, and counted where
