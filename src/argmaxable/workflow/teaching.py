@@ -71,6 +71,10 @@ def _measured(held_out: HeldOut) -> Iterator[str]:
             yield f"taken in {where}: {_pairs(pairs)}"
 
 
+def _paragraph(lines: Sequence[str]) -> str:
+    return " ".join(f"{line[:1].upper()}{line[1:]}." for line in lines)
+
+
 def _bounded(rate: Rate) -> str:
     return f": at most {100 * rate.bound:.3g} % of all (95 % bound)" if rate.total else ""
 
@@ -142,7 +146,7 @@ def page_of(taught: Taught, examples: ExampleSet, model: str) -> TeachingPage:
     title = f"{counted(len(taught.classes))} taught" + (
         "" if held_out is None else f": {held_out.read_after} held-out examples read"
     )
-    facts = tuple((f"{topic}:", ". ".join(sentences) + ".") for topic, sentences in _topics(taught))
+    facts = tuple((f"{topic.capitalize()}:", _paragraph(sentences)) for topic, sentences in _topics(taught))
     shown, changed = ((), ()) if held_out is None else _shown(taught, held_out, examples)
     return TeachingPage(model, title, facts, tuple(_rows(taught)), shown, changed)
 
