@@ -91,6 +91,8 @@ def test_a_new_label_is_added_to_an_onnx_model_before_its_space(command: Command
         (["c5"], {"labels": np.array(["c1"] * 600)}, "no example of c5"),
         (["c5"], {"labels": np.array(["c5", "zz"] * 300)}, "the examples name zz"),
         (["c5"], {"labels": np.array(["c5"] * 3)}, "3 labels for 600 rows"),
+        (["c5"], {"features": np.zeros((0, 8)), "labels": np.array([], str)}, "no examples"),
+        (["--add", "c5"], {}, "the head has a class c5 already"),
         (["c1"], {}, "c1 (class 1) wins at all"),
         (["nobody"], {}, "no class has the label 'nobody'"),
         ([], {}, "nothing to teach"),
@@ -126,6 +128,8 @@ def test_missing_examples_and_targets_are_told_before_any_work(command: Command,
         "no such file" in command("teach", model, "c5", "--dry-run", "--features", tmp_path / "none.npz").err
     )
     assert "Pass -o OUT" in command("teach", model, "c5").err
+    added = command("teach", model, "--add", "c5", "--dry-run", "--features", tmp_path / "none.npz")
+    assert "the head has a class c5 already" in added.err
 
 
 def test_observe_tells_grades_from_proofs(command: Command, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from argmaxable.cli.parameters import Argument, Option
 from argmaxable.cli.places import require_file_place
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.errors import InputError
-from argmaxable.edit.teach.plan import DEFAULT_SECONDS, TeachingRules
+from argmaxable.edit.teach.plan import DEFAULT_SECONDS, TeachingRules, targets_of
 from argmaxable.edit.teach.plan import teach as teach_head
 from argmaxable.models.write import (
     notes_on_growth,
@@ -184,6 +184,7 @@ def _taught(
         before = verify(head, found.domain, engine=engine, time_limit=seconds, progress=progress)
         chosen = sorted({*chosen, *before.class_ids[before.status == "unargmaxable"].tolist()})
     add = lesson.add or []
+    targets_of(head, chosen, add, lesson.blank)  # a mistake is told before the model runs on examples
     wanted = [*(head.label(class_id) for class_id in chosen), *add]
     examples = given.gather(found, head, wanted, seed=lesson.seed, progress=progress)
     if lesson.all_unargmaxable:

@@ -133,7 +133,7 @@ def teach(
     already.
     """
     deadline, clock = Deadline(time_limit), _Clock()
-    targets = _targets(head, classes, add, rules.blank)
+    targets = targets_of(head, classes, add, rules.blank)
     at = head.classes if rules.add_at is None else rules.add_at
     if rules.max_change is not None and held_out is None:
         raise InputError("how many inputs change can only be measured on held-out examples: hold some out.")
@@ -177,7 +177,9 @@ def _fitted(
     return fits, tuple(alike.values()), tuple(excluded.values())
 
 
-def _targets(head: Head, classes: Iterable[int], add: Sequence[str], blank: int | None) -> tuple[Target, ...]:
+def targets_of(
+    head: Head, classes: Iterable[int], add: Sequence[str], blank: int | None
+) -> tuple[Target, ...]:
     """The classes to teach; raises InputError for those that don't exist, or whose label is not their own."""
     chosen = sorted(set(classes))
     if not chosen and not add:
@@ -222,8 +224,8 @@ def _require_something_to_learn(head: Head, lesson: Lesson) -> None:
         if target.class_id is not None and (winner[positives] == target.class_id).all():
             raise InputError(
                 f"{visible(target.label)} (class {target.class_id}) wins at all {len(positives):,} of its "
-                "examples "
-                "already: there is nothing to teach. Leave it out, or bring examples that are misread."
+                "examples already: there is nothing to teach. Leave it out, or bring examples that are "
+                "misread."
             )
 
 

@@ -39,6 +39,8 @@ def _examples(arrays: dict[str, NDArray[Any]]) -> Examples:
         raise InputError(f"features have dtype {features.dtype}; expected numbers.")
     if features.ndim != 2:
         raise InputError(f"features have shape {features.shape}; expected rows × features.")
+    if not len(features):
+        raise InputError("no examples: the array 'features' has no rows.")
     is_sequential = "spans" in arrays or "ends" in arrays
     if is_sequential:
         ends, spans = _integers(arrays, "ends"), _integers(arrays, "spans").reshape(-1, 2)
@@ -46,8 +48,7 @@ def _examples(arrays: dict[str, NDArray[Any]]) -> Examples:
         if len(labels) != len(features):
             raise InputError(
                 f"{len(labels):,} labels for {len(features):,} rows of features; expected one for each, or "
-                "the arrays "
-                "'ends' and 'spans'."
+                "the arrays 'ends' and 'spans'."
             )
         ends = np.arange(len(features) + 1)
         rows = np.array([row for row, label in enumerate(labels) if label], np.intp)
