@@ -74,3 +74,9 @@ def test_a_mistyped_command_is_corrected(command: Command) -> None:
     done = command("verfy")
     assert done.code == 2
     assert "Did you mean 'verify'?" in done.err
+
+
+def test_a_mistyped_option_is_corrected(command: Command) -> None:
+    done = command("verify", "model.npz", "--domian", "box:3")
+    assert done.code == 2
+    assert "No such option --domian. Did you mean --domain?" in done.err

@@ -67,6 +67,12 @@ def command(name: str) -> click.Command:
     return command_of(name, getattr(import_module(f"argmaxable.cli.{word}"), word))
 
 
+def _in_words(error: click.UsageError) -> str:
+    if isinstance(error, click.NoSuchOption) and error.possibilities:
+        return f"No such option {error.option_name}. Did you mean {' or '.join(sorted(error.possibilities))}?"
+    return error.format_message()
+
+
 @contextmanager
 def _mistakes_as_errors_of_ours() -> Iterator[None]:
     """A wrong option ends in the same kind of line as a wrong file does."""
@@ -74,7 +80,7 @@ def _mistakes_as_errors_of_ours() -> Iterator[None]:
         yield
     except click.UsageError as error:
         where = "argmaxable" if error.ctx is None else error.ctx.command_path
-        message = error.format_message()
+        message = _in_words(error)
         end = "" if message.endswith((".", "?")) else "."
         raise InputError(f"{message}{end} `{where} --help` lists what it takes.") from None
 
