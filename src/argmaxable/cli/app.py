@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
@@ -68,9 +68,15 @@ def command(name: str) -> click.Command:
 
 
 def _in_words(error: click.UsageError) -> str:
-    if isinstance(error, click.NoSuchOption) and error.possibilities:
-        return f"No such option {error.option_name}. Did you mean {' or '.join(sorted(error.possibilities))}?"
-    return error.format_message()
+    if not isinstance(error, click.NoSuchOption):
+        return error.format_message()
+    return f"No such option {error.option_name}.{_correction(error.option_name, error.possibilities or ())}"
+
+
+def _correction(word: str, known: Iterable[str]) -> str:
+    """A question about what was meant, if some word is close."""
+    close = get_close_matches(word, known, n=1)
+    return f" Did you mean {close[0]}?" if close else ""
 
 
 @contextmanager
@@ -95,9 +101,7 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in self.commands and not args[0].startswith("-"):
-            close = get_close_matches(args[0], self.commands, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise click.UsageError(f"No such command {args[0]!r}.{hint}", ctx)
+            raise click.UsageError(f"No such command {args[0]}.{_correction(args[0], self.commands)}", ctx)
         name, found, rest = super().resolve_command(ctx, args)
         return name, found if name is None else command(name), rest
 
