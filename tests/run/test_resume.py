@@ -145,7 +145,7 @@ def test_the_command_stores_and_finds_runs(command: Command, request_: Request, 
     first = command("verify", request_.ref.model, "--workers", "1")
     assert "Stored as run 1 (argmaxable show 1)." in first.out
     second = command("verify", request_.ref.model, "--workers", "1")
-    assert "Found again as run 1; --overwrite verifies anew." in second.out
+    assert "Already stored as run 1; --overwrite verifies it again." in second.out
     assert first.code == second.code == 1
     assert "Stored as run" in command("verify", request_.ref.model, "--workers", "1", "--overwrite").out
     assert database.exists()

@@ -211,7 +211,7 @@ def _hints(request: Request, done: ModelVerdicts, output: Path | None) -> list[s
             "on, nor with which others; argmaxable sets does."
         )
     if done.was_known:
-        lines.append(f"Found again as run {done.run_id}; --overwrite verifies anew.")
+        lines.append(f"Already stored as run {done.run_id}; --overwrite verifies it again.")
     elif done.run_id is not None:
         more = "" if done.result.is_complete else "; the same command resumes it"
         lines.append(f"Stored as run {done.run_id} (argmaxable show {done.run_id}){more}.")

@@ -32,7 +32,14 @@ class Standing(StrEnum):
     UNDECIDED = "undecided"
 
     @property
-    def is_lost(self) -> bool:
+    def in_words(self) -> str:
+        """As people are told."""
+        return self.value.replace("unargmaxable", "can never be predicted").replace(
+            "argmaxable", "can be predicted"
+        )
+
+    @property
+    def never_wins(self) -> bool:
         """Whether no input is known that surely makes a machine predict the class."""
         return self in (Standing.ON_PAPER_ONLY, Standing.TIED, Standing.UNARGMAXABLE)
 

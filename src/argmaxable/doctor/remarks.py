@@ -29,7 +29,7 @@ class Patient:
 
     def unargmaxable(self, classes: Iterable[int]) -> list[int]:
         """Those of the classes that no input is known to make a machine predict."""
-        return [c for c in classes if c in self.standings and self.standings[c].is_lost]
+        return [c for c in classes if c in self.standings and self.standings[c].never_wins]
 
 
 def diagnoses_of(subject: Patient) -> Iterator[Diagnosis]:

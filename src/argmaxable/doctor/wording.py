@@ -45,7 +45,7 @@ def _finding(diagnosis: Diagnosis) -> list[str]:
     lines += _wrapped(_listed(diagnosis)) if diagnosis.classes else []
     counts = Counter(standing for _, standing in diagnosis.standings)
     if counts:
-        proven = ", ".join(f"{count:,} {standing.value}" for standing, count in counts.items())
+        proven = ", ".join(f"{count:,} {standing.in_words}" for standing, count in counts.items())
         some = "" if len(diagnosis.standings) == len(diagnosis.classes) else " (of the first ones)"
         lines += _wrapped(f"Verified{some}: {proven}.")
     return [*lines, *_wrapped(diagnosis.meaning), *_wrapped(f"What to do: {diagnosis.advice}")]

@@ -24,7 +24,7 @@ _MOST_NAMED = 8
 def first_lines(explanation: Explanation) -> list[str]:
     """The verdict, what holds the class down and by how much: all that an explanation just begun has."""
     verdict = explanation.verdict
-    opening = f"{visible(verdict.label)} (class {verdict.class_id}): {_verdict(explanation)}"
+    opening = f"{visible(verdict.label)} (class {verdict.class_id}) {_verdict(explanation)}"
     return [opening, *_under_headings(_first(explanation))]
 
 
@@ -40,12 +40,14 @@ def _under_headings(rows: Iterator[tuple[str, str]]) -> Iterator[str]:
 def _verdict(explanation: Explanation) -> str:
     verdict, domain = explanation.verdict, explanation.domain
     if verdict.status is Status.ARGMAXABLE:
-        return f"argmaxable over the domain {domain}."
+        return f"can be predicted over the domain {domain}."
     if verdict.status is Status.UNDECIDED:
-        return f"undecided over the domain {domain}: {verdict.reason}."
+        return f"is undecided over the domain {domain}: {verdict.reason}."
     if explanation.margin.upper < 0:
-        return f"unargmaxable. No input of the domain {domain} makes it the argmax."
-    return f"unargmaxable. No input of the domain {domain} makes it the only argmax; at best it ties."
+        return f"can never be predicted: no input of the domain {domain} makes it the argmax."
+    return (
+        f"can never be predicted: no input of the domain {domain} makes it the only argmax; at best it ties."
+    )
 
 
 def _first(explanation: Explanation) -> Iterator[tuple[str, str]]:

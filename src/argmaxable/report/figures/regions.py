@@ -124,14 +124,14 @@ def _draw_directions(axes: Any, result: Result, colours: Mapping[int, str]) -> N
     axes.plot(degrees, logits.max(axis=1), color="#DDDDDD", linewidth=4, solid_capstyle="round")
     for verdict in result.verdicts:
         line = logits[:, verdict.class_id]
-        is_lost = verdict.class_id not in colours
+        never_wins = verdict.class_id not in colours
         colour = colours.get(verdict.class_id, STATUS_COLOURS[verdict.status])
-        axes.plot(degrees, line, color=colour, linestyle="--" if is_lost else "-", linewidth=1)
+        axes.plot(degrees, line, color=colour, linestyle="--" if never_wins else "-", linewidth=1)
         if head.classes <= _MOST_NAMED_LINES:
             peak = int(np.argmax(line))
             axes.annotate(
                 legible(verdict.label), (degrees[peak], line[peak]), xytext=(0, 2),
-                textcoords="offset points", ha="center", va="bottom", color=colour if is_lost else INK,
+                textcoords="offset points", ha="center", va="bottom", color=colour if never_wins else INK,
             )  # fmt: skip
     axes.set(
         xlim=(0, 360), xticks=[0, 90, 180, 270, 360], xlabel="direction of the features (°)", ylabel="logit"
