@@ -85,13 +85,13 @@ def headline_of(comparison: Comparison) -> str:
     """The answer in a line."""
     if not comparison.matched:
         return "The runs have no class in common"
-    lost = comparison.counts.get((Status.ARGMAXABLE, Status.UNARGMAXABLE), 0)
+    gone = comparison.counts.get((Status.ARGMAXABLE, Status.UNARGMAXABLE), 0)
     back = comparison.counts.get((Status.UNARGMAXABLE, Status.ARGMAXABLE), 0)
-    other = len(comparison.changed) - lost - back
+    other = len(comparison.changed) - gone - back
     parts = [
         f"{count:,} {'class' if count == 1 else 'classes'} {what}"
         for count, what in (
-            (lost, "can no longer be predicted"),
+            (gone, "can no longer be predicted"),
             (back, "can be predicted again"),
             (other, "decided in one run only"),
         )

@@ -63,8 +63,8 @@ class _Objective:
         return self.data.signs * (self.design @ vector - self.data.offsets)
 
     def loss(self, margins: Vector, vector: Vector) -> float:
-        lost = self.data.weights @ np.logaddexp(0.0, -margins)
-        return float(lost + 0.5 * (self.ridge * vector) @ vector)
+        loss = self.data.weights @ np.logaddexp(0.0, -margins)
+        return float(loss + 0.5 * (self.ridge * vector) @ vector)
 
     def newton_step(self, margins: Vector, vector: Vector) -> tuple[Vector, float]:
         """The step, and how much the loss would fall along it at first (Newton's decrement)."""

@@ -32,7 +32,7 @@ class Impact:
     unargmaxable: int
 
     @property
-    def lost(self) -> float:
+    def never_right(self) -> float:
         """Targets whose class can never be predicted."""
         return sum(each.count for each in self.never)
 
@@ -40,7 +40,7 @@ class Impact:
     def best_accuracy(self) -> float:
         """No predictions on this data are right more often: neither classes that can never be predicted nor
         targets that are no class can be right."""
-        return 1 - (self.lost + self.targets.absent) / self.targets.total
+        return 1 - (self.never_right + self.targets.absent) / self.targets.total
 
 
 def impact(result: Result, targets: Targets) -> Impact:

@@ -70,15 +70,15 @@ def wins(result: Result, features: Matrix, *, order: Sequence[int | None] | None
     ids = np.array([verdict.class_id for verdict in never], np.intp)
     leaders, behind, nearest = _contest(result.head, features, ids)
     first, second = leaders[:, 0], leaders[:, 1]
-    lost = set(ids.tolist())
-    ahead: dict[int, Counter[int]] = {class_id: Counter() for class_id in lost}
-    instead: dict[int, Counter[int]] = {class_id: Counter() for class_id in lost}
+    unargmaxable = set(ids.tolist())
+    ahead: dict[int, Counter[int]] = {class_id: Counter() for class_id in unargmaxable}
+    instead: dict[int, Counter[int]] = {class_id: Counter() for class_id in unargmaxable}
     for winner, runner_up, target in zip(
         first.tolist(), second.tolist(), order or [None] * len(first), strict=True
     ):
-        if runner_up in lost:
+        if runner_up in unargmaxable:
             ahead[runner_up][winner] += 1
-        if target is not None and target in lost and target != winner:
+        if target is not None and target in unargmaxable and target != winner:
             instead[target][winner] += 1
     found = [
         Substitution(verdict, ahead[verdict.class_id], instead[verdict.class_id], int(row), float(gap))
@@ -87,7 +87,7 @@ def wins(result: Result, features: Matrix, *, order: Sequence[int | None] | None
     found = [each for each in found if each.ahead or each.instead]
     found.sort(key=lambda each: (-each.instead.total(), -each.ahead.total(), each.verdict.class_id))
     counts = Counter(first.tolist())
-    outside = sum(counts[class_id] for class_id in lost)
+    outside = sum(counts[class_id] for class_id in unargmaxable)
     return Wins(len(features), counts, outside, tuple(found))
 
 

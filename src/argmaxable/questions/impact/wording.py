@@ -34,7 +34,7 @@ def describe_impact(found: Impact) -> list[str]:
         verb = "occurs" if len(found.never) == 1 else "occur"
         lines.append(
             f"{len(found.never):,} of the {found.unargmaxable:,} {classes} that can never be predicted "
-            f"{verb} there: {_share(found.lost, total)} can't be right."
+            f"{verb} there: {_share(found.never_right, total)} can't be right."
         )
         lines += _listed(found.never, total)
     else:
@@ -96,7 +96,7 @@ def impact_record(found: Impact) -> dict[str, Any]:
         "file": targets.name,
         "format": targets.form.value,
         "targets": targets.total,
-        "never": found.lost,
+        "never": found.never_right,
         "tied": sum(each.count for each in found.tied),
         "undecided": found.undecided,
         "no_class": targets.absent,
