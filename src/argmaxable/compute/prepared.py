@@ -16,8 +16,8 @@ from argmaxable.compute.backend import backend_of
 from argmaxable.compute.blocks import row_blocks
 from argmaxable.compute.budget import Compute
 from argmaxable.compute.identical_rows import IdenticalRows, find_identical_rows
-from argmaxable.compute.rows import Rows, StreamedRows, hold_if_it_fits
-from argmaxable.core.arrays import Ids, Matrix32, Vector, Vector32
+from argmaxable.compute.rows import Rows, StreamedRows, fits, hold_if_it_fits
+from argmaxable.core.arrays import Ids, Matrix, Matrix32, Vector, Vector32
 from argmaxable.core.domain import Domain
 from argmaxable.core.head import Facts, Head
 from argmaxable.exact.rounding import length_bounds
@@ -117,18 +117,25 @@ def seen_rows(head: PreparedHead, domain: Domain) -> SeenRows:
 
 
 def _seen_by(head: PreparedHead, domain: Domain) -> SeenRows:
+    """The rows and their norms in one pass where the rows fit into memory."""
     shape = head.head.classes, head.head.features
 
+    def seen(ids: Ids | slice) -> Matrix:
+        return domain.rows_seen(head.head.rows(ids) - head.centre)
+
+    @np.errstate(over="ignore", under="ignore", invalid="ignore")
     def convert(ids: Ids | slice) -> Matrix32:
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            return np.asarray(domain.rows_seen(head.head.rows(ids) - head.centre).astype(np.float32))
+        return seen(ids).astype(np.float32)
 
     norms = np.empty(head.head.classes)
+    held = np.empty(shape, np.float32) if fits(shape, head.compute.bytes_for_rows()) else None
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         for block in row_blocks(*shape):
-            norms[block] = length_bounds(domain.rows_seen(head.head.rows(block) - head.centre))
-    held = hold_if_it_fits(StreamedRows(shape, convert), head.compute.bytes_for_rows())
-    return SeenRows(head.backend.settle_in(held), norms)
+            rows = seen(block)
+            norms[block] = length_bounds(rows)
+            if held is not None:
+                held[block] = rows
+    return SeenRows(head.backend.settle_in(StreamedRows(shape, convert) if held is None else held), norms)
 
 
 def centre_of(head: Head) -> Vector:

@@ -43,7 +43,12 @@ def hold(rows: StreamedRows) -> Matrix32:
 
 def hold_if_it_fits(rows: StreamedRows, limit: int) -> Rows:
     """The rows in memory if they take no more bytes than that, else as they are."""
-    return hold(rows) if 4 * int(np.prod(rows.shape)) <= limit else rows
+    return hold(rows) if fits(rows.shape, limit) else rows
+
+
+def fits(shape: tuple[int, int], limit: int) -> bool:
+    """Whether float32 rows of this shape take no more bytes than that."""
+    return 4 * int(np.prod(shape)) <= limit
 
 
 def row_slices(rows: Rows) -> Iterator[slice]:
