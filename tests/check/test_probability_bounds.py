@@ -216,7 +216,7 @@ DOMAINS = {
     "a point": am.Box([0.5, -2.0], [0.5, -2.0]),
     "a box": am.Box(-3, 4),
     "a ball": am.Ball(5.0),
-    "LayerNorm": am.RMSNorm([0.7, -1.3], [0.3, 5.0]),
+    "RMSNorm": am.RMSNorm([0.7, -1.3], [0.3, 5.0]),
 }
 
 
@@ -238,6 +238,68 @@ def test_what_the_tangent_allows_counts_every_rounding(
     for k in range(3):
         exact, units = allowed_exactly(checker, odds, k)
         assert is_within(found[k], min(exact, Fraction(1)), units)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_the_tangent_along_many_features_counts_them_all(sign: float) -> None:
+    """Products of both signs that cancel: their sizes count, not their sum."""
+    rng = np.random.default_rng(5)
+    rows = sign * rng.normal(size=(CLASSES, 40)) * 0.3
+    x = rng.normal(size=40) * 5
+    rows -= np.outer(rows @ x / (x @ x), x)
+    checker = checker_of(rows, rng.normal(size=CLASSES), domain=am.Box(x, x))
+    odds = checker._odds(np.arange(3), np.tile(x, (3, 1)))
+    for k, found in enumerate(checker._allowed(odds)):
+        exact, units = allowed_exactly(checker, odds, k)
+        assert is_within(found, exact, units)
+
+
+def test_the_tangent_of_nothing_counts_its_sums() -> None:
+    """Classes that differ in their biases alone: nothing but sums and quotients is left."""
+    biases = np.zeros(CLASSES)
+    biases[0], biases[1] = 1.0, -1.0
+    checker = checker_of(np.zeros((CLASSES, 2)), biases, domain=am.Box(-1, 1))
+    odds = checker._odds(np.array([2, 3]), np.zeros((2, 2)))
+    for k, found in enumerate(checker._allowed(odds)):
+        exact, _ = allowed_exactly(checker, odds, k)
+        assert is_within(found, exact, 3)
+
+
+def test_heads_of_one_and_two_classes() -> None:
+    one = checker_of([[1.0]], domain=am.Box(-1, 1))
+    assert one.allowed(np.array([0]), np.zeros((1, 1))).tolist() == [1.0]
+    two = checker_of([[1.0], [0.0]], domain=am.Box(-1, 1))
+    found = two.allowed(np.array([0, 1]), np.zeros((2, 1)))
+    assert found == pytest.approx([1 / (1 + math.exp(-1))] * 2, rel=0.1)
+
+
+def test_outside_the_domain_nothing_is_reached_and_all_may_be_above() -> None:
+    checker = checker_of([[1.0], [0.0]], domain=am.Box(-1, 1))
+    points = np.array([[2.0], [1.0]])
+    assert checker.reached(np.array([0, 0]), points)[0] == 0.0
+    assert checker.mass_above(np.array([0, 0]), points).tolist() == [1.0, 0.0]
+
+
+def test_log_odds_are_within_their_errors_whatever_all_rows_share() -> None:
+    rng = np.random.default_rng(6)
+    rows = rng.normal(size=(5, 3)) + 1e7
+    head = am.Head(rows, rng.normal(size=5) + 1e5)
+    checker = CeilingChecker(Checker(head, am.Everywhere()))
+    x = rng.normal(size=3) + 50
+    odds = checker._odds(np.array([2]), x[None])
+    exact = [
+        sum(a * b for a, b in zip(rationals(row), rationals(x), strict=True)) + Fraction(float(bias))
+        for row, bias in zip(rows, head.biases(), strict=True)
+    ]
+    for i in (0, 1, 3, 4):
+        off = abs(Fraction(float(odds.values[0, i])) - (exact[i] - exact[2]))
+        assert off <= Fraction(float(odds.errors[0, i])) < Fraction(1e-9)
+
+
+def test_differences_that_overflow_have_infinite_errors() -> None:
+    checker = checker_of(np.zeros((2, 1)), [1.2e308, -1.2e308])
+    with np.errstate(over="ignore"):
+        assert checker._odds(np.array([0]), np.zeros((1, 1))).errors.tolist() == [[0.0, INF]]
 
 
 def allowed_exactly(checker: CeilingChecker, odds: _Odds, k: int) -> tuple[Fraction, Fraction]:
