@@ -108,7 +108,9 @@ def openvino(rng: random.Random) -> Files:
 
 def _other_network(rng: random.Random, text: str) -> str:
     """One element twice, gone or moved, or one attribute twice, gone or of another value."""
-    elements = re.findall(r"<(?:layer .*?</layer>|edge [^>]*>|data [^>]*>|port .*?</port>|dim>.*?</dim>)", text)
+    elements = re.findall(
+        r"<(?:layer .*?</layer>|edge [^>]*>|data [^>]*>|port .*?</port>|dim>.*?</dim>)", text
+    )
     element = rng.choice(elements)
     attributes = re.findall(r' [-a-z_]+="[^"]*"', element)
     action = rng.randrange(7)
@@ -129,7 +131,9 @@ def _other_network(rng: random.Random, text: str) -> str:
         return text.replace(element, element.replace(attribute, "", 1), 1)
     inside = value.strip('"')
     number = str(int(inside) + rng.choice((-4, -1, 1, 4, 16))) if inside.isdigit() else inside.upper()
-    other = rng.choice((number, number, f" {inside}", f"0{inside}", f"+{inside}", f"{inside} ", f"{inside}.0"))
+    other = rng.choice(
+        (number, number, f" {inside}", f"0{inside}", f"+{inside}", f"{inside} ", f"{inside}.0")
+    )
     return text.replace(element, element.replace(attribute, f'{name}="{other}"', 1), 1)
 
 

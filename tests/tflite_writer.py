@@ -146,9 +146,7 @@ def model_bytes(
 def write_signature(builder: flatbuffers.Builder, graph: int, outputs: Sequence[int]) -> int:
     key = ("UOffsetTRelative", builder.CreateString("serving_default"))
     names = [("UOffsetTRelative", builder.CreateString(f"output_{each}")) for each in outputs]
-    maps = [
-        table(builder, [name, ("Uint32", each)]) for name, each in zip(names, outputs, strict=True)
-    ]
+    maps = [table(builder, [name, ("Uint32", each)]) for name, each in zip(names, outputs, strict=True)]
     none = tables(builder, [])
     return table(builder, [none, tables(builder, maps), key, None, ("Uint32", graph)])
 

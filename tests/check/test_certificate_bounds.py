@@ -169,7 +169,8 @@ def test_biases_over_a_shift_count_their_sums() -> None:
 def test_biases_without_a_shift_are_off_by_their_centring() -> None:
     checker = checker_of(a_head(4))
     values, errors = checker._shifted_biases(np.array([3, 7])) or (None, None)
-    assert values is not None and errors is not None
+    assert values is not None
+    assert errors is not None
     assert values.tolist() == checker.scores.biases[[3, 7]].tolist()
     assert errors.tolist() == (np.abs(values) * 2.0**-52).tolist()
     assert checker_of(am.Head(np.eye(2)))._shifted_biases(np.array([0])) is None
@@ -246,7 +247,8 @@ def test_a_large_basis_has_its_length_over_the_least_stretch() -> None:
     some = equations(a_head(7), EVERYWHERE, 30, 20)
     residual = np.array([3e-9, -1e-9, 2e-9, 5e-10])
     found, stretch = some._shift(residual), some._stretch
-    assert found is not None and stretch is not None
+    assert found is not None
+    assert stretch is not None
     length = Fraction(_frobenius(residual * stretch[0]))
     assert is_near(found, length / Fraction(stretch[1]) * (1 + gamma(8)), Fraction(found), 3)
 
@@ -340,7 +342,10 @@ def test_bounds_on_sets_count_every_rounding(kind: am.SetKind, domain: am.Domain
         weights = rationals(proof.weights)
         sides = [Fraction(float(proof.weights.sum()))] * 30
         if is_top:
-            both = [Fraction(float(proof.weights[inside].sum())), Fraction(float(proof.weights[~inside].sum()))]
+            both = [
+                Fraction(float(proof.weights[inside].sum())),
+                Fraction(float(proof.weights[~inside].sum())),
+            ]
             sides = [both[0] if one else both[1] for one in inside]
         factors = [(w if one else -w) / s for w, one, s in zip(weights, inside, sides, strict=True)]
         centre = rationals(checker.prepared.centre) if is_top else [Fraction(0)] * 3

@@ -34,7 +34,11 @@ def test_a_domain_of_other_features_is_refused(make: Any) -> None:
 @pytest.mark.parametrize("claim", [-INF, math.nan])
 def test_a_claim_that_is_no_number_is_not_proven(claim: float) -> None:
     checker = Checker(SQUARE, BOX)
-    proofs = (weights({0: 0.5, 3: 0.5}), weights({0: 0.4, 3: 0.4}, 2), weights({0: 1.0, 3: 1.0}, whole=(1, 1)))
+    proofs = (
+        weights({0: 0.5, 3: 0.5}),
+        weights({0: 0.4, 3: 0.4}, 2),
+        weights({0: 1.0, 3: 1.0}, whole=(1, 1)),
+    )
     for proof in proofs:
         assert checker.proves(4, proof, 0.0)
         assert not checker.proves(4, proof, claim)
@@ -78,7 +82,9 @@ def test_no_good_certificate_over_the_same_rows_proves_nothing() -> None:
 
 # ---------------------------------------------------------------------- overflow, class by class
 
-LARGE = am.Head([[1e300, 0.0], [0.0, 1e300], [1.0, 1.0], [-1.0, 2.0], [0.5, 0.5]], [0.0, 0.0, -9.0, -9.0, 5.0])
+LARGE = am.Head(
+    [[1e300, 0.0], [0.0, 1e300], [1.0, 1.0], [-1.0, 2.0], [0.5, 0.5]], [0.0, 0.0, -9.0, -9.0, 5.0]
+)
 
 
 @pytest.mark.parametrize("domain", [am.Box(0, 0), am.Box(-1, 1), am.Everywhere()])
@@ -89,7 +95,9 @@ def test_whatever_overflows_is_not_bounded_and_the_rest_is(domain: am.Domain) ->
     found = checker.bounds(np.arange(4), proof)
     assert found[:2].tolist() == [INF, INF]
     assert np.isfinite(found[2:]).all() == (domain != am.Everywhere())
-    far = Checker(am.Head([[1.5e308, 0.0], [-1.5e308, 0.0], [1.0, 0.0], [0.0, 0.0]]), domain, centre=np.zeros(2))
+    far = Checker(
+        am.Head([[1.5e308, 0.0], [-1.5e308, 0.0], [1.0, 0.0], [0.0, 0.0]]), domain, centre=np.zeros(2)
+    )
     rivals = far.rival_bounds(np.array([0, 2, 1]), np.array([1, 3, 0]))
     assert rivals[[0, 2]].tolist() == [INF, INF]
     assert np.isfinite(rivals[1]) == (domain != am.Everywhere())

@@ -33,7 +33,9 @@ def determinant(matrix: list[list[Fraction]]) -> Fraction:
     return total
 
 
-def solved(points: list[list[Fraction]], kept: list[Fraction], target: list[Fraction]) -> list[Fraction] | None:
+def solved(
+    points: list[list[Fraction]], kept: list[Fraction], target: list[Fraction]
+) -> list[Fraction] | None:
     """λ ≥ 0 with Σ λ a = a_c, Σ λ = 1, as many unknown as equations and the last ones given; None without."""
     size = len(points) - len(kept)
     lines = [[*point, Fraction(1)] for point in points]

@@ -17,10 +17,7 @@ def families(count: int) -> list[list[np.ndarray]]:
     """Families of up to six sets of one to four classes, some of them inside others."""
     rng = np.random.default_rng(3)
     return [
-        [
-            rng.choice(CLASSES, size=rng.integers(1, 5), replace=False)
-            for _ in range(int(rng.integers(0, 7)))
-        ]
+        [rng.choice(CLASSES, size=rng.integers(1, 5), replace=False) for _ in range(int(rng.integers(0, 7)))]
         for _ in range(count)
     ]
 
@@ -29,7 +26,8 @@ def is_met(family: list[np.ndarray], size: int) -> bool:
     """Whether some collection of that many classes meets all the sets: each one is looked at."""
     sets = [set(some.tolist()) for some in family]
     return any(
-        all(some & set(chosen) for some in sets) for chosen in combinations(range(CLASSES), min(size, CLASSES))
+        all(some & set(chosen) for some in sets)
+        for chosen in combinations(range(CLASSES), min(size, CLASSES))
     )
 
 
@@ -99,7 +97,9 @@ def test_no_sets_are_packed_by_no_shares() -> None:
     assert are_packed([np.empty(0, np.intp)], Shares((5,), 1))
 
 
-@pytest.mark.parametrize(("numerators", "whole"), [((1, 1, 1), 2), ((4,), 2), ((1, 1), 7), ((0,), 3), ((), 1)])
+@pytest.mark.parametrize(
+    ("numerators", "whole"), [((1, 1, 1), 2), ((4,), 2), ((1, 1), 7), ((0,), 3), ((), 1)]
+)
 def test_as_many_classes_are_needed_as_the_shares_add_up_to(numerators: tuple[int, ...], whole: int) -> None:
     assert Shares(numerators, whole).needed == math.ceil(sum(numerators) / whole)
 

@@ -100,8 +100,14 @@ def test_mass_is_nothing_where_nobody_is_above_and_at_most_all() -> None:
 
 @pytest.mark.parametrize(
     ("upper", "classes", "top_p", "never"),
-    [(0.25, 2, 0.5, True), (0.25, 3, 0.25, True), (0.25, 3, 0.2500001, False), (0.1, 5, 0.5, False), (0.0, 9, 1.0, True)],
-)  # fmt: skip
+    [
+        (0.25, 2, 0.5, True),
+        (0.25, 3, 0.25, True),
+        (0.25, 3, 0.2500001, False),
+        (0.1, 5, 0.5, False),
+        (0.0, 9, 1.0, True),
+    ],
+)
 def test_a_small_ceiling_keeps_a_class_out_of_the_nucleus(
     upper: float, classes: int, top_p: float, never: bool
 ) -> None:
@@ -226,7 +232,7 @@ DOMAINS = {
 def test_what_the_tangent_allows_counts_every_rounding(
     domain: am.Domain, temperature: float, height: float
 ) -> None:
-    """The formula of `_allowed` in rationals. Where all rivals are far above or below, its terms are large."""
+    """The formula of `_allowed` in rationals. Where rivals are far above or below, its terms are large."""
     rng = np.random.default_rng(4)
     rows = rng.normal(size=(CLASSES, 2)) * 0.1
     biases = rng.normal(size=CLASSES)

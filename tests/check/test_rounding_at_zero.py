@@ -43,7 +43,10 @@ def test_biases_that_overflow_bound_nothing() -> None:
     assert checker.rival_bounds(np.array([0, 1]), np.array([1, 0])).tolist() == [INF, INF]
     both = Certificate(np.array([1, 2]), np.array([1e10, 1e10]))
     assert checker.bounds(np.array([0]), both).tolist() == [INF]
-    assert checker.bounds(np.array([0, 2]), Certificate(np.array([1]), np.array([1e10]))).tolist() == [INF, INF]
+    assert checker.bounds(np.array([0, 2]), Certificate(np.array([1]), np.array([1e10]))).tolist() == [
+        INF,
+        INF,
+    ]
 
 
 def test_an_own_direction_outside_a_ball_proves_nothing_whatever_the_centre() -> None:

@@ -26,9 +26,7 @@ def gamma(count: int, unit: float) -> float:
     return count * unit / (1 - count * unit)
 
 
-def scores_of(
-    rows: Any, biases: Any = None, domain: am.Domain | None = None, without: Any = None
-) -> Scores:
+def scores_of(rows: Any, biases: Any = None, domain: am.Domain | None = None, without: Any = None) -> Scores:
     head = am.Head(np.array(rows, float), None if biases is None else np.array(biases, float))
     return Scores(prepared(head, np.zeros(head.features)), domain or am.Everywhere(), without)
 

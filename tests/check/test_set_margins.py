@@ -26,7 +26,9 @@ LINE = am.Head([[1.0], [-1.0], [1.0]], [0.0, 0.0, -3.0])
 def checker_of(kind: am.SetKind, classes: int = 6, features: int = 2, seed: int = 0) -> SetChecker:
     rng = np.random.default_rng(seed)
     head = am.Head(rng.normal(size=(classes, features)), rng.normal(size=classes) * 3)
-    return SetChecker(head, am.Everywhere(), SetTest(kind, 0.0 if kind is TOP else tuple(rng.normal(size=classes))))
+    return SetChecker(
+        head, am.Everywhere(), SetTest(kind, 0.0 if kind is TOP else tuple(rng.normal(size=classes)))
+    )
 
 
 def test_the_cut_is_one_more_row_of_zeros() -> None:
@@ -120,7 +122,9 @@ def test_a_margin_is_claimed_so_far_below_that_anybody_finds_it_again(kind: am.S
         values, errors = checker.scores.all_scores(x[None])
         low, high = checker._enclosed(values[0].astype(float), errors(0))
         over = (low + high) / 2
-        members = tuple(sorted(np.argsort(-over)[:2].tolist() if kind is TOP else np.flatnonzero(over > 0).tolist()))
+        members = tuple(
+            sorted(np.argsort(-over)[:2].tolist() if kind is TOP else np.flatnonzero(over > 0).tolist())
+        )
         if checker.test.asks_nothing(members, 6):
             continue
         least, most = checker._smallest(members, low, high)

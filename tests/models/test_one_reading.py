@@ -600,8 +600,14 @@ def hybrid(weight: np.ndarray, **how: Any) -> list[T]:
     ("tensors", "complaint"),
     [
         # What LiteRT 2.3 computes: q · scale with q as int8, without zero points, by the first scale.
-        (hybrid(WEIGHT.astype(np.uint8), scale=(0.5,), zero=(128,)), "for which interpreters take them as int8"),
-        (hybrid(WEIGHT.astype(np.uint8), scale=(0.5,), zero=(0,)), "for which interpreters take them as int8"),
+        (
+            hybrid(WEIGHT.astype(np.uint8), scale=(0.5,), zero=(128,)),
+            "for which interpreters take them as int8",
+        ),
+        (
+            hybrid(WEIGHT.astype(np.uint8), scale=(0.5,), zero=(0,)),
+            "for which interpreters take them as int8",
+        ),
         (hybrid(INTEGERS, scale=(0.5,), zero=(5,)), "int8 with a zero point that is not 0"),
         (hybrid(INTEGERS, scale=(1.0,) * 5, zero=(0, 0, 0, 0, 3)), "int8 with a zero point that is not 0"),
         (hybrid(INTEGERS, scale=(1.0,) * 4, zero=(0,) * 4, axis=1), "with scales along axis 1"),

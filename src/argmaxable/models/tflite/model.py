@@ -130,7 +130,9 @@ class Model:
         for signature, graph in zip(signatures, graphs, strict=True):
             taken = {each.integer(1, "<I") for each in signature.tables(1)}
             if graph == 0 and not taken <= set(self.outputs):
-                raise ambiguous(f"a signature takes outputs {sorted(taken)[:8]}, the graph {self.outputs[:8]}")
+                raise ambiguous(
+                    f"a signature takes outputs {sorted(taken)[:8]}, the graph {self.outputs[:8]}"
+                )
 
     @cached_property
     def _inputs(self) -> frozenset[int]:
