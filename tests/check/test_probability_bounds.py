@@ -4,6 +4,7 @@ documentation counts is in them, each to a few units. Exponentials are those of 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -258,6 +259,37 @@ def test_the_tangent_along_many_features_counts_them_all(sign: float) -> None:
     for k, found in enumerate(checker._allowed(odds)):
         exact, units = allowed_exactly(checker, odds, k)
         assert is_within(found, exact, units)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("temperature", [1.0, 0.25])
+def test_a_long_way_along_the_tangent_counts_its_roundings(sign: float, temperature: float) -> None:
+    """Rows take the class far up or down, and biases take it back."""
+    rng = np.random.default_rng(7)
+    rows = rng.normal(size=(CLASSES, 3)) * 1e3
+    x = np.array([2.0, -1.0, 3.0])
+    rows[:3] += sign * 1e4 * x / (x @ x)
+    checker = checker_of(rows, rng.normal(size=CLASSES) - rows @ x, temperature, am.Box(x, x))
+    odds = checker._odds(np.arange(3), np.tile(x, (3, 1)))
+    for k, found in enumerate(checker._allowed(odds)):
+        exact, units = allowed_exactly(checker, odds, k)
+        assert is_within(found, exact, units)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_tangent_at_a_misplaced_point_allows_more(sign: float) -> None:
+    rng = np.random.default_rng(8)
+    rows = sign * np.abs(rng.normal(size=(CLASSES, 2)))
+    rows[:2] = 0.0
+    checker = checker_of(rows, rng.normal(size=CLASSES), domain=am.Box(-1, 1))
+    odds = checker._odds(np.arange(2), np.array([[0.5, -0.2], [0.1, 0.4]]))
+    placed = checker._allowed(odds)
+    odds = replace(odds, misplaced=np.array([[0.25, 0.5], [0.0, 0.125]]))
+    found = checker._allowed(odds)
+    assert (found > placed).all()
+    for k in range(2):
+        exact, units = allowed_exactly(checker, odds, k)
+        assert is_within(found[k], exact, units)
 
 
 def test_the_tangent_of_nothing_counts_its_sums() -> None:
