@@ -213,6 +213,18 @@ def test_slopes_are_what_the_weights_make_of_the_rows_with_their_doubts() -> Non
             assert is_within(slack[k, j], width * (1 + relative) + CLASSES * TINY, 8)
 
 
+def test_slopes_do_not_depend_on_the_centre() -> None:
+    rng = np.random.default_rng(9)
+    head = am.Head(rng.normal(size=(6, 2)))
+    weights = rng.dirichlet(np.ones(6), size=2)
+    expected = head.weight[[4, 1]] - weights @ head.weight
+    for centre in (np.zeros(2), np.array([3.0, -70.0])):
+        checker = CeilingChecker(Checker(head, am.Everywhere(), centre=centre))
+        u, slack = checker._slopes(np.array([4, 1]), weights, np.zeros((2, 6)))
+        assert (np.abs(u - expected) <= slack + 1e-15).all()
+        assert (slack < 1e-12).all()
+
+
 def test_slopes_of_nothing_are_off_by_what_underflows() -> None:
     checker = checker_of(np.zeros((4, 2)))
     _, slack = checker._slopes(np.array([0]), np.full((1, 4), 0.25), np.zeros((1, 4)))
@@ -292,6 +304,17 @@ def test_a_tangent_at_a_misplaced_point_allows_more(sign: float) -> None:
         assert is_within(found[k], exact, units)
 
 
+def test_an_exponent_of_large_terms_that_cancel_counts_their_rounding() -> None:
+    """At 0 the class is e⁻³⁰⁰⁰ of the others; at the end of the box it is one of sixty."""
+    rows, biases = np.zeros((CLASSES, 1)), np.full(CLASSES, 50.0)
+    rows[0], biases[0] = 1.0, 50.0 - 50 * CLASSES
+    checker = checker_of(rows, biases, domain=am.Box(0, 50 * CLASSES))
+    odds = checker._odds(np.array([0]), np.zeros((1, 1)))
+    exact, _ = allowed_exactly(checker, odds, 0)
+    assert is_within(checker._allowed(odds)[0], exact, 4000)
+    assert abs(exact - Fraction(1, CLASSES)) < Fraction(1e-9)
+
+
 def test_the_tangent_of_nothing_counts_its_sums() -> None:
     """Classes that differ in their biases alone: nothing but sums and quotients is left."""
     biases = np.zeros(CLASSES)
@@ -301,6 +324,30 @@ def test_the_tangent_of_nothing_counts_its_sums() -> None:
     for k, found in enumerate(checker._allowed(odds)):
         exact, _ = allowed_exactly(checker, odds, k)
         assert is_within(found, exact, 3)
+
+
+def test_what_overflows_is_allowed_everything_and_no_more() -> None:
+    """Class 0 is out of reach of floats; the others are bounded as ever."""
+    head = [[1e300, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    with np.errstate(all="ignore"):
+        checker = checker_of(head, domain=am.Box(-1e10, 1e10))
+        assert checker.allowed(np.arange(3), np.zeros((3, 2))).tolist() == [1.0, 1.0, 1.0]
+    checker = checker_of([[1.0], [0.0], [-1.0]], domain=am.Box(-1, 1))
+    points = np.array([[1e308], [0.0], [0.5]])
+    found = checker.allowed(np.array([0, 1, 2]), points)
+    assert found[0] == 1.0
+    assert (found[1:] < 0.9).all()
+    wide = checker_of([[1.0], [0.0]], domain=am.Box(-1e4, 1e4))
+    assert wide.allowed(np.array([0]), np.array([[800.0]])).tolist() == [1.0]
+
+
+@pytest.mark.parametrize("temperature", [1e-300, 1e-100, 1e-3])
+def test_no_temperature_and_no_point_outside_make_a_bound_too_low(temperature: float) -> None:
+    checker = checker_of([[1.0], [0.0]], temperature=temperature, domain=am.Box(-1, 1))
+    for y in (-1e10, -50.0, 0.0, 50.0, 1e10, 1e300):
+        allowed = checker.allowed(np.array([0]), np.array([[y]]))[0]
+        assert allowed <= 1.0
+        assert allowed >= checker.reached(np.array([0]), np.array([[1.0]]))[0]
 
 
 def test_heads_of_one_and_two_classes() -> None:
