@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 from oracles import rationals
+from order_truths import exact_scores
 
 import argmaxable as am
 from argmaxable.check import sets
 from argmaxable.check.sets import SetChecker, cut_head
 from argmaxable.core.label_sets import SetTest
 from argmaxable.core.verdict import Certificate, Strength
+from argmaxable.exact.dyadic import round_down
 
 INF = math.inf
 UNIT = Fraction(2) ** -53
@@ -216,3 +218,68 @@ def test_bounds_of_nothing_count_what_underflows() -> None:
     assert found == pytest.approx(10.0)
     wide = SetChecker(am.Head(np.zeros((2, 1))), am.Box(-1, 1), SetTest())
     assert wide._float_bound(np.array([True, True]), proof) / 2.0**-1021 == pytest.approx(18.0)
+
+
+# ---------------------------------------------------------------------- exact margins
+
+
+def true_margin(checker: SetChecker, members: tuple[int, ...], z: np.ndarray) -> Fraction:
+    scores = exact_scores(checker.head, checker.domain, z)
+    assert scores is not None
+    over = [s - t for s, t in zip(scores, rationals(checker.thresholds), strict=True)]
+    inside = [over[i] for i in members]
+    outside = [each for i, each in enumerate(over) if i not in members]
+    if checker.test.kind is TOP:
+        return min(inside) - max(outside)
+    return min([*inside, *(-each for each in outside if checker.test.kind is EXACTLY)])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("domain", [am.Everywhere(), am.LayerNorm([0.5, -3.0, 1.0], [0.1, 0.2, 0.3])])
+def test_exact_margins_are_rounded_down_however_little_floats_know(
+    kind: am.SetKind, domain: am.Domain
+) -> None:
+    """Bounds on scores say which labels may decide: they are as tight as can be, loose, or nothing at all."""
+    rng = np.random.default_rng(5)
+    for _ in range(15):
+        head = am.Head(rng.normal(size=(6, 3)), rng.normal(size=6))
+        limits = 0.0 if kind is TOP else tuple(rng.normal(size=6))
+        checker = SetChecker(head, domain, SetTest(kind, limits))
+        z = rng.normal(size=3) / 3
+        scores = exact_scores(head, domain, z)
+        assert scores is not None
+        over = np.array([float(s - t) for s, t in zip(scores, rationals(checker.thresholds), strict=True)])
+        members = tuple(sorted(rng.choice(6, size=int(rng.integers(1, 6)), replace=False).tolist()))
+        expected = round_down(true_margin(checker, members, z))
+        for width in (1e-14, 0.5, 5.0, INF):
+            assert checker._exact_margin(members, z, over - width, over + width) == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_known_exactly_decide_among_themselves(kind: am.SetKind) -> None:
+    """Whole numbers: the bounds are the scores, and ties are ties."""
+    head = am.Head(np.zeros((5, 1)), [3.0, 2.0, 2.0, -1.0, -4.0])
+    checker = SetChecker(head, am.Box(0, 0), SetTest(kind))
+    scores, z = np.array([3.0, 2.0, 2.0, -1.0, -4.0]), np.zeros(1)
+    for members in ((0,), (0, 1), (0, 1, 2), (3,), (1, 2), (0, 4), (3, 4)):
+        expected = float(true_margin(checker, members, z))
+        assert checker._exact_margin(members, z, scores, scores) == expected
+        assert checker.margins([members], z[None])[0] <= expected
+        claims = np.array([expected])
+        assert checker.margins([members], z[None], claims=claims)[0] == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bounds_in_integers_are_no_larger_than_those_in_floats(kind: am.SetKind) -> None:
+    rng = np.random.default_rng(6)
+    for _ in range(10):
+        head = am.Head(rng.normal(size=(5, 2)), rng.normal(size=5))
+        checker = SetChecker(head, am.Box(-1, 2), SetTest(kind, 0.0 if kind is TOP else 0.25))
+        members = (0, 1, 2, 3, 4) if kind is AT_LEAST else (0, 2)
+        inside = np.isin(np.arange(5), members)
+        proof = Certificate(np.arange(5), rng.uniform(0.1, 1, 5))
+        loose = checker._float_bound(inside, proof)
+        exact = checker._exact_bound(inside, proof, INF).upper
+        assert exact < loose < exact + 1e-12
+        assert checker.proves(members, proof, exact)
+        assert not checker.proves(members, proof, math.nextafter(exact, -INF))
