@@ -1,4 +1,4 @@
-"""Weights to be solved for: rows of many digits, kept weights that decide alone, means of several features."""
+"""Weights to be solved for: rows of many digits, kept weights that decide, means of several features."""
 
 from __future__ import annotations
 
