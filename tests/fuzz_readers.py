@@ -41,7 +41,7 @@ from argmaxable.models.keras import hdf5_reader
 Array = NDArray[Any]
 # The letter that stands for each outcome of a case.
 OUTCOMES = {"s": "same", "r": "refused by us", "o": "refused by others", "d": "different", "c": "crashed"}
-SECONDS_A_CASE = 60
+SECONDS_A_CASE = 60  # of CPU time, for a busy machine may take its time
 MEMORY = 6 * 2**30
 
 
@@ -276,7 +276,7 @@ def work(format_name: str, first: int, count: int) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # some libraries write there themselves
     with tempfile.TemporaryDirectory() as folder:
         for number in range(first, first + count):
-            signal.alarm(SECONDS_A_CASE)
+            signal.setitimer(signal.ITIMER_PROF, SECONDS_A_CASE)
             os.write(answers, case(format_name, number, Path(folder)).encode())
 
 
