@@ -93,7 +93,8 @@ class Run:
                     chosen.append((f"{_digest(source.encode())} {mutant.name}", path, mutant))
         for seconds in (FIRST, math.inf):
             for done, (key, path, mutant) in enumerate(chosen):
-                if time.monotonic() < end and (seconds == FIRST or not self._is_explained(mutant)):
+                is_settled = self._is_explained(mutant) and (key in self.entries or seconds > FIRST)
+                if time.monotonic() < end and not is_settled:
                     self._try(key, path, mutant, seconds)
                     print(f"\r{done + 1}/{len(chosen)}", end="", flush=True, file=sys.stderr)
         self._report(chosen, skipped)
