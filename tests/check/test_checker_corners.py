@@ -75,6 +75,16 @@ def test_one_bad_certificate_over_the_same_rows_proves_nothing(class_id: int, ba
     assert found[0] == found[2] == pytest.approx(-1.0)
 
 
+def test_a_negative_weight_that_solves_the_equations_proves_nothing() -> None:
+    """1 = 0.45 · 0 + 0.75 · 4 − 0.2 · 10, and the bias of the last would bound the margin by −2."""
+    line = am.Head([[0.0], [4.0], [10.0], [1.0]], [0.0, 0.0, -10.0, 0.0])
+    bad = Certificate(np.arange(3), np.array([0.45, 0.75, -0.2]), 2)
+    good = Certificate(np.arange(3), np.array([0.75, 0.25, 0.0]), 2)
+    found = Checker(line, BOX).bounds_together(np.array([3, 3]), [good, bad])
+    assert 0 <= found[0] < 1e-12
+    assert found[1] == INF
+
+
 def test_no_good_certificate_over_the_same_rows_proves_nothing() -> None:
     bad = Certificate(CORNERS, np.full(4, -0.25), 3)
     assert Checker(LIFTED, BOX).bounds_together(np.array([4, 4]), [bad, bad]).tolist() == [INF, INF]

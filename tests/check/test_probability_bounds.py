@@ -183,13 +183,16 @@ def test_differences_of_scores_that_vanish_still_have_an_error() -> None:
     checker = checker_of([[0.0], [0.0]])
     checker.checker.scores.norms = np.zeros(2)
     odds = checker._odds(np.array([0]), np.zeros((1, 1)))
-    assert odds.errors[0, 1] == pytest.approx(float(TINY) * 5)
+    assert odds.errors[0, 1] / float(TINY) == pytest.approx(5.0)
 
 
 def test_scores_that_overflow_have_infinite_errors() -> None:
+    """Also where the difference of two of them is not a number."""
     with np.errstate(all="ignore"):
         odds = checker_of([[1e300], [-1e300], [1.0]])._odds(np.array([2]), np.array([[1e300]]))
+        alike = checker_of([[1e300], [1e300]])._odds(np.array([0]), np.array([[1e300]]))
     assert odds.errors[0].tolist() == [INF, INF, 0.0]
+    assert alike.errors[0].tolist() == [0.0, INF]
 
 
 # ---------------------------------------------------------------------- the tangent
