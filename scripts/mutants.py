@@ -240,7 +240,10 @@ def attempted(path: Path, mutant: Mutant, items: list[pytest.Item]) -> int | Non
     if not install(path, mutant):
         return -1
     for k, item in enumerate(items):
-        if not succeeds(item, items[k + 1] if k + 1 < len(items) else None):
+        try:
+            if not succeeds(item, items[k + 1] if k + 1 < len(items) else None):
+                return k
+        except BaseException:  # pytest itself has run out of memory, say
             return k
     return None
 
