@@ -257,7 +257,7 @@ def install(path: Path, mutant: Mutant) -> bool:
         found: Any = module
         for name in mutant.site.function.split("."):
             found = vars(found)[name]
-        for inner in ("fget", "func", "__func__", "__wrapped__"):  # of a property, a cached or a decorated one
+        for inner in ("fget", "func", "__func__", "__wrapped__"):  # of properties and decorated ones
             found = getattr(found, inner, found)
         found.__code__ = code_of(compile(tree, str(path), "exec"), mutant.site.function)
         return True
