@@ -1,4 +1,4 @@
-"""Gaps at points, format by format: what float32 and float64 find, less the errors of the scores they compare."""
+"""Gaps at points, format by format: what floats find, less the errors of the scores that they compare."""
 
 from __future__ import annotations
 
