@@ -4,7 +4,8 @@
 
 Each engine verifies one head into one database. The run is interrupted by SIGKILL (of the command itself and
 of one of its workers in turn) and by SIGTERM, at random moments counted in progress messages, and resumed by
-the same command each time. Then it is left alone, and compared with a run that nobody disturbed.
+the same command each time. A run that gets to its end is compared with one that nobody disturbed, and the
+next starts anew. Only interruptions that hit a run before its end count.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Command:
     """`argmaxable verify`, with a temporary folder and a database of its own."""
 
     def __init__(self, folder: Path, engine: str) -> None:
-        self._folder, self._engine = folder, engine
+        self.folder, self._engine = folder, engine
         self._output = folder / "stdout"
         self.temporary = folder / "t"
         self.temporary.mkdir()
@@ -83,7 +84,7 @@ class Command:
         with self._output.open("w") as output:
             return subprocess.Popen(
                 [sys.executable, "-c", PROGRAM, *arguments],
-                cwd=self._folder,
+                cwd=self.folder,
                 env={**os.environ, "TMPDIR": str(self.temporary)},
                 stdout=output,
                 stderr=subprocess.PIPE,
@@ -150,7 +151,8 @@ def finish(command: Command, process: subprocess.Popen[str], findings: Findings,
     return record
 
 
-def interrupt(command: Command, what: str, moments: random.Random, findings: Findings) -> None:
+def interrupt(command: Command, what: str, moments: random.Random, findings: Findings) -> bool:
+    """Start the command and interrupt it; whether that came before its end."""
     process = command.start()
     # One SIGKILL in four comes anywhere, perhaps before the first message.
     is_early = what == "command" and moments.random() < 0.25
@@ -158,22 +160,38 @@ def interrupt(command: Command, what: str, moments: random.Random, findings: Fin
     if what == "command":
         process.kill()
         process.communicate()
-        findings.counts["SIGKILL of the command"] += 1
+        is_hit = process.returncode == -signal.SIGKILL and not command.printed()
+        findings.counts["SIGKILL of the command"] += is_hit
         is_all_or_nothing = not command.printed() or command.printed().endswith("}\n")
         findings.require(is_all_or_nothing, f"a killed command printed {command.printed()[:200]!r}")
-        return
+        return is_hit
+    is_hit = what == "term"
     if what == "worker":
         while not (found := workers_of(command.temporary)) and process.poll() is None:
             said += wait_for(process, 1)  # Ray's take their time
         for pid in found[:1]:
             os.kill(pid, signal.SIGKILL)
             findings.counts["SIGKILL of a worker"] += 1
+            is_hit = True
         said += wait_for(process, moments.randrange(1, _MOST_MESSAGES))
     process.send_signal(signal.SIGTERM)
     record = finish(command, process, findings, said)
-    findings.counts["SIGTERM"] += 1
-    findings.counts["finished first"] += bool(record.get("complete"))
     findings.require(command.left_behind() == [], f"left after SIGTERM: {command.left_behind()}")
+    if not record.get("complete"):
+        findings.counts["SIGTERM"] += 1
+        return is_hit
+    findings.counts["finished first"] += 1
+    compare(command, findings)
+    return is_hit and what == "worker"
+
+
+def compare(command: Command, findings: Findings) -> None:
+    """A run that has ended must say what one says that nobody disturbed; the next then starts anew."""
+    same = verdicts_of(command.folder, "runs.db") == verdicts_of(command.folder, "undisturbed.db")
+    findings.require(same, "the verdicts differ from those of a run that nobody disturbed")
+    findings.counts["runs compared"] += 1
+    for path in command.folder.glob("runs.db*"):
+        path.unlink()
 
 
 def left_alone(command: Command, findings: Findings, database: str = "runs.db") -> dict[str, Any]:
@@ -203,19 +221,18 @@ def torment(engine: str, kills: int, terms: int, seed: int) -> Findings:
         victims = ["command", "command" if engine == "alone" else "worker"]
         plan = [victims[number % 2] for number in range(kills)] + ["term"] * terms
         moments.shuffle(plan)
+        left_alone(command, findings, "undisturbed.db")
         while plan:
             try:
-                interrupt(command, plan[-1], moments, findings)
-                plan.pop()
+                if interrupt(command, plan[-1], moments, findings):
+                    plan.pop()
             except NotStarted:
                 findings.counts["Ray did not start"] += 1
             print(f"{engine}: {len(plan)} left, {dict(findings.counts)}", file=sys.stderr, flush=True)
         record = left_alone(command, findings)
         findings.require(bool(record.get("complete")), "the run left alone did not finish")
         findings.require(command.left_behind() == [], f"left at the end: {command.left_behind()}")
-        left_alone(command, findings, "undisturbed.db")
-        same = verdicts_of(folder, "runs.db") == verdicts_of(folder, "undisturbed.db")
-        findings.require(same, "the verdicts differ from those of a run that nobody disturbed")
+        compare(command, findings)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return findings

@@ -1,19 +1,23 @@
 """Changes the trusted code in many small ways and says which changes no test notices (docs/mutants.md).
 
     python -m scripts.mutants [PART ...]      only mutants whose names contain one of the parts
+    python -m scripts.mutants --seconds 300   stop after so long and say what is known by then
 
 Tests are collected once. A mutant is a fork of that process in which one function is exchanged. It runs the
 tests that reach the changed lines, those first that kill most for their time, until one fails. All mutants
-get a few seconds; what is left then gets all its tests. The journal says what was tried: runs resume.
+get a few seconds; what is left then and is not explained in docs/mutants.md gets all its tests. The journal
+says what was tried: runs resume.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
 import gc
 import hashlib
 import importlib
 import json
+import math
 import os
 import pickle
 import resource
@@ -57,7 +61,11 @@ class Plugin:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # once, not in every fork
-        Run(session.items).run(sys.argv[1:])
+        parser = argparse.ArgumentParser()
+        parser.add_argument("parts", nargs="*")
+        parser.add_argument("--seconds", type=float, default=math.inf)
+        asked = parser.parse_args()
+        Run(session.items).run(asked.parts, time.monotonic() + asked.seconds)
         return True
 
 
@@ -70,27 +78,37 @@ class Run:
         self.items = {_digest(item.nodeid.encode() + item.path.read_bytes()): item for item in items}
         self.cost: dict[str, float] = {}
         self.reach: dict[tuple[str, int], set[str]] = {}
+        self.rows = EXPLAINED.read_text().replace("\\|", "|").splitlines()
         self.kills = Counter((entry["file"], entry["by"]) for entry in self.entries.values() if "by" in entry)
 
-    def run(self, parts: list[str]) -> None:
-        self._measure_tests()
+    def run(self, parts: list[str], end: float) -> None:
+        if not self._measure_tests(end):
+            print("the tests are not measured yet")
+            return
         skipped, chosen = Counter[str](), []
         for path in FILES:
             source, name = path.read_text(), f"{path.parent.name}/{path.name}"
             for mutant in mutants(source, name, skipped):
                 if not parts or any(part in mutant.name for part in parts):
                     chosen.append((f"{_digest(source.encode())} {mutant.name}", path, mutant))
-        for seconds in (FIRST, float("inf")):
+        for seconds in (FIRST, math.inf):
             for done, (key, path, mutant) in enumerate(chosen):
-                self._try(key, path, mutant, seconds)
-                print(f"\r{done + 1}/{len(chosen)}", end="", flush=True, file=sys.stderr)
+                is_settled = self._is_explained(mutant) and (key in self.entries or seconds > FIRST)
+                if time.monotonic() < end and not is_settled:
+                    self._try(key, path, mutant, seconds)
+                    print(f"\r{done + 1}/{len(chosen)}", end="", flush=True, file=sys.stderr)
         self._report(chosen, skipped)
 
-    def _measure_tests(self) -> None:
+    def _is_explained(self, mutant: Mutant) -> bool:
+        return any(f"`{mutant.place}`" in row and f"`{mutant.change}`" in row for row in self.rows)
+
+    def _measure_tests(self, end: float) -> bool:
         """Which lines each test runs and how long it takes; loads what tests load, so that forks need not."""
         modules: set[str] = set()
         for key, item in self.items.items():
             if key not in self.entries:
+                if time.monotonic() > end:
+                    return False
                 status, found = in_fork(partial(measured, item), 200)
                 if status != "ended":
                     sys.exit(f"{item.nodeid} fails without a mutant")
@@ -107,6 +125,7 @@ class Run:
             except Exception:  # made by a test: nothing that is needed early
                 continue
         gc.freeze()
+        return True
 
     def _try(self, key: str, path: Path, mutant: Mutant, seconds: float) -> None:
         entry = self.entries.get(key, {"status": "new", "passed": []})
@@ -146,10 +165,10 @@ class Run:
             file.write(json.dumps(self.entries[key]) + "\n")
 
     def _report(self, chosen: list[tuple[str, Path, Mutant]], skipped: Counter[str]) -> None:
-        rows, total = EXPLAINED.read_text().replace("\\|", "|").splitlines(), Counter[str]()
+        total = Counter[str]()
         for key, _, mutant in chosen:
-            status = self.entries[key]["status"]
-            if any(f"`{mutant.place}`" in row and f"`{mutant.change}`" in row for row in rows):
+            status = self.entries.get(key, {"status": "not tried"})["status"]
+            if self._is_explained(mutant):
                 status = {"survived": "explained", "not reached": "explained"}.get(status, status)
             if status in ("survived", "not reached"):
                 line = mutant.site.lines.start
@@ -159,7 +178,7 @@ class Run:
         print(
             f"{total.total()} mutants: {total['killed']} killed, {total['timed out']} timed out, "
             f"{total['explained']} survived and explained, {total['survived']} survived, "
-            f"{total['not reached']} not reached"
+            f"{total['not reached']} not reached, {total['not tried']} not tried"
         )
 
 
@@ -221,7 +240,10 @@ def attempted(path: Path, mutant: Mutant, items: list[pytest.Item]) -> int | Non
     if not install(path, mutant):
         return -1
     for k, item in enumerate(items):
-        if not succeeds(item, items[k + 1] if k + 1 < len(items) else None):
+        try:
+            if not succeeds(item, items[k + 1] if k + 1 < len(items) else None):
+                return k
+        except BaseException:  # pytest itself has run out of memory, say
             return k
     return None
 
@@ -235,7 +257,7 @@ def install(path: Path, mutant: Mutant) -> bool:
         found: Any = module
         for name in mutant.site.function.split("."):
             found = vars(found)[name]
-        for inner in ("fget", "func", "__func__"):  # of a property, a cached one, a static method
+        for inner in ("fget", "func", "__func__", "__wrapped__"):  # of properties and decorated ones
             found = getattr(found, inner, found)
         found.__code__ = code_of(compile(tree, str(path), "exec"), mutant.site.function)
         return True

@@ -22,13 +22,15 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
+import fuzz_files
+import fuzz_runtimes
 import numpy as np
-from fuzz_files import MAKERS
 from numpy.typing import NDArray
 
 from argmaxable import LoadError
@@ -39,7 +41,7 @@ from argmaxable.models.keras import hdf5_reader
 Array = NDArray[Any]
 # The letter that stands for each outcome of a case.
 OUTCOMES = {"s": "same", "r": "refused by us", "o": "refused by others", "d": "different", "c": "crashed"}
-SECONDS_A_CASE = 60
+SECONDS_A_CASE = 60  # of CPU time, for a busy machine may take its time
 MEMORY = 6 * 2**30
 
 
@@ -49,8 +51,12 @@ class Stored(dict[str, Array]):
 
 def ours(path: Path) -> tuple[str, Array, str | None, Array | None]:
     """The names and values of the weight and the bias, as this package reads them."""
-    finding = find_head(path)
+    finding = find_head(path, tensor="l2" if path.suffix == ".hnsw" else None)
     weight, bias = finding.read()
+    if finding.format in ("faiss", "hnswlib"):  # a bias is computed
+        bias = None
+    if finding.format == "hnswlib" and finding.labels:
+        return "\n".join(finding.labels.names), np.asarray(weight), None, None
     return finding.weight.name, np.asarray(weight), finding.bias.name if finding.bias else None, bias
 
 
@@ -175,6 +181,7 @@ READERS: dict[str, tuple[Callable[[Path], Stored], ...]] = {
     "pytorch": (by_torch,),
     "torchscript": (by_torch_jit,),
     "torch.export": (by_pt2_archive,),
+    **fuzz_runtimes.READERS,
 }
 
 
@@ -183,9 +190,7 @@ READERS: dict[str, tuple[Callable[[Path], Stored], ...]] = {
 
 def case(format_name: str, number: int, folder: Path) -> str:
     """The letter of the outcome of a file."""
-    suffix, make = MAKERS[format_name]
-    path = folder / f"model{suffix}"
-    path.write_bytes(make(random.Random(f"{format_name} {number}")))
+    path = written(format_name, random.Random(f"{format_name} {number}"), folder)
     try:
         read = ours(path)
     except LoadError:
@@ -202,11 +207,23 @@ def case(format_name: str, number: int, folder: Path) -> str:
     return "s" if agreeing else "o"
 
 
+def written(format_name: str, rng: random.Random, folder: Path) -> Path:
+    """The path of the file that is to be read; others may be beside it."""
+    if format_name in fuzz_runtimes.MAKERS:
+        files = fuzz_runtimes.MAKERS[format_name](rng)
+    else:
+        suffix, make = fuzz_files.MAKERS[format_name]
+        files = {suffix: make(rng)}
+    for suffix, data in files.items():
+        (folder / f"model{suffix}").write_bytes(data)
+    return folder / f"model{next(iter(files))}"
+
+
 def agrees(stored: Stored, read: tuple[str, Array, str | None, Array | None]) -> bool:
     """Whether a library found the weight and the bias that we have read."""
     name, weight, bias_name, bias = read
     if "" in stored:  # computed: exact where everything is finite
-        shift = np.zeros(len(weight), np.float32) if bias is None else bias
+        shift = np.zeros(len(weight), np.float32) if bias is None else bias.reshape(-1)
         if not (np.isfinite(weight).all() and np.isfinite(shift).all()):
             return True
         with np.errstate(over="ignore"):
@@ -214,6 +231,8 @@ def agrees(stored: Stored, read: tuple[str, Array, str | None, Array | None]) ->
                 stored["bias"], shift
             )
     pairs = [(name, weight)] if bias is None else [(name, weight), (bias_name, bias)]
+    if "\n" in name:  # a vector for each of these
+        pairs = list(zip(name.split("\n"), weight, strict=True))
     # Which way round a stored matrix is used, the graph decides: that is compared where it is computed.
     return all(
         key in stored and (_same_bytes(stored[key], values) or _same_bytes(stored[key].T, values))
@@ -257,7 +276,7 @@ def work(format_name: str, first: int, count: int) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # some libraries write there themselves
     with tempfile.TemporaryDirectory() as folder:
         for number in range(first, first + count):
-            signal.alarm(SECONDS_A_CASE)
+            signal.setitimer(signal.ITIMER_PROF, SECONDS_A_CASE)
             os.write(answers, case(format_name, number, Path(folder)).encode())
 
 
@@ -286,11 +305,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("format", choices=sorted(MAKERS))
+    parser.add_argument("format", choices=sorted(READERS))
     parser.add_argument("--cases", type=int, default=200)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--work", action="store_true", help="in this process, a letter for each case")
     options = parser.parse_args()
+    library = fuzz_runtimes.LIBRARIES.get(options.format)
+    if library is not None and find_spec(library) is None:
+        parser.error(f"{options.format} is compared with {library}, which is not installed")
     if options.work:
         work(options.format, options.first, options.cases)
         return 0

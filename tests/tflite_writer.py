@@ -16,6 +16,8 @@ MAX_POOL_2D, MUL, RELU, RELU6, RESHAPE, SOFTMAX, TANH = 17, 18, 19, 21, 22, 25, 
 TRANSPOSE, MEAN, SQUEEZE, LOG_SOFTMAX, EXPAND_DIMS, QUANTIZE = 39, 40, 43, 50, 70, 114
 HARD_SWISH, GELU = 117, 150
 NONE, FUSED_RELU, FUSED_RELU_N1_TO_1, FUSED_RELU6, FUSED_TANH, FUSED_SIGN = range(6)
+# Kinds of options by operator, as the schema numbers them.
+OPTIONS = {CONV_2D: 1, AVERAGE_POOL_2D: 5, MAX_POOL_2D: 5, FULLY_CONNECTED: 8, SOFTMAX: 9, ADD: 11, MUL: 21}
 TYPES = {"f4": 0, "f2": 1, "i4": 2, "u1": 3, "i8": 4, "i2": 7, "i1": 9, "f8": 10}
 INT4, STRING = 17, 5
 
@@ -40,7 +42,8 @@ class T:
 class Op:
     """An operator to write; options are pairs of a method of flatbuffers.Builder and a value.
 
-    `old` is the number that old interpreters read, if it is not the same.
+    `old` is the number that old interpreters read, if it is not the same. `kind` is the kind of the options,
+    if it is not the operator's.
     """
 
     code: int
@@ -48,6 +51,7 @@ class Op:
     outputs: tuple[str, ...]
     options: tuple[tuple[str, float], ...] = ()
     old: int | None = None
+    kind: int | None = None
 
 
 Field = tuple[str, Any]  # a method of flatbuffers.Builder that prepends a slot, and its value
@@ -95,10 +99,19 @@ def write_operator(builder: flatbuffers.Builder, operator: Op, code: int, names:
     options = ("UOffsetTRelative", table(builder, operator.options)) if operator.options else None
     inputs = vector(builder, "<i4", [names.index(each) if each else -1 for each in operator.inputs])
     outputs = vector(builder, "<i4", [names.index(each) for each in operator.outputs])
-    return table(builder, [("Uint32", code), inputs, outputs, None, options])
+    kind = OPTIONS.get(operator.code, 0) if operator.kind is None else operator.kind
+    declared = ("Uint8", kind) if options and kind else None
+    return table(builder, [("Uint32", code), inputs, outputs, declared, options])
 
 
-def model_bytes(tensors: Sequence[T], operators: Sequence[Op], outputs: Sequence[str]) -> bytes:
+def model_bytes(
+    tensors: Sequence[T],
+    operators: Sequence[Op],
+    outputs: Sequence[str],
+    inputs: Sequence[str] = (),
+    signatures: Sequence[tuple[int, Sequence[int]]] = (),
+) -> bytes:
+    """A model of one graph; a signature is the number of its graph, and its outputs' tensors."""
     builder = flatbuffers.Builder(1024)
     data = [b"", *dict.fromkeys(tensor.data for tensor in tensors if tensor.data)]
     buffers = []
@@ -119,11 +132,23 @@ def model_bytes(tensors: Sequence[T], operators: Sequence[Op], outputs: Sequence
     step = {each: write_operator(builder, each, kinds.index(each.code), names) for each in set(operators)}
     steps = [step[each] for each in operators]
     last = vector(builder, "<i4", [names.index(each) for each in outputs])
-    graph = table(builder, [tables(builder, written), None, last, tables(builder, steps)])
+    first = vector(builder, "<i4", [names.index(each) for each in inputs]) if inputs else None
+    graph = table(builder, [tables(builder, written), first, last, tables(builder, steps)])
     subgraphs = tables(builder, [graph])
-    root = table(builder, [("Uint32", 3), tables(builder, codes), subgraphs, None, tables(builder, buffers)])
+    parts = [("Uint32", 3), tables(builder, codes), subgraphs, None, tables(builder, buffers)]
+    if signatures:
+        parts += [None, None, tables(builder, [write_signature(builder, *each) for each in signatures])]
+    root = table(builder, parts)
     builder.Finish(root, b"TFL3")
     return bytes(builder.Output())
+
+
+def write_signature(builder: flatbuffers.Builder, graph: int, outputs: Sequence[int]) -> int:
+    key = ("UOffsetTRelative", builder.CreateString("serving_default"))
+    names = [("UOffsetTRelative", builder.CreateString(f"output_{each}")) for each in outputs]
+    maps = [table(builder, [name, ("Uint32", each)]) for name, each in zip(names, outputs, strict=True)]
+    none = tables(builder, [])
+    return table(builder, [none, tables(builder, maps), key, None, ("Uint32", graph)])
 
 
 def constant(name: str, array: NDArray[Any], **more: Any) -> T:

@@ -155,7 +155,7 @@ def test_integers_with_a_scale_for_each_class_are_dequantised_exactly(tmp_path: 
 
 def test_float32_is_used_where_it_is_exact(tmp_path: Path) -> None:
     weight = constant("W", INTEGERS, scale=(0.5,), zero=(3,))
-    path = write(tmp_path / "m.tflite", [X, weight, Z], [fully_connected("x", "W")])
+    path = write(tmp_path / "m.tflite", [QUANTISED["x"], weight, Z], [fully_connected("x", "W")])
     assert same_bits(load_head(path).weight, (INTEGERS.astype(np.float32) - 3) / 2)
 
 
@@ -335,9 +335,17 @@ def test_a_wrong_name_is_reported(tmp_path: Path, options: dict[str, str], compl
         ([X, constant("W", INTEGERS), Z], fully_connected("x", "W"), "nor integers with a scale"),
         ([X, T("W", (5, 4), STRING, b"12345"), Z], fully_connected("x", "W"), "neither floats nor"),
         ([X, replace(W, is_sparse=True), Z], fully_connected("x", "W"), "sparse"),
-        ([X, replace(QUANTISED["W"], details=2), Z], fully_connected("x", "W"), "kind that can't be read"),
+        (
+            [QUANTISED["x"], replace(QUANTISED["W"], details=2), Z],
+            fully_connected("x", "W"),
+            "kind that can't be read",
+        ),
         ([X, W, QUANTISED["b"], Z], fully_connected("x", "W", "b"), "the layer's input has no scale"),
-        ([X, replace(QUANTISED["W"], scale=(1.0, 2.0)), Z], fully_connected("x", "W"), "has 2 scales"),
+        (
+            [QUANTISED["x"], replace(QUANTISED["W"], scale=(1.0, 2.0)), Z],
+            fully_connected("x", "W"),
+            "has 2 scales",
+        ),
         ([X, replace(W, shape=(5, 5)), Z], fully_connected("x", "W"), "has 80 bytes"),
     ],
     ids=["shuffled", "computed-weight", "computed-bias", "grouped", "wide-filter", "no-scale", "string",

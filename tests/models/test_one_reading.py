@@ -588,6 +588,89 @@ def test_four_bit_numbers_of_another_length_than_their_shape_are_refused(tmp_pat
         load_head(tflite(tmp_path, [TENSORS[0], weight, TENSORS[2]], [LAYER]))
 
 
+INTEGERS = WEIGHT.astype(np.int8)
+
+
+def hybrid(weight: np.ndarray, **how: Any) -> list[T]:
+    """A layer of integers that takes floats."""
+    return [TENSORS[0], tflite_writer.constant("w", weight, **how), TENSORS[2]]
+
+
+@pytest.mark.parametrize(
+    ("tensors", "complaint"),
+    [
+        # What LiteRT 2.3 computes: q · scale with q as int8, without zero points, by the first scale.
+        (
+            hybrid(WEIGHT.astype(np.uint8), scale=(0.5,), zero=(128,)),
+            "for which interpreters take them as int8",
+        ),
+        (
+            hybrid(WEIGHT.astype(np.uint8), scale=(0.5,), zero=(0,)),
+            "for which interpreters take them as int8",
+        ),
+        (hybrid(INTEGERS, scale=(0.5,), zero=(5,)), "int8 with a zero point that is not 0"),
+        (hybrid(INTEGERS, scale=(1.0,) * 5, zero=(0, 0, 0, 0, 3)), "int8 with a zero point that is not 0"),
+        (hybrid(INTEGERS, scale=(1.0,) * 4, zero=(0,) * 4, axis=1), "with scales along axis 1"),
+    ],
+    ids=["uint8", "uint8-plain", "zero-point", "zero-points", "axis"],
+)
+def test_integers_that_interpreters_do_not_take_as_the_file_says_are_refused(
+    tmp_path: Path, tensors: list[T], complaint: str
+) -> None:
+    with pytest.raises(AmbiguousError, match=complaint):
+        load_head(tflite(tmp_path, tensors, [LAYER]))
+
+
+def test_integers_that_are_dequantised_by_an_operator_may_have_a_zero_point(tmp_path: Path) -> None:
+    tensors = [*hybrid(INTEGERS, scale=(0.5,), zero=(5,)), T("v", (5, 4))]
+    operators = [Op(tflite_writer.DEQUANTIZE, ("w",), ("v",)), replace(LAYER, inputs=("x", "v"))]
+    assert load_head(tflite(tmp_path, tensors, operators)).weight.tolist() == ((WEIGHT - 5) / 2).tolist()
+
+
+def test_options_of_another_operator_are_refused(tmp_path: Path) -> None:
+    """Interpreters ignore them, and with them the ReLU that they ask for."""
+    layer = replace(LAYER, options=(("Int8", tflite_writer.FUSED_RELU),), kind=1)
+    with pytest.raises(AmbiguousError, match=r"options of a FULLY_CONNECTED are said to be those of another"):
+        load_head(tflite(tmp_path, TENSORS, [layer]))
+
+
+@pytest.mark.parametrize(
+    ("signature", "complaint"),
+    [
+        ((1, [2]), "its signature runs graph 1, programs without signatures run graph 0"),
+        ((0, [0]), r"a signature takes outputs \[0\], the graph \[2\]"),
+    ],
+)
+def test_a_signature_that_runs_something_else_is_refused(
+    tmp_path: Path, signature: tuple[int, list[int]], complaint: str
+) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(tflite_writer.model_bytes(TENSORS, [LAYER], ("y",), ("x",), [(0, [2])]))
+    assert load_head(path).weight.tolist() == WEIGHT.tolist()
+    path.write_bytes(tflite_writer.model_bytes(TENSORS, [LAYER], ("y",), ("x",), [signature]))
+    with pytest.raises(AmbiguousError, match=complaint):
+        load_head(path)
+
+
+def test_a_label_of_two_elements_of_an_index_is_refused(tmp_path: Path) -> None:
+    """hnswlib gives the last of them when asked for the label, and finds both."""
+    path = tmp_path / "index.hnsw"
+    header = struct.pack("<6QiI3QdQ", 0, 5, 5, 36 + 16 + 8, 36 + 16, 36, 0, 0, 4, 8, 4, 0.72, 10)
+
+    def write(labels: list[int]) -> None:
+        elements = [
+            bytes(36) + row.tobytes() + struct.pack("<Q", label)
+            for row, label in zip(WEIGHT, labels, strict=True)
+        ]
+        path.write_bytes(header + b"".join(elements) + bytes(20))
+
+    write([1, 2, 3, 4, 5])
+    assert load_head(path, tensor="ip").weight.tolist() == WEIGHT.tolist()
+    write([1, 2, 3, 2, 5])
+    with pytest.raises(AmbiguousError, match="two elements have the label 2"):
+        load_head(path, tensor="ip")
+
+
 def test_a_name_of_two_constants_is_refused(tmp_path: Path) -> None:
     path = tflite(
         tmp_path,

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.core.errors import LoadError
+from argmaxable.models.ambiguity import ambiguous
 from argmaxable.models.finding import Finding, Labels, TensorInfo
 from argmaxable.models.item_vectors import ItemVectors, Metric, finding_of_items
 
@@ -57,7 +58,9 @@ def find(path: Path, options: ReadOptions) -> Finding:
     alive = np.flatnonzero((elements[:, _MARK] & 1) == 0)
     if not len(alive):
         raise LoadError("every element of the index is deleted: nothing can be found in it.")
-    labels = _column(elements[alive], level.label, "<u8")[:, 0]
+    numbers = _column(elements, level.label, "<u8")[:, 0]
+    _require_different(numbers)
+    labels = numbers[alive]
     weight = TensorInfo("vectors", (len(alive), level.size), "float32")
     gone = level.count - len(alive)
     notes = ("hnswlib searches approximately; verdicts are about exact search over these vectors.",)
@@ -70,15 +73,23 @@ def find(path: Path, options: ReadOptions) -> Finding:
     return finding_of_items(items, Metric(options.tensor), options)
 
 
+def _require_different(labels: NDArray[np.uint64]) -> None:
+    """A label stands for one element: of two the library gives one when asked for it, and finds both."""
+    values, counts = np.unique(labels, return_counts=True)
+    if (counts > 1).any():
+        raise ambiguous(f"two elements have the label {values[counts > 1][0]}")
+
+
 def _read_level(path: Path) -> _Level:
     with path.open("rb") as file:
         raw = file.read(_HEADER.size)
         present = os.fstat(file.fileno()).st_size - _HEADER.size
     if len(raw) < _HEADER.size:
         raise LoadError(f"ends inside its header. {_DAMAGED}")
-    offset, most, count, stride, label, data, *_ = _HEADER.unpack(raw)
-    fits = offset == 0 and 4 <= data < label and (label - data) % 4 == 0 and stride == label + 8
-    if not fits or not 1 <= count <= most:
+    offset, most, count, stride, label, data, _, _, _, links, *_ = _HEADER.unpack(raw)
+    # An element begins with its links: their number, and room for as many as it may have.
+    fits = offset == 0 and data == 4 * links + 4 and data < label and (label - data) % 4 == 0
+    if not fits or stride != label + 8 or not 1 <= count <= most:
         raise LoadError(
             f"declares {count} of {most} elements of {stride} bytes, vectors at {data}, labels at {label}. "
             f"{_DAMAGED}"

@@ -40,6 +40,11 @@ _ACTIVATION_FIELD = {
     "FULLY_CONNECTED": 0, "CONV_2D": 3, "DEPTHWISE_CONV_2D": 4, "ADD": 0, "MUL": 0, "AVERAGE_POOL_2D": 5,
     "MAX_POOL_2D": 5,
 }  # fmt: skip
+# Which of the kinds of options an operator has: interpreters ignore those of any other kind.
+_OPTIONS = {
+    "CONV_2D": 1, "DEPTHWISE_CONV_2D": 2, "AVERAGE_POOL_2D": 5, "MAX_POOL_2D": 5, "FULLY_CONNECTED": 8,
+    "SOFTMAX": 9, "ADD": 11, "MUL": 21,
+}  # fmt: skip
 _TYPES = {
     0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 7: "int16", 9: "int8", 10: "float64",
     17: "int4", 18: "bfloat16",
@@ -67,6 +72,7 @@ class Tensor:
     zero_point: NDArray[np.int64]
     axis: int
     is_plain: bool  # neither sparse nor quantised in some way of its own
+    is_variable: bool  # written while the model runs
 
     @property
     def is_quantised(self) -> bool:
@@ -113,6 +119,20 @@ class Model:
     def outputs(self) -> list[int]:
         outputs: list[int] = self._graph.array(2, "<i4")[:_MOST_ITEMS].tolist()
         return outputs
+
+    def require_main_graph(self) -> None:
+        """Refuse a signature by which programs run another graph than the first, or take another output."""
+        signatures = self._root.tables(7)
+        _require_modest(len(signatures), "signatures")
+        graphs = [each.integer(4, "<I") for each in signatures]
+        if graphs and 0 not in graphs:
+            raise ambiguous(f"its signature runs graph {graphs[0]}, programs without signatures run graph 0")
+        for signature, graph in zip(signatures, graphs, strict=True):
+            taken = {each.integer(1, "<I") for each in signature.tables(1)}
+            if graph == 0 and not taken <= set(self.outputs):
+                raise ambiguous(
+                    f"a signature takes outputs {sorted(taken)[:8]}, the graph {self.outputs[:8]}"
+                )
 
     @cached_property
     def _inputs(self) -> frozenset[int]:
@@ -166,6 +186,7 @@ class Model:
             zero_point=np.zeros(0, np.int64) if how is None else how.array(3, "<i8"),
             axis=0 if how is None else how.integer(6),
             is_plain=table.table(6) is None and (how is None or how.integer(4, "<B") == 0),
+            is_variable=table.integer(5, "<B") != 0,
         )
 
     def tensor_named(self, name: str) -> Tensor | None:
@@ -188,7 +209,7 @@ class Model:
                 return None
             index = source
         tensor = self.tensor(index)
-        return tensor if len(self._data(tensor)) else None
+        return tensor if len(self._data(tensor)) and not tensor.is_variable else None
 
     def values(self, tensor: Tensor) -> NDArray[Any]:
         """The numbers of a constant as they are stored, in its shape."""
@@ -258,7 +279,11 @@ def _operator(table: Table, kinds: list[str]) -> Operator:
     code = table.integer(0, "<I")
     if code >= len(kinds):
         raise Damaged(f"operator code {code} of {len(kinds)} is referred to")
-    return Operator(kinds[code], table.array(1, "<i4"), table.array(2, "<i4"), table.table(4))
+    kind, options = kinds[code], table.table(4)
+    declared = table.integer(3, "<B")
+    if kind in _OPTIONS and (options is not None or declared) and declared != _OPTIONS[kind]:
+        raise ambiguous(f"the options of a {kind} are said to be those of another operator ({declared})")
+    return Operator(kind, table.array(1, "<i4"), table.array(2, "<i4"), options)
 
 
 def _halves(data: NDArray[np.uint8], tensor: Tensor) -> NDArray[np.int8]:

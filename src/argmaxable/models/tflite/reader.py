@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from argmaxable.core.errors import AmbiguousError, LoadError
 from argmaxable.core.head import FLOAT_DTYPES
+from argmaxable.models.ambiguity import ambiguous
 from argmaxable.models.finding import SIGMOID_NOTE, Arrays, Finding, Labels, TensorInfo
 from argmaxable.models.labels.vocabulary import class_labels, search_beside
 from argmaxable.models.tflite.flatbuffer import Damaged
@@ -69,11 +70,13 @@ def find(path: Path, options: ReadOptions) -> Finding:
 
 def _find(path: Path, options: ReadOptions) -> Finding:
     model = Model(path)
+    model.require_main_graph()
     layers = list(_layers(model))
     layer = _last_layer(model, layers) if options.tensor is None else _named(model, layers, options.tensor)
     bias = layer.bias if options.bias_tensor is None else _named_bias(model, options.bias_tensor)
     classes, features = layer.shape[::-1] if options.transpose else layer.shape
     _require_numbers(layer.weight)
+    _require_usual_integers(model, layer)
     if bias is not None:
         _require_numbers(bias)
 
@@ -257,6 +260,21 @@ def _require_numbers(tensor: Tensor) -> None:
         raise LoadError(
             f"tensor {_info(tensor)} has neither floats nor integers with a scale: its values mean nothing."
         )
+
+
+def _require_usual_integers(model: Model, layer: _Layer) -> None:
+    """Refuse integers that interpreters don't dequantise as the file says. Beside floats uint8 is taken for
+    int8, and of int8 the zero points are not looked at; XNNPACK refuses them. Scales belong to classes."""
+    weight, operator = layer.weight, layer.operator
+    if not weight.is_quantised or operator is None or operator.input(1) != weight.index:
+        return  # floats, or a DEQUANTIZE of its own
+    what = f"the weights {weight.name!r} are {weight.type}"
+    if weight.type == "uint8" and model.tensor(operator.input(0)).type in FLOAT_DTYPES:
+        raise ambiguous(f"{what} and the features are floats, for which interpreters take them as int8")
+    if weight.type != "uint8" and weight.zero_point.any():
+        raise ambiguous(f"{what} with a zero point that is not 0, which interpreters ignore or refuse")
+    if weight.scale.size > 1 and weight.axis != 0:
+        raise ambiguous(f"{what} with scales along axis {weight.axis}, where interpreters expect axis 0")
 
 
 def _bias_values(model: Model, layer: _Layer, bias: Tensor) -> NDArray[Any]:
