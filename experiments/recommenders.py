@@ -26,28 +26,30 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from scipy import sparse
 
-FEATURES = (8, 32, 128)
+FEATURES = (8, 16, 32, 64, 128)
 PLACES = 10
 EDITS = 10
+# Solves for each item; what is open then is told.
+ROUNDS = 24
 SIZES = (2, 3, 5, 10)
 _HERE = am.Engine(workers=1)
 
 
 def cells(scale: Scale) -> list[Settings]:
     if scale is Scale.SMOKE:
-        return [_settings("synthetic", "svd", 4, users=1, asked=1, seconds=0.5)]
+        return [_settings("synthetic", "svd", 4, users=1, asked=1, rounds=2)]
     return [
-        _settings("movielens", model, size, users=50, asked=10, seconds=20.0)
+        _settings("movielens", model, size, users=50, asked=100, rounds=ROUNDS)
         for model in ("als", "bpr")
         for size in FEATURES
     ]
 
 
-def _settings(data: str, model: str, features: int, *, users: int, asked: int, seconds: float) -> Settings:
-    """`seconds` are for the question about the first places; what is open then is told."""
+def _settings(data: str, model: str, features: int, *, users: int, asked: int, rounds: int) -> Settings:
+    """`rounds` are solves at most for each question about the first places; what is open then is told."""
     return {
         "data": data, "model": model, "features": features, "users": users, "asked": asked,
-        "rank_seconds": seconds, "seed": 0,
+        "rank_rounds": rounds, "seed": 0,
     }  # fmt: skip
 
 
@@ -56,42 +58,48 @@ def measure(settings: Settings, text: Path | None) -> Mapping[str, Any]:
     factors = train(ratings, settings["model"], settings["features"])
     head = factors.head
     everywhere = am.verify(head, am.Everywhere(), engine=_HERE)
-    # What is never first for any vector is never first for these.
-    left = [verdict.class_id for verdict in everywhere.argmaxable]
-    hull = am.verify(head, am.Hull(factors.users), only=left, engine=_HERE)
-    ranks = am.best_ranks(
-        head,
-        am.Everywhere(),
-        result=everywhere,
-        top_k=PLACES,
-        engine=_HERE,
-        time_limit=settings["rank_seconds"],
-    )
+    hull = am.verify(head, am.Hull(factors.users), engine=_HERE)
     found: dict[str, Any] = {
         "items": head.classes,
         "never_first": len(everywhere.unargmaxable),
-        "never_first_hull": len(everywhere.unargmaxable) + len(hull.unargmaxable),
+        "never_first_hull": len(hull.unargmaxable),
         "undecided": len(everywhere.undecided) + len(hull.undecided),
-        "never_in_places": sum(rank.lower > PLACES for rank in ranks),
-        "maybe_in_places": sum(rank.lower <= PLACES < rank.upper for rank in ranks),
+        "places": _places(head, everywhere, settings),
+        "places_hull": _places(head, hull, settings),
     }
     return found | _reached(factors, ratings, settings) | _sets(head, settings)
 
 
+def _places(head: am.Head, result: am.Result, settings: Settings) -> list[int]:
+    """How many items can, can never, and may be among the first places."""
+    ranks = am.best_ranks(
+        head, result.domain, result=result, top_k=PLACES, rounds=settings["rank_rounds"], engine=_HERE
+    )
+    never = sum(rank.lower > PLACES for rank in ranks)
+    open_ = sum(rank.lower <= PLACES < rank.upper for rank in ranks)
+    return [head.classes - never - open_, never, open_]
+
+
 def _reached(factors: Factors, ratings: sparse.csr_matrix, settings: Settings) -> dict[str, Any]:
-    """For some users who have rated enough: how many items each can bring to the first place by edits."""
+    """For some users who have rated enough: how many items each can bring to the first place, and among the
+    first places, by edits."""
     counts = np.diff(ratings.indptr)
     able = np.flatnonzero(counts > EDITS)
     users = np.random.default_rng(settings["seed"]).permutation(able)[: settings["users"]]
     reached: list[int] = []
+    places: list[list[int]] = []
     undecided, ever = 0, set[int]()
     for user in users.tolist():
         result = am.verify(factors.head, reach_of(factors, ratings, user, EDITS), engine=_HERE)
         first = {verdict.class_id for verdict in result.argmaxable}
         reached.append(len(first))
+        places.append(_places(factors.head, result, settings))
         ever |= first
         undecided += len(result.undecided)
-    return {"reached": reached, "reached_by_any": len(ever), "reach_undecided": undecided}
+    return {
+        "reached": reached, "reached_by_any": len(ever), "reach_undecided": undecided,
+        "reach_places": places,
+    }  # fmt: skip
 
 
 def _sets(head: am.Head, settings: Settings) -> dict[str, Any]:
@@ -111,27 +119,42 @@ def _sets(head: am.Head, settings: Settings) -> dict[str, Any]:
 
 
 def table(measured: Sequence[Cell]) -> str:
-    """A row for each model and number of features."""
-    columns = [
+    """Two tables with a row for each model and number of features: items, then sets of items."""
+    items = [
         "model", "d", "items", "never first: all vectors", "mixtures of users",
-        f"never in {PLACES}: all vectors (open)",
-        f"reached by {EDITS} edits, median (most)", "by any of the users",
-        *(f"feasible sets of {size}" for size in SIZES), "undecided",
+        f"never in {PLACES} (open): all vectors", "mixtures of users",
+        f"one user, {EDITS} edits: first, median (most)", f"in {PLACES}, median (most)",
+        "first for any of the users", "undecided",
     ]  # fmt: skip
-    return markdown_table(columns, [_row(cell) for cell in measured])
+    sets = ["model", "d", *(f"feasible sets of {size}" for size in SIZES), "undecided"]
+    return "\n\n".join(
+        [
+            markdown_table(items, [_row(cell) for cell in measured]).strip(),
+            markdown_table(sets, [_set_row(cell) for cell in measured]).strip(),
+        ]
+    )
 
 
 def _row(cell: Cell) -> list[object]:
     found, settings = cell.found, cell.settings
-    feasible = list(am.Feasibility).index(am.Feasibility.FEASIBLE)
-    sets = [found[f"sets_{size}"] for size in SIZES]
-    undecided = found["undecided"] + found["reach_undecided"]
-    places = f"{found['never_in_places']} ({found['maybe_in_places']})"
+    never = [f"{found[name][1]} ({found[name][2]})" for name in ("places", "places_hull")]
+    within = [can for can, _, _ in found["reach_places"]]
+    open_ = sum(left for _, _, left in found["reach_places"])
+    reached = [f"{np.median(counts):g} ({max(counts)})" for counts in (found["reached"], within)]
+    reached[1] += f", {open_} open" if open_ else ""
     return [
         settings["model"].upper(), settings["features"], f"{found['items']:,}", found["never_first"],
-        found["never_first_hull"], places, f"{np.median(found['reached']):g} ({max(found['reached'])})",
-        found["reached_by_any"], *(f"{counts[feasible]} of {sum(counts)}" for counts in sets), undecided,
+        found["never_first_hull"], *never, *reached, found["reached_by_any"],
+        found["undecided"] + found["reach_undecided"],
     ]  # fmt: skip
+
+
+def _set_row(cell: Cell) -> list[object]:
+    statuses = list(am.Feasibility)
+    counts = [cell.found[f"sets_{size}"] for size in SIZES]
+    shown = [f"{each[statuses.index(am.Feasibility.FEASIBLE)]} of {sum(each)}" for each in counts]
+    undecided = sum(each[statuses.index(am.Feasibility.UNDECIDED)] for each in counts)
+    return [cell.settings["model"].upper(), cell.settings["features"], *shown, undecided]
 
 
 def figures(measured: Sequence[Cell]) -> dict[str, Figure]:
