@@ -65,7 +65,12 @@ Database = Annotated[
     ),
 ]
 StoredRun = Annotated[
-    str, typer.Argument(metavar="RUN", help="Number of a stored run, or a model's name for its newest run.")
+    str,
+    typer.Argument(
+        metavar="RUN",
+        help="Number of a stored run, a model's name for its newest run, or sets:NUMBER for stored sets of "
+        "labels.",
+    ),
 ]
 
 
