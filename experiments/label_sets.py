@@ -40,7 +40,7 @@ Members = tuple[int, ...]
 def cells(scale: Scale) -> list[Settings]:
     sizes = {"features": 5, "labels": 60, "largest": 2, "examples": 300, "epochs": 3, "asked": 20}
     if scale is not Scale.SMOKE:
-        sizes = {"features": 25, "labels": 9000, "largest": 5, "examples": 8000, "epochs": 20, "asked": 200}
+        sizes = {"features": 25, "labels": 9000, "largest": 5, "examples": 8000, "epochs": 60, "asked": 500}
     # Two processes load PyTorch in a smoke run, not three.
     layers = (LINEAR, LEARNED) if scale is Scale.SMOKE else LAYERS
     return [{"layer": layer, **sizes, "seed": 0} for layer in layers]
@@ -101,7 +101,7 @@ def _in_double(layer: DFTLinear) -> DFTLinear:
 
 
 def _train(model: nn.Sequential, inputs: Tensor, sets: Sequence[Members], settings: Settings) -> None:
-    optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(settings["epochs"]):
         for some in torch.randperm(len(sets)).split(_BATCH):
             targets = _targets([sets[k] for k in some.tolist()], settings["labels"])
