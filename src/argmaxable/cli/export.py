@@ -92,10 +92,7 @@ def export(
     statements.require_none()
     number = set_run_number(run)
     if number is not None:
-        if form is not ExportFormat.BUNDLE or target is None:
-            raise InputError("sets are exported as a bundle: pass --format bundle --output FOLDER.")
-        with opened(db) as store:
-            write_sets(store.sets.read(number), target)
+        _write_sets(number, form, target, db)
         return
     with opened(db) as store:
         found = find_run(store, run)
@@ -109,6 +106,13 @@ def _format_of(target: Path | None) -> ExportFormat:
     """What the suffix of a file says; JSON lines where it says nothing."""
     suffix = "" if target is None else target.suffix.lower().removeprefix(".")
     return next((form for form in ExportFormat if form.value == suffix), ExportFormat.JSONL)
+
+
+def _write_sets(number: int, form: ExportFormat, target: Path | None, db: str | None) -> None:
+    if form is not ExportFormat.BUNDLE or target is None:
+        raise InputError("sets are exported as a bundle: pass --format bundle --output FOLDER.")
+    with opened(db) as store:
+        write_sets(store.sets.read(number), target)
 
 
 def _write_bundle(store: Store, found: RunSummary, folder: Path) -> None:
