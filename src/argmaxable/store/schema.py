@@ -99,16 +99,22 @@ VERDICTS = Table(
     sqlite_with_rowid=False,  # one tree, in class order, instead of a table and its index
 )
 
-EVIDENCE = Table(
-    "evidence",
-    METADATA,
-    Column("run_id", ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
-    Column("digest", LargeBinary, primary_key=True),
-    Column("part", Text, primary_key=True),
-    Column("dtype", Text, nullable=False),
-    Column("shape", Text, nullable=False),
-    Column("data", LargeBinary, nullable=False),
-)
+
+def _evidence(name: str, runs: str) -> Table:
+    """Arrays of one kind of runs."""
+    return Table(
+        name,
+        METADATA,
+        Column("run_id", ForeignKey(f"{runs}.id", ondelete="CASCADE"), primary_key=True),
+        Column("digest", LargeBinary, primary_key=True),
+        Column("part", Text, primary_key=True),
+        Column("dtype", Text, nullable=False),
+        Column("shape", Text, nullable=False),
+        Column("data", LargeBinary, nullable=False),
+    )
+
+
+EVIDENCE = _evidence("evidence", "runs")
 
 SET_RUNS = Table(
     "set_runs",
@@ -149,13 +155,4 @@ SETS = Table(
     sqlite_with_rowid=False,
 )
 
-SET_EVIDENCE = Table(
-    "set_evidence",
-    METADATA,
-    Column("run_id", ForeignKey("set_runs.id", ondelete="CASCADE"), primary_key=True),
-    Column("digest", LargeBinary, primary_key=True),
-    Column("part", Text, primary_key=True),
-    Column("dtype", Text, nullable=False),
-    Column("shape", Text, nullable=False),
-    Column("data", LargeBinary, nullable=False),
-)
+SET_EVIDENCE = _evidence("set_evidence", "set_runs")
