@@ -92,8 +92,12 @@ def timed(head: am.Head, domain: am.Domain, sets: list[tuple[int, ...]], kind: s
 
 
 def random_sets(labels: int, size: int, count: int) -> list[tuple[int, ...]]:
+    """Different ones."""
     generator = np.random.default_rng(0)
-    return [tuple(sorted(generator.choice(labels, size, replace=False).tolist())) for _ in range(count)]
+    found: dict[tuple[int, ...], None] = {}
+    while len(found) < count:
+        found[tuple(sorted(generator.choice(labels, size, replace=False).tolist()))] = None
+    return list(found)
 
 
 def birdnet(path: str, pairs: int, workers: int) -> None:

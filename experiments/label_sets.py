@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LINEAR, DFT, LEARNED = "linear", "DFT", "DFT, learned angles"
-LAYERS = (LINEAR, DFT, LEARNED)
+CIRCLES = "DFT on 4 circles, learned angles"
+LAYERS = (LINEAR, DFT, LEARNED, CIRCLES)
 _INPUTS, _HIDDEN = 200, 256
 _BATCH = 100
 # A label's share falls with the root of its rank: every label occurs, frequent ones some ten times as often.
@@ -40,10 +41,12 @@ Members = tuple[int, ...]
 def cells(scale: Scale) -> list[Settings]:
     sizes = {"features": 5, "labels": 60, "largest": 2, "examples": 300, "epochs": 3, "asked": 20}
     if scale is not Scale.SMOKE:
-        sizes = {"features": 25, "labels": 9000, "largest": 5, "examples": 8000, "epochs": 20, "asked": 200}
+        sizes = {"features": 25, "labels": 9000, "largest": 5, "examples": 8000, "epochs": 40, "asked": 300}
     # Two processes load PyTorch in a smoke run, not three.
     layers = (LINEAR, LEARNED) if scale is Scale.SMOKE else LAYERS
-    return [{"layer": layer, **sizes, "seed": 0} for layer in layers]
+    # A set takes ten times as long on the circle, where some rows are all but equal.
+    more = {} if scale is Scale.SMOKE else {"asked": 3000}
+    return [{"layer": layer, **sizes, **(more if layer == LINEAR else {}), "seed": 0} for layer in layers]
 
 
 def measure(settings: Settings, text: Path | None) -> Mapping[str, Any]:
@@ -86,14 +89,17 @@ def _layer(settings: Settings) -> nn.Linear:
     features, labels = settings["features"], settings["labels"]
     if settings["layer"] == LINEAR:
         return nn.Linear(features, labels)
+    if settings["layer"] == CIRCLES:
+        return DFTLinear(features, labels, active=(features - 1) // 8, circles=4, learned=True)
     return DFTLinear(features, labels, active=(features - 1) // 2, learned=settings["layer"] == LEARNED)
 
 
 def _in_double(layer: DFTLinear) -> DFTLinear:
     """The same layer with its curve computed, not only stored, in float64."""
     again = DFTLinear(
-        layer.in_features, layer.out_features, active=layer.active, learned=layer.learned, dtype=torch.float64
-    )
+        layer.in_features, layer.out_features, active=layer.active, learned=layer.learned,
+        circles=layer.circles, dtype=torch.float64,
+    )  # fmt: skip
     again.load_state_dict(
         {name: value for name, value in layer.state_dict().items() if name != "curve"}, strict=False
     )
@@ -101,7 +107,7 @@ def _in_double(layer: DFTLinear) -> DFTLinear:
 
 
 def _train(model: nn.Sequential, inputs: Tensor, sets: Sequence[Members], settings: Settings) -> None:
-    optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(settings["epochs"]):
         for some in torch.randperm(len(sets)).split(_BATCH):
             targets = _targets([sets[k] for k in some.tolist()], settings["labels"])

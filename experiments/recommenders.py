@@ -29,69 +29,77 @@ if TYPE_CHECKING:
 FEATURES = (8, 32, 128)
 PLACES = 10
 EDITS = 10
+# Solves for each item in the question about the first places; what is open then is told.
+ROUNDS = 6
 SIZES = (2, 3, 5, 10)
+EVERYWHERE, HULL, REACH, SETS = PARTS = ("all vectors", "mixtures of users", "one user", "sets")
 _HERE = am.Engine(workers=1)
 
 
 def cells(scale: Scale) -> list[Settings]:
     if scale is Scale.SMOKE:
-        return [_settings("synthetic", "svd", 4, users=1, asked=1, seconds=0.5)]
+        return [_settings("synthetic", "svd", 4, part, users=1, asked=1, rounds=2) for part in PARTS]
     return [
-        _settings("movielens", model, size, users=50, asked=10, seconds=20.0)
+        _settings("movielens", model, size, part, users=50, asked=100, rounds=ROUNDS)
         for model in ("als", "bpr")
         for size in FEATURES
+        for part in PARTS
     ]
 
 
-def _settings(data: str, model: str, features: int, *, users: int, asked: int, seconds: float) -> Settings:
-    """`seconds` are for the question about the first places; what is open then is told."""
-    return {
-        "data": data, "model": model, "features": features, "users": users, "asked": asked,
-        "rank_seconds": seconds, "seed": 0,
-    }  # fmt: skip
+def _settings(
+    data: str, model: str, features: int, part: str, *, users: int, asked: int, rounds: int
+) -> Settings:
+    settings: dict[str, Any] = {"data": data, "model": model, "features": features, "part": part, "seed": 0}
+    if part == SETS:
+        return settings | {"asked": asked}
+    return settings | {"rounds": rounds} | ({"users": users} if part == REACH else {})
 
 
 def measure(settings: Settings, text: Path | None) -> Mapping[str, Any]:
     ratings = ratings_of(settings["data"])
     factors = train(ratings, settings["model"], settings["features"])
-    head = factors.head
-    everywhere = am.verify(head, am.Everywhere(), engine=_HERE)
-    # What is never first for any vector is never first for these.
-    left = [verdict.class_id for verdict in everywhere.argmaxable]
-    hull = am.verify(head, am.Hull(factors.users), only=left, engine=_HERE)
-    ranks = am.best_ranks(
-        head,
-        am.Everywhere(),
-        result=everywhere,
-        top_k=PLACES,
-        engine=_HERE,
-        time_limit=settings["rank_seconds"],
-    )
-    found: dict[str, Any] = {
-        "items": head.classes,
-        "never_first": len(everywhere.unargmaxable),
-        "never_first_hull": len(everywhere.unargmaxable) + len(hull.unargmaxable),
-        "undecided": len(everywhere.undecided) + len(hull.undecided),
-        "never_in_places": sum(rank.lower > PLACES for rank in ranks),
-        "maybe_in_places": sum(rank.lower <= PLACES < rank.upper for rank in ranks),
+    if settings["part"] == REACH:
+        return _reached(factors, ratings, settings)
+    if settings["part"] == SETS:
+        return _sets(factors.head, settings)
+    domain = am.Everywhere() if settings["part"] == EVERYWHERE else am.Hull(factors.users)
+    result = am.verify(factors.head, domain, engine=_HERE)
+    return {
+        "items": factors.head.classes,
+        "never_first": len(result.unargmaxable),
+        "undecided": len(result.undecided),
+        "places": _places(factors.head, result, settings),
     }
-    return found | _reached(factors, ratings, settings) | _sets(head, settings)
+
+
+def _places(head: am.Head, result: am.Result, settings: Settings) -> list[int]:
+    """How many items can, can never, and may be among the first places."""
+    ranks = am.best_ranks(
+        head, result.domain, result=result, top_k=PLACES, rounds=settings["rounds"], engine=_HERE
+    )
+    never = sum(rank.lower > PLACES for rank in ranks)
+    open_ = sum(rank.lower <= PLACES < rank.upper for rank in ranks)
+    return [head.classes - never - open_, never, open_]
 
 
 def _reached(factors: Factors, ratings: sparse.csr_matrix, settings: Settings) -> dict[str, Any]:
-    """For some users who have rated enough: how many items each can bring to the first place by edits."""
+    """For some users who have rated enough: how many items each can bring to the first place, and among the
+    first places, by edits."""
     counts = np.diff(ratings.indptr)
     able = np.flatnonzero(counts > EDITS)
     users = np.random.default_rng(settings["seed"]).permutation(able)[: settings["users"]]
     reached: list[int] = []
+    places: list[list[int]] = []
     undecided, ever = 0, set[int]()
     for user in users.tolist():
         result = am.verify(factors.head, reach_of(factors, ratings, user, EDITS), engine=_HERE)
         first = {verdict.class_id for verdict in result.argmaxable}
         reached.append(len(first))
+        places.append(_places(factors.head, result, settings))
         ever |= first
         undecided += len(result.undecided)
-    return {"reached": reached, "reached_by_any": len(ever), "reach_undecided": undecided}
+    return {"reached": reached, "reached_by_any": len(ever), "undecided": undecided, "places": places}
 
 
 def _sets(head: am.Head, settings: Settings) -> dict[str, Any]:
@@ -111,47 +119,71 @@ def _sets(head: am.Head, settings: Settings) -> dict[str, Any]:
 
 
 def table(measured: Sequence[Cell]) -> str:
-    """A row for each model and number of features."""
-    columns = [
+    """Two tables with a row for each model and number of features: items, then sets of items."""
+    items = [
         "model", "d", "items", "never first: all vectors", "mixtures of users",
-        f"never in {PLACES}: all vectors (open)",
-        f"reached by {EDITS} edits, median (most)", "by any of the users",
-        *(f"feasible sets of {size}" for size in SIZES), "undecided",
+        f"never in {PLACES} (open): all vectors", "mixtures of users",
+        f"one user, {EDITS} edits: first, median (most)", f"in {PLACES}, median (most)",
+        "first for any of the users", "undecided",
     ]  # fmt: skip
-    return markdown_table(columns, [_row(cell) for cell in measured])
+    sets = ["model", "d", *(f"feasible sets of {size}" for size in SIZES), "undecided"]
+    models = _models(measured)
+    return "\n\n".join(
+        [
+            markdown_table(items, [_row(*name, parts) for name, parts in models.items()]).strip(),
+            markdown_table(sets, [_set_row(*name, parts) for name, parts in models.items()]).strip(),
+        ]
+    )
 
 
-def _row(cell: Cell) -> list[object]:
-    found, settings = cell.found, cell.settings
-    feasible = list(am.Feasibility).index(am.Feasibility.FEASIBLE)
-    sets = [found[f"sets_{size}"] for size in SIZES]
-    undecided = found["undecided"] + found["reach_undecided"]
-    places = f"{found['never_in_places']} ({found['maybe_in_places']})"
+Parts = Mapping[str, Mapping[str, Any]]
+
+
+def _models(measured: Sequence[Cell]) -> dict[tuple[str, int], dict[str, Mapping[str, Any]]]:
+    """What was found about each model, by part."""
+    models: dict[tuple[str, int], dict[str, Mapping[str, Any]]] = {}
+    for cell in measured:
+        name = cell.settings["model"], cell.settings["features"]
+        models.setdefault(name, {})[cell.settings["part"]] = cell.found
+    return models
+
+
+def _row(model: str, features: int, parts: Parts) -> list[object]:
+    both, reach = [parts[EVERYWHERE], parts[HULL]], parts[REACH]
+    within = [can for can, _, _ in reach["places"]]
+    open_ = sum(left for _, _, left in reach["places"])
+    reached = [f"{np.median(counts):g} ({max(counts)})" for counts in (reach["reached"], within)]
+    reached[1] += f", {open_} open" if open_ else ""
     return [
-        settings["model"].upper(), settings["features"], f"{found['items']:,}", found["never_first"],
-        found["never_first_hull"], places, f"{np.median(found['reached']):g} ({max(found['reached'])})",
-        found["reached_by_any"], *(f"{counts[feasible]} of {sum(counts)}" for counts in sets), undecided,
+        model.upper(), features, f"{both[0]['items']:,}", *(part["never_first"] for part in both),
+        *(f"{part['places'][1]} ({part['places'][2]})" for part in both), *reached,
+        reach["reached_by_any"], sum(part["undecided"] for part in (*both, reach)),
     ]  # fmt: skip
+
+
+def _set_row(model: str, features: int, parts: Parts) -> list[object]:
+    statuses = list(am.Feasibility)
+    counts = [parts[SETS][f"sets_{size}"] for size in SIZES]
+    shown = [f"{each[statuses.index(am.Feasibility.FEASIBLE)]} of {sum(each)}" for each in counts]
+    undecided = sum(each[statuses.index(am.Feasibility.UNDECIDED)] for each in counts)
+    return [model.upper(), features, *shown, undecided]
 
 
 def figures(measured: Sequence[Cell]) -> dict[str, Figure]:
     """Items never first against the features."""
     from argmaxable.report.figures.style import PAGE, drawing
 
+    models = _models(measured)
     with drawing(PAGE, 2.4, "share of items that are never first, by the number of features") as figure:
-        models = sorted({cell.settings["model"] for cell in measured})
-        panels = figure.subplots(1, len(models), sharey=True, squeeze=False)[0]
-        for axes, model in zip(panels, models, strict=True):
-            some = sorted(
-                (cell for cell in measured if cell.settings["model"] == model),
-                key=lambda c: c.settings["features"],
-            )
-            dims = [cell.settings["features"] for cell in some]
-            for name, label in (("never_first", "all vectors"), ("never_first_hull", "mixtures of users")):
-                axes.plot(
-                    dims, [cell.found[name] / cell.found["items"] for cell in some], "o-", ms=3, label=label
-                )
-            one = [1 - np.median(cell.found["reached"]) / cell.found["items"] for cell in some]
+        names = sorted({name for name, _ in models})
+        panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
+        for axes, model in zip(panels, names, strict=True):
+            dims = sorted(features for name, features in models if name == model)
+            some = [models[model, features] for features in dims]
+            for part in (EVERYWHERE, HULL):
+                shares = [found[part]["never_first"] / found[part]["items"] for found in some]
+                axes.plot(dims, shares, "o-", ms=3, label=part)
+            one = [1 - np.median(found[REACH]["reached"]) / found[HULL]["items"] for found in some]
             axes.plot(dims, one, "o-", ms=3, label=f"one user, {EDITS} edits (median)")
             axes.set_xscale("log", base=2)
             axes.set_xticks(dims, labels=[str(size) for size in dims])

@@ -142,7 +142,7 @@ EXPERIMENT = Experiment(
     measure=measure,
     table=table,
     figures=figures,
-    weight=lambda settings: float(settings["features"] * settings["size"]),
+    weight=lambda settings: float(settings["features"] ** 2),
 )
 
 if __name__ == "__main__":

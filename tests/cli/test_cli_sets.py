@@ -205,3 +205,37 @@ def test_verify_says_what_it_means_for_a_sigmoid_head(tmp_path: Path, command: C
         path = onnx_with(tmp_path / f"{activation}.onnx", activation)
         ran = command("verify", path, "--no-db", "--workers", "1")
         assert (said in ran.out) == (activation == "Sigmoid")
+
+
+# ---------------------------------------------------------------------- stored
+
+
+def test_answers_are_stored_and_found_again(model: Path, tmp_path: Path, command: Command) -> None:
+    data = written(tmp_path / "data.jsonl", '["cat", "dog"]\n["cat"]\n[]\n')
+    asked = ("sets", model, data, "--domain", "box:1", "--workers", "1")
+    assert "Stored as sets:1 (argmaxable show sets:1)." in command(*asked).out
+    assert "Found again as sets:1; --overwrite asks anew." in command(*asked).out
+    assert command(*asked, "--json").record["run"] == "sets:1"
+    assert "run" not in command(*asked, "--json", "--no-db").record
+    listed = command("runs")
+    assert "sets:1  head.npz  exactly" in listed.out
+    assert [run["run"] for run in command("runs", "--json").record["sets"]] == ["sets:1"]
+    assert not command("runs", "--json", "--name", "other").record["sets"]
+    shown = command("show", "sets:1")
+    assert "1 of 3 label sets can never be predicted for features within ±1" in shown.out
+    assert command("show", "sets:1", "--json").record["infeasible"] == 1
+
+
+def test_stored_sets_are_exported_reported_and_deleted(model: Path, tmp_path: Path, command: Command) -> None:
+    command("sets", model, "--random", "2", "--count", "4", "--workers", "1")
+    assert command("export", "sets:1", "--format", "bundle", "-o", tmp_path / "proofs").code == 0
+    assert command("check", tmp_path / "proofs", model).code == 0
+    refused = command("export", "sets:1")
+    assert (refused.code, "--format bundle" in refused.err) == (2, True)
+    assert command("report", "sets:1", "-o", tmp_path / "page.html").code == 0
+    assert "label sets" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert command("report", "sets:1", "--format", "markdown").code == 2
+    assert command("store", "check").code == 0
+    assert command("runs", "--delete", "sets:1", "--yes").out == "Deleted 1 run.\n"
+    gone = command("show", "sets:1")
+    assert (gone.code, "there is no sets:1" in gone.err) == (2, True)

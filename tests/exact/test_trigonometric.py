@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from fractions import Fraction
 
 import flint
 import numpy as np
@@ -147,3 +148,64 @@ def test_three_of_four_labels_stand_as_much_as_the_theorem_says(off: float, prov
     rows = rows_at(np.pi / 2 * np.arange(4), 3)
     rows[2, 5] += off
     assert proven_active(rows) == proven
+
+
+# ---------------------------------------------------------------------- several circles
+
+
+def coded(labels: int, prime: int, circles: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
+    numbers = np.arange(labels)
+    places = np.stack([(numbers + k * (numbers // prime)) % prime for k in range(circles)], axis=1)
+    turns = [rows_at(2 * np.pi * places[:, k] / prime, degree)[:, 1:] for k in range(circles)]
+    return np.hstack([np.ones((labels, 1)), *turns]), places
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-4, 1e-3, 1e-2, 0.1])
+def test_what_is_proven_on_several_circles_holds_exactly(noise: float) -> None:
+    """By the polynomial of the proof, in rationals, for every set of a size that is proven."""
+    rows, places = coded(12, 5, 3, 2)
+    rows[:, 1:] += noise * np.random.default_rng(0).uniform(-1, 1, (12, 12))
+    proven = proven_active(rows, places)
+    assert proven <= 2
+    assert (noise > 0) or proven == 2
+    stored = [[Fraction(value) for value in row] for row in rows.tolist()]
+    for size in range(1, proven + 1):
+        for chosen in itertools.combinations(range(12), size):
+            x = [Fraction(value) for value in proof_point(places, chosen, 5, 2)]
+            scores = [sum(a * b for a, b in zip(row, x, strict=True)) for row in stored]
+            assert all((score > 0) == (label in chosen) for label, score in enumerate(scores))
+
+
+def proof_point(places: np.ndarray, chosen: tuple[int, ...], prime: int, degree: int) -> list[float]:
+    """(q − m) μ / 2 − Σ over circles of Π over the set's places there of 1 − cos(θ − θ_i)."""
+    angles = 2 * np.pi * np.arange(prime) / prime
+    x, least = np.zeros(1 + 2 * degree * places.shape[1]), np.inf
+    for circle in range(places.shape[1]):
+        there = np.unique(places[list(chosen), circle])
+        product = np.prod([1 - np.cos(angles - angles[place]) for place in there], axis=0)
+        least = min(least, float(np.delete(product, there).min()))
+        part = np.linalg.lstsq(rows_at(angles, degree), -product, rcond=None)[0]
+        x[0] += part[0]
+        x[1 + 2 * degree * circle : 1 + 2 * degree * (circle + 1)] = part[1:]
+    x[0] += (places.shape[1] - len(chosen)) * least / 2
+    return [float(value) for value in x]
+
+
+def test_labels_that_share_two_places_prove_nothing() -> None:
+    rows, places = coded(12, 5, 3, 2)
+    assert proven_active(rows, places) == 2
+    again = places.copy()
+    again[7] = again[3]
+    assert proven_active(rows, again) == 0
+
+
+def test_no_more_labels_are_proven_than_circles_are_there_for() -> None:
+    assert proven_active(*coded(20, 5, 3, 4)) == 2
+    assert proven_active(*coded(20, 5, 4, 4)) == 3
+    assert proven_active(*coded(20, 5, 2, 4)) == 1
+
+
+def test_a_row_off_its_place_counts() -> None:
+    rows, places = coded(12, 5, 3, 2)
+    rows[7] = np.hstack([[1.0], *[rows_at(np.array([1.0]), 2)[0, 1:]] * 3])
+    assert proven_active(rows, places) == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,10 @@ from torch import nn
 
 import argmaxable as am
 from argmaxable.layers import DFTLinear, replace_head
+from argmaxable.layers.multilabel import places_of
 from argmaxable.theory.sign_patterns import trigonometric_rows
+
+FLOATS = (torch.float32, torch.float64)
 
 
 def test_its_first_columns_are_the_fourier_rows() -> None:
@@ -83,3 +88,47 @@ def test_its_state_is_saved_and_loaded() -> None:
     two.load_state_dict(one.state_dict())
     assert torch.equal(one.weight, two.weight)
     assert one.guarantees() == two.guarantees()
+
+
+# ---------------------------------------------------------------------- several circles
+
+
+def test_no_two_labels_share_two_places() -> None:
+    for labels, circles in ((1, 2), (9, 3), (20, 3), (100, 5), (9000, 4)):
+        places = np.array(places_of(labels, circles))
+        assert places.shape == (labels, circles)
+        for one in range(circles):
+            for two in range(one):
+                assert len(np.unique(places[:, [one, two]], axis=0)) == labels
+
+
+def test_several_circles_keep_more_of_the_promise_after_rounding() -> None:
+    assert [DFTLinear(25, 9000, active=12, dtype=dtype).proven_active for dtype in FLOATS] == [1, 2]
+    assert [DFTLinear(13, 9000, active=2, circles=3, dtype=dtype).proven_active for dtype in FLOATS] == [2, 2]
+    assert [DFTLinear(25, 9000, active=3, circles=4, dtype=dtype).proven_active for dtype in FLOATS] == [2, 3]
+
+
+@pytest.mark.parametrize("learned", [False, True])
+def test_on_several_circles_every_set_that_is_promised_is_feasible(learned: bool) -> None:
+    torch.manual_seed(0)
+    layer = DFTLinear(14, 23, active=2, circles=3, learned=learned)
+    if learned:
+        with torch.no_grad():
+            layer.gaps.normal_(std=0.3)
+            layer.lengths.normal_()
+    nn.init.normal_(layer.bias)
+    assert layer.guarantees()
+    pairs = [(), *((i,) for i in range(23)), *itertools.combinations(range(23), 2)]
+    found = am.sets(am.Head.from_module(layer), am.Everywhere(), pairs, engine=am.Engine(workers=1))
+    assert len(found.having(am.Feasibility.FEASIBLE)) == len(pairs)
+    x = torch.randn(5, 14)
+    assert torch.equal(layer(x), nn.functional.linear(x, layer.weight, layer.bias))
+    layer(x).sum().backward()
+    assert not learned or (layer.gaps.grad is not None and layer.gaps.shape == (3, 5))
+
+
+def test_too_few_circles_or_features_are_refused() -> None:
+    with pytest.raises(am.InputError, match="takes 13 features on 3 circles"):
+        DFTLinear(12, 100, active=2, circles=3)
+    with pytest.raises(am.InputError, match="more than 2 circles, or one"):
+        DFTLinear(25, 100, active=2, circles=2)

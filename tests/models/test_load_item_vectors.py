@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from safetensors.numpy import save_file
 
 import argmaxable as am
 from argmaxable.models.item_vectors import L2_BIAS, bias_error, l2_bias
@@ -216,3 +217,17 @@ def test_other_columns_are_refused(tmp_path: Path, table: Callable[[], Table], m
 def test_a_damaged_parquet_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(am.LoadError, match="no readable Parquet file"):
         am.load_head(saved(tmp_path, "x.parquet", b"PAR1 and so on PAR1"))
+
+
+def test_an_index_of_hnswlib_may_be_called_bin(tmp_path: Path) -> None:
+    head = am.load_head(saved(tmp_path, "index.bin", hnsw()), tensor="ip")
+    assert np.array_equal(head.weight, ROWS)
+
+
+def test_model2vec_has_a_class_for_each_token(tmp_path: Path) -> None:
+    # As model2vec 0.10 saves a model.
+    (tmp_path / "config.json").write_text('{"model_type": "model2vec", "normalize": false}')
+    save_file({"embeddings": ROWS}, tmp_path / "model.safetensors")
+    finding = am.find_head(str(tmp_path))
+    assert finding.weight.name == "embeddings"
+    assert np.array_equal(am.load_head(str(tmp_path)).weight, ROWS)

@@ -18,10 +18,13 @@ from keeping import BOX, CORNERS, LABELS, keep, keep_some, lossy, plan_of
 from starlette.testclient import TestClient
 
 import argmaxable as am
-from argmaxable.compute.prepared import centre_of
+from argmaxable.compute.prepared import centre_of, prepared
+from argmaxable.core.label_sets import SetTest
 from argmaxable.report.comparison import compare
 from argmaxable.serve.app import _STATIC
 from argmaxable.store import PublishedVerdict, open_store
+from argmaxable.workflow.stored_run import Origin
+from argmaxable.workflow.stored_sets import SetQuestion, ask_stored
 
 Client = Callable[..., TestClient]
 
@@ -55,6 +58,24 @@ def test_runs_are_listed_newest_first(client: Client, database: Path) -> None:
     page = client().get("/").text
     assert page.index(f'href="/runs/{second}"') < page.index(f'href="/runs/{first}"')
     assert "3 undecided" not in text_of(page)
+
+
+def test_stored_sets_have_a_page(client: Client, database: Path) -> None:
+    head = am.Head(CORNERS, labels=(HOSTILE, *LABELS[1:]), name="tags.npz")
+    pairs = {(first, second): 1 for first in range(head.classes) for second in range(first)}
+    with open_store(str(database)) as store:
+        question = SetQuestion(prepared(head), BOX, SetTest("top"), {(b, a): 1 for a, b in pairs})
+        done = ask_stored(question, store, origin=Origin("tags.npz"), engine=am.Engine(workers=1))
+    visitor = client()
+    listed = visitor.get("/").text
+    assert f'href="/sets/{done.run_id}"' in listed
+    assert "No runs yet" not in listed
+    page = visitor.get(f"/sets/{done.run_id}")
+    assert page.status_code == 200
+    assert "can never be predicted" in text_of(page.text)
+    assert HOSTILE not in page.text
+    assert visitor.get("/sets/99").status_code == visitor.get("/sets/x").status_code == 404
+    assert "tags.npz" not in visitor.get("/", params={"name": "other"}).text
 
 
 def test_runs_are_found_by_their_models_name(client: Client, database: Path) -> None:

@@ -60,6 +60,18 @@ def test_the_rule_agrees_with_a_linear_programme_on_every_pattern(labels: int, a
         assert (margin(rows, pattern) > 1e-9) == is_alternation_feasible(pattern, active), pattern
 
 
+@pytest.mark.parametrize("active", [1, 2])
+@pytest.mark.parametrize("labels", range(3, 13))
+def test_the_rule_is_the_answer_about_every_set(labels: int, active: int) -> None:
+    patterns = turned_apart(labels)
+    asked = [tuple(k for k, sign in enumerate(pattern) if sign > 0) for pattern in patterns]
+    head = am.Head(trigonometric_rows(labels, active))
+    found = am.sets(head, am.Everywhere(), asked, engine=am.Engine(workers=1))
+    allowed = [is_alternation_feasible(pattern, active) for pattern in patterns]
+    assert not found.having(am.Feasibility.UNDECIDED)
+    assert [claim.status is am.Feasibility.FEASIBLE for claim in found.claims] == allowed
+
+
 @pytest.mark.parametrize("active", [0, 1, 2, 3])
 @pytest.mark.parametrize("labels", range(1, 13))
 def test_as_many_patterns_fulfil_the_rule_as_are_feasible_in_general_position(

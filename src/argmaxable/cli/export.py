@@ -13,9 +13,10 @@ from argmaxable.cli.csv_options import Safe, csv_style
 from argmaxable.cli.option_groups import Only, takes_groups
 from argmaxable.cli.parameters import Option
 from argmaxable.cli.statements import StatementOptions, write_for_solvers
-from argmaxable.cli.stored_runs import find_run, opened, require_evidence
+from argmaxable.cli.stored_runs import find_run, opened, require_evidence, set_run_number
 from argmaxable.core.errors import InputError
 from argmaxable.proofs.bundle import write_bundle
+from argmaxable.proofs.sets import write_sets
 from argmaxable.proofs.statements.write import StatementFormat
 from argmaxable.report.csv_table import CsvStyle
 from argmaxable.report.parquet import write_parquet
@@ -73,6 +74,7 @@ def export(
       argmaxable export 3 --format csv -o verdicts.csv
       argmaxable export 3 | jq -r 'select(.status == "unargmaxable").label'
       argmaxable export model.onnx --format bundle -o proofs
+      argmaxable export sets:1 --format bundle -o proofs
       argmaxable export 3 --format smt2 --model model.onnx -o statements
       argmaxable export proofs --format vipr --model model.onnx -o certificates
 
@@ -87,6 +89,10 @@ def export(
         write_for_solvers(run, StatementFormat(form.value), target, statements, source=source, db=db)
         return
     statements.require_none()
+    number = set_run_number(run)
+    if number is not None:
+        _write_sets(number, form, target, db)
+        return
     with opened(db) as store:
         found = find_run(store, run)
         if form is ExportFormat.BUNDLE and target is not None:
@@ -99,6 +105,13 @@ def _format_of(target: Path | None) -> ExportFormat:
     """What the suffix of a file says; JSON lines where it says nothing."""
     suffix = "" if target is None else target.suffix.lower().removeprefix(".")
     return next((form for form in ExportFormat if form.value == suffix), ExportFormat.JSONL)
+
+
+def _write_sets(number: int, form: ExportFormat, target: Path | None, db: str | None) -> None:
+    if form is not ExportFormat.BUNDLE or target is None:
+        raise InputError("sets are exported as a bundle: pass --format bundle --output FOLDER.")
+    with opened(db) as store:
+        write_sets(store.sets.read(number), target)
 
 
 def _write_bundle(store: Store, found: RunSummary, folder: Path) -> None:

@@ -59,7 +59,12 @@ Database = Annotated[
     ),
 ]
 StoredRun = Annotated[
-    str, Argument(metavar="RUN", help="Number of a stored run, or a model's name for its newest run.")
+    str,
+    Argument(
+        metavar="RUN",
+        help="Number of a stored run, a model's name for its newest run, or sets:NUMBER for stored sets of "
+        "labels.",
+    ),
 ]
 
 

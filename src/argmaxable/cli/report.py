@@ -14,9 +14,10 @@ from argmaxable.cli.answers import write_file
 from argmaxable.cli.option_groups import Only, takes_groups
 from argmaxable.cli.parameters import Argument, Option
 from argmaxable.cli.progress import progress_bar
-from argmaxable.cli.stored_runs import find_run, opened
+from argmaxable.cli.stored_runs import find_run, opened, set_run_number
+from argmaxable.core.errors import InputError
 from argmaxable.report.page.content import content_of
-from argmaxable.report.page.html import page
+from argmaxable.report.page.html import page, sets_page
 from argmaxable.report.page.markdown import markdown
 from argmaxable.report.page.subject import (
     Subject,
@@ -43,7 +44,8 @@ def report(
         str,
         Argument(
             metavar="RUN|BUNDLE",
-            help="Number of a stored run, a model's name for its newest run, or a proof bundle's folder.",
+            help="Number of a stored run, a model's name for its newest run, sets:NUMBER for stored sets of "
+            "labels, or a proof bundle's folder.",
         ),
     ],
     output: Annotated[
@@ -73,6 +75,13 @@ def report(
     \b
     Exit codes: 0 written, 2 bad input.
     """
+    target = None if output == Path("-") else output
+    number = set_run_number(named)
+    if number is not None:
+        if model is not None or form is not ReportFormat.HTML:
+            raise InputError("a report about sets is a page for a browser: leave out --model and --format.")
+        _write(_page_about_sets(number, db), target)
+        return
     with progress_bar("writing the report"):
         subject = _subject(named, db)
         head = None
@@ -80,7 +89,12 @@ def report(
             head = source.of(model).load()
             require_same_head(subject, head, model)
         text = _text(subject, form, head)
-    _write(text, None if output == Path("-") else output)
+    _write(text, target)
+
+
+def _page_about_sets(number: int, db: str | None) -> str:
+    with opened(db) as store:
+        return sets_page(store.sets.read(number), store.sets.run(number).domain_source)
 
 
 def _subject(named: str, db: str | None) -> Subject:

@@ -21,7 +21,7 @@ from argmaxable.cli.set_options import SetOptions
 from argmaxable.core.feasibility import Feasibility
 from argmaxable.core.head import Head
 from argmaxable.report.answer import domain_line, domain_record
-from argmaxable.report.sets import describe_every, describe_sets, every_record, sets_record
+from argmaxable.report.sets import describe_every, describe_sets, every_record, sets_record, stored_line
 from argmaxable.workflow.find_model import DEFAULT_DOMAIN_TEXT, FoundModel, find_model
 
 if TYPE_CHECKING:
@@ -33,12 +33,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """The model, the question, and its answer: about the sets, about every set, or both."""
+    """The model, the question, and its answer: about the sets, about every set, or both; and where the answer
+    is stored, if it is."""
 
     found: FoundModel
     head: Head
     sets: LabelSets | None
     every: EverySet | None
+    run_id: int | None = None
+    was_known: bool = False
 
 
 @takes_groups
@@ -63,6 +66,7 @@ def sets(
         bool, Option("--all", help="List all sets that can never be predicted, not only 20.")
     ] = False,
     as_json: options.Json = False,
+    stored: options.StoreOptions,
     source: options.ModelOptions,
 ) -> None:
     """Tell which sets of labels MODEL can never predict.
@@ -85,7 +89,8 @@ def sets(
     test = asked.test()
     with progress_bar("reading the model") as progress:
         found = find_model(source.of(model), domain)
-        answer = _answer(asked, test, found, file, work.engine(), time_limit, progress)
+        task = _Task(asked, test, found, work.engine(), time_limit, progress)
+        answer = task.about_every() if asked.active is not None else task.about_sets(file, stored)
     lines = list(_written(answer, output, report, model))
     if as_json:
         click.echo(json.dumps(_record(answer)))
@@ -94,36 +99,56 @@ def sets(
     raise click.exceptions.Exit(_exit_code(answer))
 
 
-def _answer(
-    asked: SetOptions,
-    test: SetTest,
-    found: FoundModel,
-    file: Path | None,
-    engine: Engine,
-    time_limit: float | None,
-    progress: ProgressCallback,
-) -> _Asked:
-    # The solvers, which nobody needs whose input is wrong.
-    from argmaxable.questions.sets.every import EverySet, EveryStatus, every_set, why_all_feasible
-    from argmaxable.questions.sets.sets import sets as ask
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """A question about a model, and how it is worked on. Both ways to answer load the solvers, which nobody
+    needs whose input is wrong."""
 
-    head = found.head()
-    test.require_labels(head.classes)
-    if asked.active is not None:
+    asked: SetOptions
+    test: SetTest
+    found: FoundModel
+    engine: Engine
+    time_limit: float | None
+    progress: ProgressCallback
+
+    def _head(self) -> Head:
+        head = self.found.head()
+        self.test.require_labels(head.classes)
+        return head
+
+    def about_every(self) -> _Asked:
+        """About every set of at most so many labels; such answers are not stored."""
+        from argmaxable.questions.sets.every import every_set
+
+        head, asked, test = self._head(), self.asked, self.test
+        assert asked.active is not None
         every = every_set(
-            head, found.domain, active=asked.active, kind=test.kind, thresholds=test.thresholds,
-            tries=asked.count, seed=asked.seed, engine=engine, time_limit=time_limit, progress=progress,
+            head, self.found.domain, active=asked.active, kind=test.kind, thresholds=test.thresholds,
+            tries=asked.count, seed=asked.seed, engine=self.engine, time_limit=self.time_limit,
+            progress=self.progress,
         )  # fmt: skip
-        return _Asked(found, head, every.tried, every)
-    why = why_all_feasible(head, found.domain, test, 2) if asked.all_pairs else ""
-    if why:
-        return _Asked(found, head, None, EverySet(2, EveryStatus.PROVEN, why))
-    chosen = asked.chosen(file, head)
-    answered = ask(
-        head, found.domain, chosen.sets, counts=chosen.counts, kind=test.kind, thresholds=test.thresholds,
-        engine=engine, time_limit=time_limit, progress=progress,
-    )  # fmt: skip
-    return _Asked(found, head, answered, None)
+        return _Asked(self.found, head, every.tried, every)
+
+    def about_sets(self, file: Path | None, stored: options.StoreOptions) -> _Asked:
+        """About sets that are named one by one."""
+        from argmaxable.compute.prepared import prepared
+        from argmaxable.questions.sets.every import EverySet, EveryStatus, why_all_feasible
+        from argmaxable.workflow.stored_run import Origin
+        from argmaxable.workflow.stored_sets import SetQuestion, ask_stored
+
+        head, found = self._head(), self.found
+        why = why_all_feasible(head, found.domain, self.test, 2) if self.asked.all_pairs else ""
+        if why:
+            return _Asked(found, head, None, EverySet(2, EveryStatus.PROVEN, why))
+        chosen = self.asked.chosen(file, head)
+        sets = dict(zip(chosen.sets, chosen.counts, strict=True))
+        with stored.opened() as store:
+            done = ask_stored(
+                SetQuestion(prepared(head), found.domain, self.test, sets), store,
+                origin=Origin(found.origin, domain_source=found.domain_source), overwrite=stored.overwrite,
+                engine=self.engine, time_limit=self.time_limit, progress=self.progress,
+            )  # fmt: skip
+        return _Asked(found, head, done.found, None, done.run_id, done.was_known)
 
 
 def _written(answer: _Asked, output: Path | None, report: Path | None, model: str) -> Iterator[str]:
@@ -150,6 +175,8 @@ def _said(answer: _Asked, everything: bool) -> Iterator[str]:
     elif answer.sets is not None:
         yield from describe_sets(answer.sets, source, everything=everything)
     yield domain_line(answer.found.domain, source)
+    if answer.run_id is not None:
+        yield stored_line(answer.run_id, was_known=answer.was_known, is_complete=_is_complete(answer))
 
 
 def _record(answer: _Asked) -> dict[str, Any]:
@@ -158,7 +185,13 @@ def _record(answer: _Asked) -> dict[str, Any]:
     record |= domain_record(found.domain, found.domain_source)
     if answer.every is not None:
         record["every"] = every_record(answer.every)
+    if answer.run_id is not None:
+        record["run"] = f"sets:{answer.run_id}"
     return record if answer.sets is None else record | sets_record(answer.sets)
+
+
+def _is_complete(answer: _Asked) -> bool:
+    return answer.sets is None or answer.sets.is_complete
 
 
 def _exit_code(answer: _Asked) -> int:

@@ -38,6 +38,13 @@ def find_run(store: Store, named: str) -> RunSummary:
     )
 
 
+def set_run_number(named: str) -> int | None:
+    """The number of a stored question about sets, `sets:3`; None for anything else."""
+    kind, _, number = named.partition(":")
+    is_number = number.isascii() and number.isdecimal() and len(number) <= _MOST_DIGITS
+    return int(number) if kind == "sets" and is_number else None
+
+
 def require_evidence(run: RunSummary) -> None:
     """Raise InputError for a run of published verdicts, which come without evidence."""
     from argmaxable.store import State  # late, as above

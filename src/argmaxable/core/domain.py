@@ -166,6 +166,10 @@ class Domain(ABC):
         """Vectors, along `rows_seen`, whose mixtures are the domain; None for a box or a ball."""
         return None
 
+    def corner_inputs(self) -> Matrix | None:
+        """The same vectors as they are (n × features)."""
+        return None
+
     def scaled_rows(self, rows: Dyadic) -> Dyadic:
         """gain ∘ row, exactly; the mean is left in."""
         if self.is_identity or not self.has_features:

@@ -167,3 +167,6 @@ class Hull(Domain):
         """The given vectors along those directions (n × r), their mean taken off."""
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray((self.points - self._span[0]) @ self._span[1])
+
+    def corner_inputs(self) -> Matrix:
+        return self.points

@@ -9,9 +9,17 @@ of those becomes a cosine and a sine of √2 times that). The signs stay as they
     μ/2 > η (μ/2 + √2·2^m).
 
 The smallest μ over all sets of m labels is the smallest product, over a label, of its m nearest others.
+
+Many labels on one circle are close together. They may stand on several circles instead, at one of few places
+on each, so that no two labels share more than r places. Then another label shares at most rm of its q places
+with the set's, so Σ q over the circles (each over the set's places there) is 0 on S and at least (q − rm) μ
+elsewhere, with μ the smallest product over at most m places of a circle. With q circles the coefficients add
+up to q times as much.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,30 +27,81 @@ from numpy.typing import NDArray
 from argmaxable.exact.rounding import UNIT, gamma
 
 Matrix = NDArray[np.float64]
+Places = NDArray[np.intp]
 
 
-def proven_active(rows: Matrix) -> int:
-    """The largest m such that every set of at most m labels is proven feasible for the rows as stored
-    (labels × (2k + 1)): some x makes exactly its scores positive. −1 where not even the empty set is."""
+def proven_active(rows: Matrix, places: Places | None = None) -> int:
+    """The largest m such that every set of at most m labels is proven feasible for the rows as stored: some x
+    makes exactly its scores positive. −1 where not even the empty set is.
+
+    Rows are labels × (1 + 2k) for one circle. With `places` (labels × circles), the numbers of each label's
+    places, they are labels × (1 + 2k·circles), circle after circle.
+    """
     if not (np.isfinite(rows).all() and (rows[:, 0] > 0).all()):
         return -1
-    degree = rows.shape[1] // 2
+    if places is None:
+        places = np.arange(len(rows))[:, None]
+    circles = places.shape[1]
+    degree = (rows.shape[1] - 1) // (2 * circles)
     with np.errstate(all="ignore"):
         unit = rows / rows[:, :1]  # one rounding
-        curve = _on_the_curve(unit, degree)
-        if curve is None:
-            return 0  # x = (−1, 0, …) switches every label off
-        missed = np.abs(unit - curve)
-        least = _least_products(curve[:, 1:3], degree)
+        found = [_circle(unit, degree, number, places[:, number]) for number in range(circles)]
+    shared = _most_shared(places)
+    if degree == 0 or shared is None:
+        return 0  # x = (−1, 0, …) switches every label off
     proven = 0
-    for size, mu in enumerate(least, start=1):
-        # p has degree m, so the first 2m + 1 columns count. A quotient is off by a unit of at most about 1, a
-        # point of the curve by 12 for each multiple. The bound's own roundings are far within a thousandth.
-        off = float(missed[:, : 2 * size + 1].max()) + (12 * size + 16) * UNIT
-        if not 0.999 * mu / 2 > off * (mu / 2 + 1.415 * 2.0**size):
+    for size in range(1, degree + 1):
+        sound = [circle for circle in found if circle is not None and circle.reaches(size)]
+        spare = circles - shared * size
+        if len(sound) < circles or spare < 1:
+            break
+        # Labels that share no place have as many there as there are of them; others may have fewer.
+        fewest = size if shared == 0 else 1
+        mu = spare * min(float(circle.least[fewest - 1 : size].min()) for circle in sound)
+        # p has degree m, so the first 2m columns of each circle count. A quotient is off by a unit of at most
+        # about 1, a point of the curve by 12 for each multiple. The bound's own roundings are far within a
+        # thousandth.
+        off = max(float(circle.missed[:, : 2 * size + 1].max()) for circle in sound)
+        off += (12 * size + 16) * UNIT
+        if not 0.999 * mu / 2 > off * (mu / 2 + 1.415 * circles * 2.0**size):
             break
         proven = size
     return proven
+
+
+@dataclass(frozen=True, eq=False)
+class _Circle:
+    """How far rows miss the points of their places (labels × (2k + 1)), and for m = 1, 2, … the smallest
+    product of 1 − cos over a place's m nearest others."""
+
+    missed: Matrix
+    least: Matrix
+
+    def reaches(self, size: int) -> bool:
+        return len(self.least) >= size
+
+
+def _circle(unit: Matrix, degree: int, number: int, places: Places) -> _Circle | None:
+    """A place is where the first row that stands there says it is; None where that is no angle."""
+    columns = slice(1 + 2 * degree * number, 1 + 2 * degree * (number + 1))
+    own = np.hstack([unit[:, :1], unit[:, columns]])
+    _, first, which = np.unique(places, return_index=True, return_inverse=True)
+    curve = _on_the_curve(own[first], degree)
+    if curve is None:
+        return None
+    least = np.array(_least_products(curve[:, 1:3], degree))
+    return _Circle(np.abs(own - curve[which]), least)
+
+
+def _most_shared(places: Places) -> int | None:
+    """0 where no two labels share a place, 1 where none share two; None where some share more."""
+    circles = places.shape[1]
+    if all(len(np.unique(places[:, number])) == len(places) for number in range(circles)):
+        return 0
+    pairs = ((one, two) for one in range(circles) for two in range(one))
+    if circles > 1 and all(len(np.unique(places[:, pair], axis=0)) == len(places) for pair in pairs):
+        return 1
+    return None
 
 
 def _on_the_curve(unit: Matrix, degree: int) -> Matrix | None:

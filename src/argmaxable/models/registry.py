@@ -29,6 +29,9 @@ _CTRANSLATE2 = rb"[\x02-\x20]\0\0\0.\0(\w+Spec|Transformer(Base|Big))\0|\x01\0\0
 
 # An index of vectors, and one with ids of its own around it; other kinds of faiss's are told what they are.
 _FAISS = rb"Ix[A-Z][A-Za-z0-9]"
+# An offset of 0, then whole numbers of eight bytes that are not large: the most elements, how many there are,
+# and three sizes. People call such a file .bin, too.
+_HNSWLIB = rb"\0{8}(?!\0{8})(.{5}\0{3}){5}"
 # The numbers of words and of features, then the first word. Anybody's matrix may begin with two small
 # numbers, but nobody's word vectors have fewer than ten features.
 _WORD2VEC = rb"[1-9]\d{0,9} [1-9]\d{1,6}\r?\n\S"
@@ -156,7 +159,7 @@ BUILT_IN: tuple[ModelFormat, ...] = (
     FileFormat("fasttext", (".ftz",), "argmaxable.models.fasttext.reader:find", magic=b"\xba\x16\x4f\x2f"),
     FileFormat("ctranslate2", (), "argmaxable.models.ctranslate2.reader:find", magic=_CTRANSLATE2),
     FileFormat("faiss", (".faiss",), "argmaxable.models.faiss.reader:find", magic=_FAISS),
-    FileFormat("hnswlib", (".hnsw", ".hnswlib"), "argmaxable.models.hnswlib.reader:find"),
+    FileFormat("hnswlib", (".hnsw", ".hnswlib"), "argmaxable.models.hnswlib.reader:find", magic=_HNSWLIB),
     FileFormat("word2vec", (".vec", ".w2v"), "argmaxable.models.word2vec.reader:find", magic=_WORD2VEC),
     FileFormat("parquet", (".parquet",), "argmaxable.models.parquet.reader:find", magic=b"PAR1"),
     # Told from checkpoints by what is in the archive: all three are called .pt.

@@ -26,6 +26,8 @@ _REACHES = (1e4, 1e8)
 _TOGETHER, _MANY_FEATURES = 8, 256
 # Exact simplex costs minutes beyond this many rational numbers in its table.
 _LARGEST_EXACT_TABLE = 60_000
+# Over a hull it takes in vectors and rivals as it needs them; its numbers grow with the features.
+_MOST_EXACT_FEATURES = 24
 # Rivals tried on their own before a class is left undecided.
 _RIVALS_TRIED = 8
 
@@ -128,20 +130,26 @@ class Prover:
         return None
 
     def _settle_exactly(self, answer: Answer) -> Settled:
-        usable = without(self.coordinates.usable, answer.class_id)
-        room = _LARGEST_EXACT_TABLE // (self.coordinates.size + 1)
-        if self.coordinates.radius is not None or self.coordinates.corners is not None:
-            reason = answer.reason + "; exact simplex needs a box"
-            return Settled(replace(answer, reason=reason), Method.NONE)
-        if len(usable) > room:
-            reason = answer.reason + "; too large for exact simplex"
-            return Settled(replace(answer, reason=reason), Method.NONE)
-        from argmaxable.prove.simplex import settle_exactly  # loads rational arithmetic
-
+        coordinates, usable = self.coordinates, without(self.coordinates.usable, answer.class_id)
+        if coordinates.radius is not None:
+            return _unsettled(answer, "exact simplex needs a box or a hull")
+        is_small = coordinates.size <= _MOST_EXACT_FEATURES
+        if coordinates.corners is None:
+            is_small = len(usable) <= _LARGEST_EXACT_TABLE // (coordinates.size + 1)
+        if not is_small:
+            return _unsettled(answer, "too large for exact simplex")
         tied = answer.class_id in self.solver.tied
-        witness, certificate = settle_exactly(
-            self.coordinates, self.checker, answer.class_id, usable, tied=tied
-        )
+        # Both load rational arithmetic.
+        if coordinates.corners is not None:
+            from argmaxable.prove.exact_mixtures import settle_over_mixtures
+
+            witness, certificate = settle_over_mixtures(coordinates, self.checker, answer.class_id, tied=tied)
+        else:
+            from argmaxable.prove.simplex import settle_exactly
+
+            witness, certificate = settle_exactly(
+                coordinates, self.checker, answer.class_id, usable, tied=tied
+            )
         settled = witness is not None or certificate is not None
         reason = "" if settled else answer.reason + "; exact simplex found no answer that checks"
         fine = witness if isinstance(witness, FinePoint) else None
@@ -150,6 +158,10 @@ class Prover:
             certificate=certificate, rows=len(usable), reason=reason,
         )  # fmt: skip
         return Settled(found, Method.SIMPLEX if settled else Method.NONE)
+
+
+def _unsettled(answer: Answer, why: str) -> Settled:
+    return Settled(replace(answer, reason=f"{answer.reason}; {why}"), Method.NONE)
 
 
 def _is_settled(answer: Answer) -> bool:

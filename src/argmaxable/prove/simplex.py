@@ -8,6 +8,7 @@ certificate), or when no row is violated (t is the margin, x a witness).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -236,9 +237,7 @@ def certificate_of(coordinates: Coordinates, problem: ExactProblem, vertex: Vert
     positive = [k for k, weight in enumerate(vertex.weights) if weight > 0]
     ids = np.array([problem.rivals[vertex.rows[k]] for k in positive])
     weights = np.array([float(vertex.weights[k]) for k in positive])
-    if (
-        not coordinates.domain.has_features
-    ):  # no equations in features name these weights: they stand as they are
+    if not coordinates.domain.has_features:  # no equations in features name these weights
         over = math.lcm(*(vertex.weights[k].denominator for k in positive))
         return Certificate(ids, weights, whole=tuple(int(vertex.weights[k] * over) for k in positive))
     everything = coordinates.is_cone and not np.isfinite(coordinates.domain_bounds()).any()
@@ -305,6 +304,11 @@ def _fine_point(
         times = Fraction(2) ** round(math.log2(z[used[largest]] / vertex.x[largest]))
     for feature, value in zip(used, vertex.x, strict=True):
         z[feature] = value * times
+    return fine_point_at(checker, class_id, z)
+
+
+def fine_point_at(checker: Checker, class_id: int, z: Sequence[Fraction]) -> FinePoint | None:
+    """The point rounded to as few binary places as prove that the class wins there, or None."""
     for places in _FINE_PLACES:
         point = FinePoint(tuple(round(value * 2**places) for value in z), -places)
         if checker.fine_gap(class_id, point) > 0:

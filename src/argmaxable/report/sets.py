@@ -49,6 +49,14 @@ def describe_sets(found: LabelSets, source: DomainSource | None, *, everything: 
     return lines
 
 
+def stored_line(run_id: int, *, was_known: bool, is_complete: bool) -> str:
+    """Where the answer is stored."""
+    if was_known:
+        return f"Found again as sets:{run_id}; --overwrite asks anew."
+    more = "" if is_complete else "; run the same command again to resume"
+    return f"Stored as sets:{run_id} (argmaxable show sets:{run_id}){more}."
+
+
 def headline(found: LabelSets, source: DomainSource | None) -> str:
     """How many sets can never be predicted, and how many examples that is."""
     total = len(found.claims)

@@ -65,6 +65,7 @@ def make_app(site: Site) -> ASGIApp:
             route("/runs/{run_id}/report", _report),
             route("/runs/{run_id}/classes/{class_id}", _class),
             route("/runs/{run_id}/classes/{class_id}/margin", _margin),
+            route("/sets/{run_id}", _sets),
             route("/compare", _compare),
             route("/playground", _playground),
             route("/static/{name}", _static),
@@ -116,6 +117,11 @@ def _progress(site: Site, request: Request) -> Response:
 
 def _report(site: Site, request: Request) -> Response:
     text = views.report_page(site, _run_id(request))
+    return HTMLResponse(text, headers={"content-security-policy": _POLICY_OF_REPORT})
+
+
+def _sets(site: Site, request: Request) -> Response:
+    text = views.sets_page(site, _run_id(request))
     return HTMLResponse(text, headers={"content-security-policy": _POLICY_OF_REPORT})
 
 

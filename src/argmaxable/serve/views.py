@@ -13,6 +13,7 @@ from argmaxable.report.changes import contradictions
 from argmaxable.report.comparison import Comparison, compare
 from argmaxable.report.page.content import content_of
 from argmaxable.report.page.html import page as report_html
+from argmaxable.report.page.html import sets_page as sets_html
 from argmaxable.report.page.subject import subject_of_run
 from argmaxable.report.page.weights import weights_of
 from argmaxable.report.page.wording import METHODS, STRENGTHS, noun_for
@@ -123,9 +124,12 @@ def runs_page(site: Site, query: Mapping[str, str], *, is_part: bool) -> str:
     """The runs, newest first; or only their table."""
     name, limit = query.get("name", ""), _number(query.get("limit", "")) or _RUNS
     found = site.store.runs(name=name.strip() or None, limit=limit + 1)
+    wanted = name.strip().lower()
+    sets = [run for run in site.store.sets.runs() if wanted in run.facts.name.lower()]
     return render(
         "runs_table.html" if is_part else "runs.html",
         runs=found[:limit], name=name, limit=limit, has_more=len(found) > limit, where=site.store.where,
+        sets=sets[:limit],
     )  # fmt: skip
 
 
@@ -178,6 +182,11 @@ def report_page(site: Site, run_id: int) -> str:
     head = site.heads.get(run.facts.sha256)
     content = content_of(subject_of_run(site.store, run))
     return report_html(content, None if head is None else weights_of(head))
+
+
+def sets_page(site: Site, run_id: int) -> str:
+    """The page about stored sets of labels that `argmaxable report` writes."""
+    return sets_html(site.store.sets.read(run_id), site.store.sets.run(run_id).domain_source)
 
 
 # ---------------------------------------------------------------------- a class

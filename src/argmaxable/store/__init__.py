@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from argmaxable.store.plan import Counts, Plan, PublishedVerdict, RunSummary, State
+from argmaxable.store.plan import Counts, Plan, PublishedVerdict, RunSummary, SetPlan, SetRunSummary, State
 from argmaxable.store.queries import ClassEntry, Named, Page, SortKey, VerdictQuery
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ __all__ = [
     "Plan",
     "PublishedVerdict",
     "RunSummary",
+    "SetPlan",
+    "SetRunSummary",
     "SortKey",
     "State",
     "Store",

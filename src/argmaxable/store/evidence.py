@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -68,12 +68,23 @@ def point_parts(point: Point | FinePoint) -> Parts:
     """A witness: a vector, or whole numbers as digits in base 2^30, the lowest first, with their exponent."""
     if isinstance(point, Point):
         return vector_parts("point", point.values)
-    size = max(map(int.bit_length, point.integers), default=0) // _DIGIT_BITS + 1
+    return _digits("digits", point.integers), *id_parts("exponent", [point.exponent])
+
+
+def _digits(name: str, integers: Sequence[int]) -> Part:
+    """Whole numbers of any length as digits in base 2^30, the lowest first."""
+    size = max(map(int.bit_length, integers), default=0) // _DIGIT_BITS + 1
     digits = [
         [(1 if number >= 0 else -1) * (abs(number) >> _DIGIT_BITS * place & _DIGIT) for place in range(size)]
-        for number in point.integers
+        for number in integers
     ]
-    return Part.of("digits", np.array(digits, np.int32)), *id_parts("exponent", [point.exponent])
+    return Part.of(name, np.array(digits, np.int32))
+
+
+def _from_digits(array: NDArray[Any]) -> tuple[int, ...]:
+    return tuple(
+        sum(digit << _DIGIT_BITS * place for place, digit in enumerate(digits)) for digits in array.tolist()
+    )
 
 
 def id_parts(name: str, ids: Iterable[int] | NDArray[np.intp]) -> Parts:
@@ -89,6 +100,8 @@ def certificate_parts(certificate: Certificate) -> Parts:
         Part.of("weights", certificate.weights),
         *id_parts("basis", np.array(certificate.basis)),
     )
+    if certificate.whole:
+        parts = (*parts, _digits("whole", certificate.whole))
     if certificate.coordinates is None:
         return parts
     return (*parts, *id_parts("coordinates", certificate.coordinates))
@@ -144,11 +157,7 @@ def _witness_point(parts: Parts) -> Point | FinePoint:
     if len(parts) == 1:
         return Point(_vector(parts))
     arrays = {part.name: part.array() for part in parts}
-    integers = (
-        sum(digit << _DIGIT_BITS * place for place, digit in enumerate(digits))
-        for digits in arrays["digits"].tolist()
-    )
-    return FinePoint(tuple(integers), int(arrays["exponent"][0]))
+    return FinePoint(_from_digits(arrays["digits"]), int(arrays["exponent"][0]))
 
 
 def _ids(parts: Parts) -> tuple[int, ...]:
@@ -164,6 +173,7 @@ def _certificate(parts: Parts) -> Certificate:
         weights=_frozen(arrays["weights"], np.float64),
         basis=int(arrays["basis"]),
         coordinates=None if coordinates is None else _frozen(coordinates, np.intp),
+        whole=_from_digits(arrays["whole"]) if "whole" in arrays else (),
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath, PureWindowsPath
 
 from argmaxable.core.head import labels_sha256
-from argmaxable.store.plan import Plan, PublishedVerdict
+from argmaxable.store.plan import Plan, PublishedVerdict, SetPlan
 
 
 def tidied(plan: Plan) -> Plan:
@@ -40,6 +40,21 @@ def run_key(plan: Plan) -> bytes:
         [
             *("run", plan.facts.sha256, labels_sha256(plan.labels)),
             *(plan.domain.as_record(), plan.algorithm, plan.patience, plan.seed, plan.only),
+        ]
+    )
+
+
+def set_model_key(plan: SetPlan) -> bytes:
+    """Of the model of a question about sets: the same as of its runs."""
+    return _digest(["model", plan.facts.sha256, labels_sha256(plan.labels), without_path(plan.facts.name)])
+
+
+def set_run_key(plan: SetPlan) -> bytes:
+    """The same for two plans exactly when they ask about the same sets in the same way."""
+    return _digest(
+        [
+            *("sets", plan.facts.sha256, labels_sha256(plan.labels)),
+            *(plan.domain.as_record(), plan.test.as_record(), sorted(plan.sets.items())),
         ]
     )
 

@@ -18,9 +18,38 @@ def _add_ahead(connection: Connection) -> None:
     connection.exec_driver_sql("ALTER TABLE verdicts ADD COLUMN ahead BIGINT")
 
 
+def _add_sets(connection: Connection) -> None:
+    """Sets of labels: what was asked, the sets, and their evidence."""
+    is_sqlite = connection.dialect.name == "sqlite"
+    number = "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT"
+    if not is_sqlite:
+        number = "INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
+    real, binary = ("DOUBLE", "BLOB") if is_sqlite else ("DOUBLE PRECISION", "BYTEA")
+    run = "run_id INTEGER NOT NULL REFERENCES set_runs (id) ON DELETE CASCADE"
+    connection.exec_driver_sql(
+        f"CREATE TABLE set_runs (id {number}, model_id INTEGER NOT NULL REFERENCES models (id), "
+        f"key {binary} NOT NULL UNIQUE, question TEXT NOT NULL, domain TEXT NOT NULL, "
+        "settings TEXT NOT NULL, versions TEXT NOT NULL, state TEXT NOT NULL, started TEXT NOT NULL, "
+        f"finished TEXT, seconds {real} NOT NULL, wanted BIGINT NOT NULL, feasible BIGINT NOT NULL, "
+        "infeasible BIGINT NOT NULL, undecided BIGINT NOT NULL)"
+    )
+    connection.exec_driver_sql("CREATE INDEX ix_set_runs_model_id ON set_runs (model_id)")
+    connection.exec_driver_sql(
+        f"CREATE TABLE sets ({run}, number BIGINT NOT NULL, members TEXT NOT NULL, labels TEXT NOT NULL, "
+        f"examples BIGINT NOT NULL, status TEXT NOT NULL, lower {real}, upper {real}, method TEXT NOT NULL, "
+        f"reason TEXT NOT NULL, point {binary}, certificate {binary}, PRIMARY KEY (run_id, number))"
+        + (" WITHOUT ROWID" if is_sqlite else "")
+    )
+    connection.exec_driver_sql(
+        f"CREATE TABLE set_evidence ({run}, digest {binary} NOT NULL, part TEXT NOT NULL, "
+        f"dtype TEXT NOT NULL, shape TEXT NOT NULL, data {binary} NOT NULL, "
+        "PRIMARY KEY (run_id, digest, part))"
+    )
+
+
 # The step at index k brings tables of version k + 1 to version k + 2. Append only: a released step is never
 # changed, so it spells out its SQL and uses nothing of schema.py, which describes the newest version.
-STEPS: tuple[Callable[[Connection], None], ...] = (_add_ahead,)
+STEPS: tuple[Callable[[Connection], None], ...] = (_add_ahead, _add_sets)
 
 
 def newest_version() -> int:

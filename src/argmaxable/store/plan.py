@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -9,6 +10,7 @@ from enum import StrEnum
 from argmaxable.core.domain import Domain
 from argmaxable.core.domain_source import DomainSource
 from argmaxable.core.head import Facts
+from argmaxable.core.label_sets import Members, SetTest
 from argmaxable.core.result import Cost
 from argmaxable.core.verdict import Algorithm, Status
 
@@ -82,6 +84,45 @@ class RunSummary:
     finished: datetime | None
     versions: dict[str, str] = field(default_factory=dict)
     domain_source: DomainSource | None = None
+
+
+@dataclass(frozen=True)
+class SetPlan:
+    """A question about sets of labels: the head, the domain, what it means that a set comes out, and the
+    sets with their numbers of examples. Two plans for the same of these are the same run, in any order."""
+
+    facts: Facts
+    labels: tuple[str, ...] | None
+    domain: Domain
+    test: SetTest
+    sets: Mapping[Members, int]
+    origin: str = ""
+    domain_source: DomainSource | None = None
+
+
+@dataclass(frozen=True)
+class SetRunSummary:
+    """A stored question about sets of labels in a line: everything but the sets."""
+
+    run_id: int
+    facts: Facts
+    origin: str
+    domain: Domain
+    test: SetTest
+    state: State
+    wanted: int
+    feasible: int
+    infeasible: int
+    undecided: int
+    seconds: float
+    started: datetime
+    finished: datetime | None
+    domain_source: DomainSource | None = None
+
+    @property
+    def name(self) -> str:
+        """How commands call it, unlike the number of a run."""
+        return f"sets:{self.run_id}"
 
 
 @dataclass(frozen=True)

@@ -212,6 +212,7 @@ def _certificate(row: VerdictRow, shelf: Shelf) -> Certificate | None:
 def _only_rival(certificate: Certificate) -> int | None:
     """The one class that has all the weight."""
     is_plain = len(certificate.classes) == 1 and not certificate.basis and certificate.coordinates is None
+    is_plain = is_plain and not certificate.whole
     return int(certificate.classes[0]) if is_plain and certificate.weights[0] == 1.0 else None
 
 

@@ -99,13 +99,60 @@ VERDICTS = Table(
     sqlite_with_rowid=False,  # one tree, in class order, instead of a table and its index
 )
 
-EVIDENCE = Table(
-    "evidence",
+
+def _evidence(name: str, runs: str) -> Table:
+    """Arrays of one kind of runs."""
+    return Table(
+        name,
+        METADATA,
+        Column("run_id", ForeignKey(f"{runs}.id", ondelete="CASCADE"), primary_key=True),
+        Column("digest", LargeBinary, primary_key=True),
+        Column("part", Text, primary_key=True),
+        Column("dtype", Text, nullable=False),
+        Column("shape", Text, nullable=False),
+        Column("data", LargeBinary, nullable=False),
+    )
+
+
+EVIDENCE = _evidence("evidence", "runs")
+
+SET_RUNS = Table(
+    "set_runs",
     METADATA,
-    Column("run_id", ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
-    Column("digest", LargeBinary, primary_key=True),
-    Column("part", Text, primary_key=True),
-    Column("dtype", Text, nullable=False),
-    Column("shape", Text, nullable=False),
-    Column("data", LargeBinary, nullable=False),
+    Column("id", Integer, Identity(always=True), primary_key=True),
+    Column("model_id", ForeignKey("models.id"), nullable=False, index=True),
+    Column("key", LargeBinary, nullable=False, unique=True),
+    Column("question", Text, nullable=False),
+    Column("domain", Text, nullable=False),
+    Column("settings", Text, nullable=False),
+    Column("versions", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("started", Text, nullable=False),
+    Column("finished", Text),
+    Column("seconds", Double, nullable=False),
+    Column("wanted", BigInteger, nullable=False),
+    Column("feasible", BigInteger, nullable=False),
+    Column("infeasible", BigInteger, nullable=False),
+    Column("undecided", BigInteger, nullable=False),
+    sqlite_autoincrement=True,  # numbers of deleted rows are not used again
 )
+
+SETS = Table(
+    "sets",
+    METADATA,
+    Column("run_id", ForeignKey("set_runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", BigInteger, primary_key=True),
+    Column("members", Text, nullable=False),
+    Column("labels", Text, nullable=False),
+    Column("examples", BigInteger, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("lower", Double),
+    Column("upper", Double),
+    Column("method", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("point", LargeBinary),
+    Column("certificate", LargeBinary),
+    sqlite_with_rowid=False,
+)
+
+SET_EVIDENCE = _evidence("set_evidence", "set_runs")

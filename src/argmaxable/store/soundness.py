@@ -15,6 +15,7 @@ from argmaxable.store.damaged_rows import damage_reported
 from argmaxable.store.database import Database, OwnCheck
 from argmaxable.store.plan import RunSummary, State
 from argmaxable.store.schema import RUNS
+from argmaxable.store.set_store import SetStore
 from argmaxable.store.summaries import summary_of
 
 # Said of one run at most.
@@ -53,6 +54,7 @@ def check_soundness(database: Database) -> Soundness:
         else:
             verdicts += count
             problems += found
+    problems += SetStore(database).problems()
     return Soundness(own, len(run_ids), verdicts, tuple(problems))
 
 

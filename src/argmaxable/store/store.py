@@ -24,6 +24,7 @@ from argmaxable.store.plan import Plan, PublishedVerdict, RunSummary, State
 from argmaxable.store.queries import ClassEntry, Named, Page, VerdictQuery
 from argmaxable.store.rows import Batch
 from argmaxable.store.run import Run
+from argmaxable.store.set_store import SetStore
 from argmaxable.store.soundness import Soundness, check_soundness
 from argmaxable.store.sqlite import SQLite
 from argmaxable.store.summaries import cost_from, now, summary_of
@@ -40,6 +41,11 @@ class Store:
     def where(self) -> str:
         """The file or the URL without its password, for people."""
         return self._database.name
+
+    @property
+    def sets(self) -> SetStore:
+        """The questions about sets of labels."""
+        return SetStore(self._database)
 
     # ------------------------------------------------------------------ writing
 

@@ -20,7 +20,7 @@ from argmaxable.store.database import DELETED, Database
 from argmaxable.store.evidence import id_parts, vector_parts
 from argmaxable.store.plan import Plan, State
 from argmaxable.store.rows import Batch, count
-from argmaxable.store.schema import MODELS, RUNS, VERDICTS
+from argmaxable.store.schema import MODELS, RUNS, SET_RUNS, VERDICTS
 from argmaxable.store.summaries import cost_column, now, settings_column, versions
 from argmaxable.store.texts import to_column
 
@@ -109,8 +109,9 @@ def remove_run(connection: Connection, run_id: int) -> None:
 
 
 def remove_unused_model(connection: Connection, model_id: int) -> None:
-    """Delete a model when no run is left of it."""
-    left = select(RUNS.c.id).where(RUNS.c.model_id == model_id).exists()
+    """Delete a model when no run is left of it, and no question about sets."""
+    runs = select(RUNS.c.id).where(RUNS.c.model_id == model_id).exists()
+    sets = select(SET_RUNS.c.id).where(SET_RUNS.c.model_id == model_id).exists()
     # Refused when another process has just begun a run of the model that can't be seen from here yet.
     with suppress(IntegrityError), connection.begin_nested():
-        connection.execute(delete(MODELS).where(MODELS.c.id == model_id, ~left))
+        connection.execute(delete(MODELS).where(MODELS.c.id == model_id, ~runs, ~sets))

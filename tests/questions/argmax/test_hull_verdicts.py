@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -98,3 +100,32 @@ def test_a_forged_mixture_proves_nothing() -> None:
     checker = am.Checker(head, hull)
     for weights in (np.full(len(hull.points), -1.0), np.zeros(len(hull.points))):
         assert checker.gaps(np.array([0]), weights[None]).lower[0] == -np.inf
+
+
+@pytest.mark.parametrize("vectors", [12, 90])
+def test_a_flat_hull_around_0_decides_every_class_of_a_head_without_bias(vectors: int) -> None:
+    # All margins are 0 or above: no float proves one that is 0, and the plane is not along any feature.
+    rng = np.random.default_rng(4)
+    weight = rng.standard_normal((40, 4)).astype(np.float32)
+    points = rng.standard_normal((vectors, 4))
+    points[:, 3] = points[:, 0]  # exactly in a plane
+    seen = weight.astype(np.float64)[:, :3] + np.outer(weight.astype(np.float64)[:, 3], [1.0, 0.0, 0.0])
+    result = am.verify(am.Head(weight), am.Hull(points), engine=am.Engine(workers=1))
+    truth = am.verify(am.Head(seen), am.Everywhere(), engine=am.Engine(workers=1))
+    assert not result.undecided
+    assert [each.status for each in result.verdicts] == [each.status for each in truth.verdicts]
+    assert any(each.method is am.Method.SIMPLEX for each in result.verdicts)
+
+
+def test_a_hull_that_is_flat_but_for_rounding_still_has_0_inside(tmp_path: Path) -> None:
+    # The smallest mixtures point everywhere, so that verdicts are those of all of feature space, by
+    # mixtures that float64 can't hold.
+    rng = np.random.default_rng(0)
+    head = am.Head(rng.standard_normal((24, 3)).astype(np.float32))
+    points = rng.standard_normal((12, 2)) @ rng.standard_normal((2, 3))
+    result = am.verify(head, am.Hull(points), engine=am.Engine(workers=1))
+    truth = am.verify(head, am.Everywhere(), engine=am.Engine(workers=1))
+    assert not result.undecided
+    assert [each.status for each in result.verdicts] == [each.status for each in truth.verdicts]
+    am.write_bundle(result, tmp_path / "proofs")
+    assert not am.recheck(am.read_bundle(tmp_path / "proofs"), head).failures

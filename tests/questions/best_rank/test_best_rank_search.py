@@ -185,3 +185,21 @@ def test_certificates_on_the_same_classes_make_a_group() -> None:
             assert certificate is not None
             assert other is not None
             assert np.array_equal(other.classes, certificate.classes)
+
+
+def test_rivals_above_everywhere_decide_without_a_search() -> None:
+    rng = np.random.default_rng(5)
+    head = am.Head(rng.standard_normal((60, 4)), rng.standard_normal(60))
+    domain = am.Reach(rng.standard_normal(4), 0.05 * rng.standard_normal((4, 3)), am.Box(0.0, 1.0))
+    result = am.verify(head, domain, engine=am.Engine(workers=1))
+    ranks = am.best_ranks(head, domain, result=result, top_k=3, rounds=0, engine=am.Engine(workers=1))
+    assert not list(failed_ranks(am.Checker(head, domain), ranks))
+    never = [rank for rank in ranks if rank.lower > 3]
+    assert len(never) > 40
+    # The truth: over a box a rival is above everywhere exactly when it is at the worst corner.
+    base, moves = domain.base, domain.moves
+    scores = head.rows(slice(None)) @ base + head.biases()
+    shifts = head.rows(slice(None)) @ moves
+    for rank in ranks:
+        ahead = scores - scores[rank.class_id] + np.minimum(shifts - shifts[rank.class_id], 0).sum(axis=1)
+        assert (rank.lower > 3) == (int((ahead > 0).sum()) >= 3)

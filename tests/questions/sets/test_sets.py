@@ -69,6 +69,38 @@ def test_exactly_the_tops_of_the_plane_are_feasible(seed: int) -> None:
     assert {(), tuple(range(6))} <= found  # they ask for nothing
 
 
+def inputs_of_all_cells(normals: np.ndarray) -> np.ndarray:
+    """An input in every cell that planes through 0 cut space into. A cell has a ray where two planes meet,
+    and lies on one side of each beside it."""
+    found = []
+    for one, two in itertools.combinations(normals, 2):
+        ray = np.cross(one, two)
+        beside = np.linalg.lstsq(np.stack([one, two]), np.eye(2), rcond=None)[0].T
+        for sign, first, second in itertools.product((1, -1), repeat=3):
+            found.append(sign * ray / np.linalg.norm(ray) + 1e-7 * (first * beside[0] + second * beside[1]))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_exactly_the_sign_patterns_of_space_are_feasible(seed: int) -> None:
+    weight = np.random.default_rng(seed).normal(size=(6, 3))
+    scores = inputs_of_all_cells(weight) @ weight.T
+    patterns = {tuple(np.flatnonzero(row > 0).tolist()) for row in scores}
+    assert len(patterns) == 2 * (1 + 5 + 10)
+    assert feasible(am.Head(weight), am.Everywhere(), am.SetKind.EXACTLY) == patterns
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_exactly_the_tops_of_space_are_feasible(seed: int) -> None:
+    weight = np.random.default_rng(seed).normal(size=(6, 3))
+    pairs = itertools.combinations(range(6), 2)
+    scores = inputs_of_all_cells(np.array([weight[i] - weight[j] for i, j in pairs])) @ weight.T
+    found = feasible(am.Head(weight), am.Everywhere(), am.SetKind.TOP)
+    for size in range(1, 6):
+        truth = {tuple(sorted(np.argsort(-row)[:size].tolist())) for row in scores}
+        assert {members for members in found if len(members) == size} == truth
+
+
 def test_the_number_of_sign_patterns_in_space_is_covers() -> None:
     weight = np.random.default_rng(0).normal(size=(6, 3))
     assert len(feasible(am.Head(weight), am.Everywhere(), am.SetKind.EXACTLY)) == 2 * (1 + 5 + 10)

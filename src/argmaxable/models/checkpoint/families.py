@@ -243,6 +243,12 @@ FAMILIES: tuple[ModelFamily, ...] = (
     _decoder("xglm", "model.", "embed_tokens", _layer_norm("{body}layer_norm")),
     _decoder("biogpt", "biogpt.", "embed_tokens", _layer_norm("{body}layer_norm"), head="output_projection"),
     _decoder("mamba mamba2 falcon_mamba", "backbone.", "embeddings", _rms_norm("{body}norm_f")),
+    # A vector for each token, and nothing else: texts are compared with them, by their mean.
+    ModelFamily(
+        ("model2vec",),
+        "",
+        (Place(HeadTask.LANGUAGE, ("embeddings",), (), (Obstacle("the mean of the text's token vectors"),)),),
+    ),
     # Encoders: model types, body, the head for masked tokens, and for texts and tokens what feeds it.
     _encoder(
         "bert",

@@ -51,7 +51,7 @@ def _best_corners(coordinates: Coordinates, classes: Ids) -> Ids:
     corners = coordinates.corners.astype(np.float32)
     best, fewest = np.zeros(len(classes), np.intp), np.full(len(classes), coordinates.head.classes)
     for number in range(len(corners)):
-        scores = np.sort(_scores(coordinates, corners[number : number + 1])[0])
+        scores = np.sort(scores_of_all(coordinates, corners[number : number + 1])[0])
         own = _scores_of(coordinates, classes, corners[number])
         above = len(scores) - np.searchsorted(scores, own)
         better = above < fewest
@@ -70,7 +70,7 @@ def _descend(coordinates: Coordinates, classes: Ids) -> Batch:
     best, fewest = x.copy(), np.full(len(classes), coordinates.head.classes)
     for step in range(_STEPS + 1):
         share = step / _STEPS
-        gaps = _scores(coordinates, x)
+        gaps = scores_of_all(coordinates, x)
         gaps -= gaps[index, classes][:, None]
         above = (gaps >= 0).sum(axis=1) - 1
         better = above < fewest
@@ -86,7 +86,8 @@ def _descend(coordinates: Coordinates, classes: Ids) -> Batch:
     return best
 
 
-def _scores(coordinates: Coordinates, x: Batch) -> Batch:
+def scores_of_all(coordinates: Coordinates, x: Batch) -> Batch:
+    """The score of every class (n × classes) at points in coordinates; without a bias in a cone."""
     scores = np.empty((len(x), coordinates.head.classes), np.float32)
     for block in row_slices(coordinates.rows32):
         scores[:, block] = x @ coordinates.rows32[block].T

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -22,6 +22,7 @@ from argmaxable.core.verdict import Certificate, Status, Verdict
 from argmaxable.questions.argmax import DEFAULT_DOMAIN, verify
 from argmaxable.questions.best_rank.descent import points_with_few_above
 from argmaxable.questions.best_rank.search import RankSearch
+from argmaxable.questions.best_rank.single_rivals import always_above, never_among
 from argmaxable.run.engines.engine import Job
 from argmaxable.run.engines.pool import Pool
 from argmaxable.run.plan import DEFAULT_ENGINE, Engine, make_plan
@@ -62,14 +63,40 @@ def best_ranks(
     never = [verdict for verdict in result.verdicts if verdict.status is not Status.ARGMAXABLE]
     if not never:
         return ()
-    classes = np.array([verdict.class_id for verdict in never], np.intp)
     checker = Checker(ready, domain, centre=result.centre)
+    found = {} if top_k is None else _never_among(checker, [each.class_id for each in never], top_k, seed)
+    left = [verdict for verdict in never if verdict.class_id not in found]
+    if left:
+        workers = make_plan(head, domain, engine=engine).settings.workers or 1
+        ranks = _search(checker, left, Limits(top_k, rounds, deadline), seed, workers, progress)
+        found |= {left[number].class_id: rank for number, rank in ranks.items()}
+    return tuple(found.get(verdict.class_id) or _not_searched(verdict, head.classes) for verdict in never)
+
+
+def _never_among(checker: Checker, classes: list[int], k: int, seed: int) -> dict[int, BestRank]:
+    """The classes that k rivals are above at every point of the domain."""
+    ids = np.array(classes, np.intp)
+    coordinates = coordinates_of(checker.prepared, checker.domain)
+    above = zip(classes, always_above(checker, coordinates, ids, k, seed=seed), strict=True)
+    claims = never_among(checker, {class_id: rivals for class_id, rivals in above if len(rivals) == k})
+    _require_checked(checker, claims)
+    return {claim.class_id: claim for claim in claims}
+
+
+def _search(
+    checker: Checker,
+    never: list[Verdict],
+    limits: Limits,
+    seed: int,
+    workers: int,
+    progress: ProgressCallback,
+) -> dict[int, BestRank]:
+    """The best ranks found in time, by place."""
+    classes = np.array([verdict.class_id for verdict in never], np.intp)
     search = RankSearch(checker, checker.prepared.twins, classes, seed)
     _learn_verdicts(search, never)
-    workers = make_plan(head, domain, engine=engine).settings.workers or 1
-    limits = Limits(top_k, rounds, deadline)
     with _pool(search, min(workers - 1, len(never) // _WORTH_A_PROCESS), limits) as pool:
-        points = points_with_few_above(coordinates_of(checker.prepared, domain), classes)
+        points = points_with_few_above(coordinates_of(checker.prepared, checker.domain), classes)
         items = [Item(verdict.class_id, [point]) for verdict, point in zip(never, points, strict=True)]
         for verdict, item in zip(never, items, strict=True):
             if verdict.witness is not None:
@@ -84,10 +111,7 @@ def best_ranks(
                 break
             if len(found) < len(never):
                 _lend(checker, items, groups, found)
-    return tuple(
-        found[number] if number in found else _not_searched(verdict, head.classes)
-        for number, verdict in enumerate(never)
-    )
+    return found
 
 
 @dataclass(frozen=True)
@@ -180,8 +204,7 @@ def _found(
     found: dict[int, BestRank] = {}
     try:
         for number, rank in answers:
-            for failure in failed_ranks(checker, [rank]):
-                require(False, f"The best rank of class {rank.class_id} failed its check: {failure.why}.")
+            _require_checked(checker, [rank])
             found[number] = replace(rank, label=checker.head.label(rank.class_id))
             told.one_more()
             if limits.deadline.has_passed:
@@ -189,6 +212,11 @@ def _found(
     except KeyboardInterrupt:  # what was proven stands
         told.is_interrupted = True
     return found
+
+
+def _require_checked(checker: Checker, ranks: Sequence[BestRank]) -> None:
+    for failure in failed_ranks(checker, ranks):
+        require(False, f"The best rank of class {failure.key} failed its check: {failure.why}.")
 
 
 def _require_same(result: Result, ready: PreparedHead, domain: Domain) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from argmaxable.questions.sets.geometry import SignedRows
 # Exact simplex costs minutes beyond this many rational numbers in its table.
 _LARGEST_TABLE = 60_000
+# With more conditions it begins with few, in so many coordinates at most, and takes in more so often.
+_MOST_COORDINATES, _ROUNDS = 6, 60
 
 
 def whole_certificate(rows: SignedRows, certificate: Certificate) -> Certificate | None:
@@ -69,23 +71,54 @@ def _whole(ids: Ids, weights: list[int]) -> Certificate:
 # ---------------------------------------------------------------------- exact simplex
 
 
-def settle_exactly(rows: SignedRows) -> SetAnswer | None:
-    """A checked answer by exact simplex over all conditions, where that is a matter of seconds; or None."""
-    coordinates, checker = rows.space.coordinates, rows.space.checker
-    is_box = coordinates.radius is None and coordinates.corners is None
-    if not is_box or len(rows.asked) * (rows.size + 1) > _LARGEST_TABLE:
+def settle_exactly(rows: SignedRows, near: Ids | None = None) -> SetAnswer | None:
+    """A checked answer by exact simplex, where that is a matter of seconds; or None.
+
+    Small questions are solved with all their conditions. Larger ones begin with the conditions `near`, and
+    take in those that the vertex found does not meet.
+    """
+    coordinates = rows.space.coordinates
+    if coordinates.radius is not None or coordinates.corners is not None:
         return None
-    vertex = _vertex(rows)
-    if vertex is None:
+    is_small = len(rows.asked) * (rows.size + 1) <= _LARGEST_TABLE
+    if not is_small and (near is None or rows.size > _MOST_COORDINATES):
         return None
-    if vertex.t > 0:
-        return next(filter(None, (_answer_at(rows, point) for point in _points(rows, vertex))), None)
+    ids = rows.asked if is_small or near is None else near
+    for _ in range(_ROUNDS):
+        vertex = _vertex(rows, ids)
+        if vertex is None:
+            return None
+        if vertex.t <= 0:
+            return _infeasible(rows, ids, vertex)
+        answer = next(filter(None, (_answer_at(rows, point) for point in _points(rows, vertex))), None)
+        missing = np.empty(0, np.intp) if answer is not None else _not_met(rows, ids, vertex)
+        if not len(missing):
+            return answer
+        ids = np.append(ids, missing)
+    return None
+
+
+def _infeasible(rows: SignedRows, ids: Ids, vertex: Vertex) -> SetAnswer | None:
     common = math.lcm(*(weight.denominator for weight in vertex.weights))
-    certificate = _whole(rows.asked[vertex.rows], [int(weight * common) for weight in vertex.weights])
-    upper = checker.bound(rows.members, certificate).upper
-    if upper > 0:
-        return None
-    return SetAnswer(certificate=certificate, upper=upper, method=SetMethod.SIMPLEX)
+    certificate = _whole(ids[vertex.rows], [int(weight * common) for weight in vertex.weights])
+    upper = rows.space.checker.bound(rows.members, certificate).upper
+    return None if upper > 0 else SetAnswer(certificate=certificate, upper=upper, method=SetMethod.SIMPLEX)
+
+
+def _not_met(rows: SignedRows, ids: Ids, vertex: Vertex) -> Ids:
+    """The conditions left out that the vertex breaks, the worst first; exactly."""
+    left = np.setdiff1d(rows.asked, ids)
+    table, offsets = _system(rows, left)
+    common = math.lcm(*(value.denominator for value in vertex.x))
+    x = np.array([int(value * common) for value in vertex.x], dtype=object)
+    values = Dyadic(table.integers @ x[: table.integers.shape[1]], table.exponent)
+    if not rows.space.has_cut:
+        values = values - Dyadic(rows.signs[left].astype(int).astype(object) * x[-1], 0)
+    if not rows.space.coordinates.is_cone:
+        values = values + offsets * common
+    order = np.argsort(values.integers, kind="stable")
+    worst = order[: rows.size]
+    return left[worst[values.sign()[worst] <= 0]]
 
 
 def _answer_at(rows: SignedRows, point: Vector) -> SetAnswer | None:
@@ -93,13 +126,13 @@ def _answer_at(rows: SignedRows, point: Vector) -> SetAnswer | None:
     return SetAnswer(point, lower, method=SetMethod.SIMPLEX) if lower > 0 else None
 
 
-def _vertex(rows: SignedRows) -> Vertex | None:
+def _vertex(rows: SignedRows, ids: Ids) -> Vertex | None:
     import flint
 
     from argmaxable.prove.simplex import ExactProblem, rationals, solve_exactly
 
     coordinates, head = rows.space.coordinates, rows.space.checker.head
-    table, offsets = _system(rows)
+    table, offsets = _system(rows, ids)
     exponents = [flint.fmpq(2) ** exponent for exponent in (table.exponent, offsets.exponent)]
     lines = [[flint.fmpq(-int(value)) * exponents[0] for value in line] for line in table.integers]
     limits = [flint.fmpq(int(value)) * exponents[1] for value in offsets.integers]
@@ -112,14 +145,15 @@ def _vertex(rows: SignedRows) -> Vertex | None:
         lo, hi = -ends, ends
     low, high = rationals(lo), rationals(hi)
     if not rows.space.has_cut:
-        lines = [[*line, flint.fmpq(int(sign))] for line, sign in zip(lines, rows.signs, strict=True)]
+        signs = rows.signs[ids]
+        lines = [[*line, flint.fmpq(int(sign))] for line, sign in zip(lines, signs, strict=True)]
         low, high = [*low, *rationals(np.array([-np.inf]))], [*high, *rationals(np.array([np.inf]))]
-    return solve_exactly(ExactProblem(rows.asked, lines, limits, low, high))
+    return solve_exactly(ExactProblem(ids, lines, limits, low, high))
 
 
-def _system(rows: SignedRows) -> tuple[Dyadic, Dyadic]:
-    """a_i (without the cut) and β_i of every condition, exactly."""
-    coordinates, checker, ids = rows.space.coordinates, rows.space.checker, rows.asked
+def _system(rows: SignedRows, ids: Ids) -> tuple[Dyadic, Dyadic]:
+    """a_i (without the cut) and β_i of some conditions, exactly."""
+    coordinates, checker = rows.space.coordinates, rows.space.checker
     head, domain = checker.head, coordinates.domain
     signs = Dyadic(rows.signs[ids].astype(int).astype(object), 0)
     plain = Dyadic.of(head.rows(ids))

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from argmaxable.compute.coordinates import Coordinates, coordinates_of
 from argmaxable.compute.rows import scores_at
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
     from argmaxable.check.sets import SetChecker
     from argmaxable.core.arrays import Ids, Mask, Matrix, Vector, Vector32
 
+Real = TypeVar("Real", np.float32, np.float64)
 # The id whose row is zero, which the margin loop takes off all others.
 ORIGIN = -1
+# Weights that are also held in float64: 128 MB.
+_MOST_DOUBLE = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +59,14 @@ class Space:
         """b_i − θ_i and what the domain fixes; or b_i, where only differences count."""
         biases = self.coordinates.biases
         return np.asarray(biases[:-1] - biases[-1]) if self.has_cut else biases
+
+    @cached_property
+    def rows64(self) -> Matrix | None:
+        """All rows in float64, for sets that float32 can't tell apart; None where they would take much
+        memory."""
+        if self.coordinates.head.weight.size > _MOST_DOUBLE:
+            return None
+        return self.coordinates.rows(np.arange(self.coordinates.head.classes))
 
     @property
     def width(self) -> int:
@@ -124,10 +136,22 @@ class SignedRows:
             gaps[~self.inside] = np.inf
         return gaps
 
-    def _signed(self, scores: Vector32) -> Vector32:
+    def precise_gaps(self, x: Vector) -> Vector | Vector32:
+        """The same in float64, where the rows fit."""
+        space, coordinates, rows = self.space, self.space.coordinates, self.space.rows64
+        if rows is None:
+            return self.gaps(x)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = rows @ x[: coordinates.size] + (0.0 if coordinates.is_cone else coordinates.biases)
+            gaps = self._signed(scores)
+        if len(self.asked) < space.labels:
+            gaps[~self.inside] = np.inf
+        return gaps
+
+    def _signed(self, scores: NDArray[Real]) -> NDArray[Real]:
         if self.space.has_cut:
             own, cut = scores[:-1], scores[-1]
         else:
             own = scores
             cut = (own[self.inside].min() + own[~self.inside].max()) / 2
-        return np.asarray((own - cut) * self.signs.astype(np.float32))
+        return np.asarray((own - cut) * self.signs.astype(own.dtype))

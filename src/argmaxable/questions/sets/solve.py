@@ -27,8 +27,10 @@ _MAX_STEPS = 150
 _SINGLE_STEPS = 15
 # Rows that a solve begins with, in units of the coordinates: fewer where there are many.
 _FIRST_ROWS, _FEWER_ROWS, _MANY_FEATURES = 4, 2, 256
+# Rows that exact simplex begins with, in units of the coordinates.
+_NEAR_ROWS = 2
 # A cone has no scale of its own: limits of 0.1 ‖row‖ make x of order one, in a box this wide.
-_CONE_LIMIT, _CONE_REACH = 0.1, 1e4
+_CONE_LIMIT, _CONE_REACHES = 0.1, (1e4, 1e8, 1e12)
 # An unbounded domain is stood in for by a box; a set undecided there is tried in wider ones.
 _REACHES = (1e4, 1e8)
 # Exact weights are tried once u misses zero by less than this share of the rows, and again each time it has
@@ -53,30 +55,42 @@ class SetSolver:
         """`start` is a point x near which the set almost comes out, in coordinates."""
         with np.errstate(all="ignore"):  # extreme heads overflow; what comes of it is checked
             answer = SetAnswer()
-            for space in self._spaces():
-                answer = _SetAttempt(SignedRows(space, members), start).run()
+            first, near = None, None
+            for space, reach in self._spaces():
+                attempt = _SetAttempt(SignedRows(space, members), start, reach, first)
+                answer = attempt.run()
                 if answer.is_settled:
                     return answer
-            return settle_exactly(SignedRows(self.space, members)) or answer
+                first, near = attempt.first, attempt.near
+            return settle_exactly(SignedRows(self.space, members), near) or answer
 
-    def _spaces(self) -> list[Space]:
+    def _spaces(self) -> list[tuple[Space, float]]:
+        """Where to look, one after the other, and how far a box stands for a cone there."""
         checker, coordinates = self.space.checker, self.space.coordinates
-        if coordinates.is_cone or checker.domain.is_bounded:
-            return [self.space]
+        if coordinates.is_cone:
+            return [(self.space, reach) for reach in _CONE_REACHES]
+        if checker.domain.is_bounded:
+            return [(self.space, 1.0)]
         if self._wider is None:
             self._wider = [Space.of(checker, reach=reach) for reach in _REACHES]
-        return [self.space, *self._wider]
+        return [(space, 1.0) for space in (self.space, *self._wider)]
 
 
 class _SetAttempt:
     """The rule of a set: stop at the first proof."""
 
-    def __init__(self, rows: SignedRows, start: Vector | None) -> None:
+    def __init__(
+        self, rows: SignedRows, start: Vector | None, reach: float, first: Ids | None = None
+    ) -> None:
+        # The rows to begin with; those that were known at the end, for another attempt.
+        self.first, self.is_again, self.reach = first, first is not None, reach
         self.rows, self.space, self.coordinates = rows, rows.space, rows.space.coordinates
         self.checker, self.members = rows.space.checker, rows.members
         self.start = np.zeros(self.coordinates.size) if start is None else start
         self.astray_limit = _ASTRAY_START
         self.answer = SetAnswer()
+        # Where exact simplex begins, if nothing else decides.
+        self.near: Ids | None = None
 
     def run(self) -> SetAnswer:
         if not self.coordinates.size:
@@ -85,9 +99,10 @@ class _SetAttempt:
             class_id=ORIGIN, size=self.rows.size, rows=self.rows.rows, limits=self._limits, space=self._space,
             most_steps=_MAX_STEPS, single_steps=_SINGLE_STEPS, is_warm=False,
         )  # fmt: skip
-        loop = MarginLoop(problem, self._first_rows())
+        loop = MarginLoop(problem, self._first_rows() if self.first is None else self.first)
         try:
             loop.run(self)
+            self.first, self.near = loop.ids, self._nearest(loop)
         except Stalled:
             return SetAnswer(reason="the domain is too small or too large for float64")
         if not self.answer.is_settled:
@@ -95,6 +110,12 @@ class _SetAttempt:
         if self.answer.is_settled:
             return self.answer
         return SetAnswer(reason=f"no decision after {loop.steps} Newton steps")
+
+    def _nearest(self, loop: MarginLoop) -> Ids:
+        """The members, and the rows that are tightest at the point reached."""
+        tight = loop.ids[np.argsort(loop.point.slack)[: _NEAR_ROWS * self.rows.size]]
+        members = np.array(self.members[: self.rows.size], np.intp)
+        return np.unique(np.concatenate([tight, members]))
 
     def _at_the_only_point(self) -> SetAnswer:
         """No coordinate makes a difference: the scores are the same at every point."""
@@ -137,8 +158,7 @@ class _SetAttempt:
             return hull, hull.x
         if coordinates.radius is not None:
             return ball_space(coordinates.radius, coordinates.size)
-        reach = _CONE_REACH if coordinates.is_cone else 1.0
-        return box_space(coordinates.lo * reach, coordinates.hi * reach)
+        return box_space(coordinates.lo * self.reach, coordinates.hi * self.reach)
 
     # ------------------------------------------------------------------ the two claims
 
@@ -155,7 +175,8 @@ class _SetAttempt:
 
     def look(self, loop: MarginLoop) -> Ids | None:
         """Nothing if the set comes out at x; else the rows that are most in the way."""
-        gaps = self.rows.gaps(loop.point.x)
+        # What the first attempt could not decide may be too thin for float32.
+        gaps = (self.rows.precise_gaps if self.is_again else self.rows.gaps)(loop.point.x)
         if gaps.min() > -1e-5 * max(1.0, float(np.abs(gaps[np.isfinite(gaps)]).max(initial=0.0))):
             self._try_point(loop.point)
             if self.answer.is_settled:
