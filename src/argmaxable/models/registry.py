@@ -129,6 +129,8 @@ class FolderFormat:
 
 # Weights of a Hugging Face model, in one file or several.
 _FOLDER_WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "pytorch_model.bin*")
+# A SavedModel of TensorFlow's has more files of protobuf messages beside its graph.
+_WHOLE_FOLDERS = (*_FOLDER_WEIGHTS, "saved_model.pb")
 _FILES_SHOWN = 8
 
 BUILT_IN: tuple[ModelFormat, ...] = (
@@ -147,6 +149,10 @@ BUILT_IN: tuple[ModelFormat, ...] = (
     ),
     # Not .pdiparams: these weights can't be read without the program beside them.
     FileFormat("paddle", (".pdmodel",), "argmaxable.models.paddle.reader:find"),
+    # A frozen graph, or the saved_model.pb of a SavedModel; the index of a checkpoint.
+    FileFormat("tensorflow", (".pb",), "argmaxable.models.tensorflow.reader:find"),
+    FolderFormat("tensorflow", ("saved_model.pb",), "argmaxable.models.tensorflow.reader:find_folder"),
+    FileFormat("tensorflow", (".index",), "argmaxable.models.tensorflow.reader:find_checkpoint"),
     # Not .bin: these weights can't be read without the network beside them.
     FileFormat("openvino", (".xml",), "argmaxable.models.openvino.reader:find"),
     FileFormat("tesseract", (".traineddata",), "argmaxable.models.tesseract.reader:find"),
@@ -182,7 +188,7 @@ def model_file(path: Path) -> Path:
 
     Raises LoadError when there are several.
     """
-    if not path.is_dir() or any(found for pattern in _FOLDER_WEIGHTS for found in path.glob(pattern)):
+    if not path.is_dir() or any(found for pattern in _WHOLE_FOLDERS for found in path.glob(pattern)):
         return path
     suffixes = {suffix for known in BUILT_IN for suffix in known.suffixes}
     files = sorted(each for each in path.iterdir() if each.is_file() and each.suffix.lower() in suffixes)
