@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import openvino_writer
 import paddle_writer
+import skops_writer
 import spacy_writer
 import tensorflow_writer as tf
 import tesseract_writer as tesseract
@@ -63,9 +64,20 @@ def _with_objects(folder: Path) -> Path:
     )
 
 
+def _classifier(folder: Path) -> Path:
+    archive = skops_writer.Archive()
+    return archive.save(folder / "model.skops", skops_writer.pipeline(skops_writer.logistic(archive)))
+
+
+def _network(folder: Path) -> Path:
+    archive = skops_writer.Archive()
+    return archive.save(folder / "model.skops", skops_writer.network(archive))
+
+
 MODELS: dict[str, Sequence[Make]] = {
     "openvino": (lambda folder: openvino_writer.classifier().save(folder),),
     "paddle": (lambda folder: paddle_writer.classifier().save(folder),),
+    "skops": (_classifier, _network),
     "spacy": (_entities, _tagger),
     "tesseract": (_recogniser,),
     "tensorflow": (_written("graph.pb", tf.frozen()), _with_objects, _checkpoint),

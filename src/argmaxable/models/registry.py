@@ -140,6 +140,7 @@ BUILT_IN: tuple[ModelFormat, ...] = (
         "argmaxable.models.huggingface.reader:find",
     ),
     FileFormat("safetensors", (".safetensors",), "argmaxable.models.huggingface.reader:find_file"),
+    FileFormat("skops", (".skops",), "argmaxable.models.skops.reader:find"),
     # No magic for zip archives: .keras and PyTorch's files begin like .npz.
     FileFormat("npz", (".npz", ".npy"), "argmaxable.models.npz.reader:find", magic=b"\x93NUMPY"),
     # Protobuf has no magic bytes.
