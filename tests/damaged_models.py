@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgpack
+import ncnn_writer
 import numpy as np
 import openvino_writer
 import paddle_writer
@@ -12,6 +14,7 @@ import skops_writer
 import spacy_writer
 import tensorflow_writer as tf
 import tesseract_writer as tesseract
+from numpy.typing import NDArray
 
 Make = Callable[[Path], Path]
 
@@ -74,7 +77,17 @@ def _network(folder: Path) -> Path:
     return archive.save(folder / "model.skops", skops_writer.network(archive))
 
 
+def _flax(folder: Path) -> Path:
+    def array(values: NDArray[np.float32]) -> msgpack.ExtType:
+        return msgpack.ExtType(1, msgpack.packb((list(values.shape), values.dtype.name, values.tobytes())))
+
+    weights = {"params": {"classifier": {"kernel": array(_WEIGHT), "bias": array(_BIAS[:4])}}}
+    return _written("model.msgpack", msgpack.packb(weights))(folder)
+
+
 MODELS: dict[str, Sequence[Make]] = {
+    "flax": (_flax,),
+    "ncnn": (lambda folder: ncnn_writer.classifier().save(folder),),
     "openvino": (lambda folder: openvino_writer.classifier().save(folder),),
     "paddle": (lambda folder: paddle_writer.classifier().save(folder),),
     "skops": (_classifier, _network),

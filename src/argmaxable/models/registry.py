@@ -156,6 +156,8 @@ BUILT_IN: tuple[ModelFormat, ...] = (
     FileFormat("tensorflow", (".index",), "argmaxable.models.tensorflow.reader:find_checkpoint"),
     # Not .bin: these weights can't be read without the network beside them.
     FileFormat("openvino", (".xml",), "argmaxable.models.openvino.reader:find"),
+    FileFormat("flax", (".msgpack",), "argmaxable.models.flax.reader:find"),
+    FileFormat("ncnn", (".param",), "argmaxable.models.ncnn.reader:find", magic=rb"7767517\r?\n"),
     FileFormat("tesseract", (".traineddata",), "argmaxable.models.tesseract.reader:find"),
     FileFormat("tflite", (".tflite",), "argmaxable.models.tflite.reader:find"),
     FileFormat("gguf", (".gguf",), "argmaxable.models.gguf.reader:find", magic=b"GGUF"),

@@ -32,7 +32,9 @@ _HIDDEN = {"relu": "relu", "tanh": "tanh", "logistic": "sigmoid"}
 # A description has about a kilobyte for each attribute.
 _LARGEST_SCHEMA = 2**26
 _CLASS = re.compile(r"sklearn(\.\w+)*\.(\w+)")
-_TWO_NOTE = "a classifier of two classes stores one row w and answers the second where w·x + b > 0: the rows are 0 and w"
+_TWO_NOTE = (
+    "of two classes the second is answered where w·x + b > 0, with one stored row w: the rows are 0 and w"
+)
 _INSTEAD = (
     "Load it where you trust it: head = argmaxable.Head.from_sklearn(model); "
     "numpy.savez('head.npz', W=head.weight, b=head.bias, labels=head.labels)."
@@ -55,8 +57,8 @@ def find(path: Path, options: ReadOptions) -> Finding:
     """The head of a classifier in a .skops file; raises LoadError."""
     if options.tensor is not None or options.bias_tensor is not None or options.transpose:
         raise LoadError(
-            "its arrays belong to a classifier of scikit-learn: --tensor, --bias-tensor and --transpose can't "
-            "choose among them. Save the wanted arrays as .npz."
+            "its arrays belong to a classifier of scikit-learn: --tensor, --bias-tensor and --transpose "
+            "can't choose among them. Save the wanted arrays as .npz."
         )
     with path.open("rb") as file, opened(file) as archive:
         classifier, before = _classifier(parse_schema(_schema(archive)))
@@ -153,8 +155,10 @@ def _layer(classifier: Described, before: str) -> _Layer:
         bias = attributes.get("intercept_")
         return _Layer(
             _array(attributes, "coef_", kind), "coef_", bias if isinstance(bias, ArrayMember) else None, True,
-            HeadInputs(f"what {before} puts out, of which no bound is known" if before else "the model's input",
-                       Everywhere()),
+            HeadInputs(
+                f"what {before} puts out, of which no bound is known" if before else "the model's input",
+                Everywhere(),
+            ),
         )  # fmt: skip
     if kind == "MultinomialNB":
         return _Layer(
