@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from argmaxable.core.errors import LoadError
+from argmaxable.models import unread
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -133,6 +134,8 @@ _FOLDER_WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "pytorch_model.b
 _WHOLE_FOLDERS = (*_FOLDER_WEIGHTS, "saved_model.pb")
 _FILES_SHOWN = 8
 
+UNREAD = "not read"
+
 BUILT_IN: tuple[ModelFormat, ...] = (
     FolderFormat(
         "huggingface",
@@ -161,6 +164,10 @@ BUILT_IN: tuple[ModelFormat, ...] = (
     FileFormat("tesseract", (".traineddata",), "argmaxable.models.tesseract.reader:find"),
     FileFormat("tflite", (".tflite",), "argmaxable.models.tflite.reader:find"),
     FileFormat("gguf", (".gguf",), "argmaxable.models.gguf.reader:find", magic=b"GGUF"),
+    # Refused, with advice; weights of whisper.cpp also say .bin.
+    FileFormat(UNREAD, unread.SUFFIXES, "argmaxable.models.unread:find", magic=unread.MAGIC),
+    FolderFormat(UNREAD, ("Data/com.apple.CoreML/*",), "argmaxable.models.unread:find_core_ml"),
+    FolderFormat(UNREAD, ("manifest.ocdbt", "_CHECKPOINT_METADATA"), "argmaxable.models.unread:find_orbax"),
     # fastText and CTranslate2 also say .bin, which is mostly PyTorch's: first bytes count before that suffix.
     FileFormat("fasttext", (".ftz",), "argmaxable.models.fasttext.reader:find", magic=b"\xba\x16\x4f\x2f"),
     FileFormat("ctranslate2", (), "argmaxable.models.ctranslate2.reader:find", magic=_CTRANSLATE2),
@@ -193,7 +200,7 @@ def model_file(path: Path) -> Path:
     """
     if not path.is_dir() or any(found for pattern in _WHOLE_FOLDERS for found in path.glob(pattern)):
         return path
-    suffixes = {suffix for known in BUILT_IN for suffix in known.suffixes}
+    suffixes = {suffix for known in BUILT_IN if known.name != UNREAD for suffix in known.suffixes}
     files = sorted(each for each in path.iterdir() if each.is_file() and each.suffix.lower() in suffixes)
     if len(files) > 1:
         names = ", ".join(each.name for each in files[:_FILES_SHOWN])
@@ -249,7 +256,10 @@ def _describe(path: Path) -> str:
 
 
 def _known_formats() -> str:
-    return "; ".join(f"{known.name} ({', '.join(known.suffixes) or _told_by(known)})" for known in _formats())
+    told = {
+        known: ", ".join(known.suffixes) or _told_by(known) for known in _formats() if known.name != UNREAD
+    }
+    return "; ".join(f"{known.name} ({how})" for known, how in told.items())
 
 
 def _told_by(known: ModelFormat) -> str:
