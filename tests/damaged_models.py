@@ -10,6 +10,7 @@ import ncnn_writer
 import numpy as np
 import openvino_writer
 import paddle_writer
+import pir_writer
 import skops_writer
 import spacy_writer
 import tensorflow_writer as tf
@@ -89,7 +90,10 @@ MODELS: dict[str, Sequence[Make]] = {
     "flax": (_flax,),
     "ncnn": (lambda folder: ncnn_writer.classifier().save(folder),),
     "openvino": (lambda folder: openvino_writer.classifier().save(folder),),
-    "paddle": (lambda folder: paddle_writer.classifier().save(folder),),
+    "paddle": (
+        lambda folder: paddle_writer.classifier().save(folder),
+        lambda folder: pir_writer.classifier().save(folder),
+    ),
     "skops": (_classifier, _network),
     "spacy": (_entities, _tagger),
     "tesseract": (_recogniser,),

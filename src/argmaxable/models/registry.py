@@ -35,6 +35,8 @@ _FAISS = rb"Ix[A-Z][A-Za-z0-9]"
 _WORD2VEC = rb"[1-9]\d{0,9} [1-9]\d{1,6}\r?\n\S"
 # Python's protocols 2 to 5. PyTorch's older files begin so as well: their suffixes count before that.
 _PICKLE = rb"\x80[\x02-\x05]"
+# A program of PaddlePaddle 3, in JSON.
+_PADDLE_JSON = rb'\s*\{\s*"base_code"\s*:\s*\{\s*"magic"\s*:\s*"pir"'
 _ZIP = rb"PK\x03\x04"
 # Members that other archives of PyTorch's do not have, those of earlier versions included.
 _TORCHSCRIPT = r"[^/]+/(constants\.pkl|model\.json)"
@@ -137,6 +139,8 @@ _FILES_SHOWN = 8
 UNREAD = "not read"
 
 BUILT_IN: tuple[ModelFormat, ...] = (
+    # Before Hugging Face's: PaddleOCR's models on the hub have a config.json, too.
+    FolderFormat("paddle", ("inference.json",), "argmaxable.models.paddle.reader:find_folder"),
     FolderFormat(
         "huggingface",
         ("config.json", "adapter_config.json", *_FOLDER_WEIGHTS),
@@ -152,7 +156,7 @@ BUILT_IN: tuple[ModelFormat, ...] = (
         "keras", (".h5", ".hdf5", ".keras"), "argmaxable.models.keras.reader:find", magic=b"\x89HDF\r\n\x1a\n"
     ),
     # Not .pdiparams: these weights can't be read without the program beside them.
-    FileFormat("paddle", (".pdmodel",), "argmaxable.models.paddle.reader:find"),
+    FileFormat("paddle", (".pdmodel",), "argmaxable.models.paddle.reader:find", magic=_PADDLE_JSON),
     # A frozen graph, or the saved_model.pb of a SavedModel; the index of a checkpoint.
     FileFormat("tensorflow", (".pb",), "argmaxable.models.tensorflow.reader:find"),
     FolderFormat("tensorflow", ("saved_model.pb",), "argmaxable.models.tensorflow.reader:find_folder"),
@@ -272,12 +276,12 @@ def _paddle_advice(path: Path) -> str | None:
     weights = sorted(folder.glob("*.pdiparams") if path.is_dir() else [path.with_suffix(".pdiparams")])
     if not (path.is_dir() or path.suffix in (".pdiparams", ".json")) or not any(map(Path.is_file, weights)):
         return None
-    program = weights[0].with_suffix(".pdmodel")
-    if program.is_file():
+    programs = [weights[0].with_suffix(suffix) for suffix in (".pdmodel", ".json")]
+    program = next(filter(Path.is_file, programs), None)
+    if program is not None and program != path:
         return f"The weights alone have no names: pass {program.name}, the program they belong to."
     return (
-        "PaddlePaddle's newer programs, such as inference.json, are not read. Export the model as .pdmodel "
-        "(set FLAGS_enable_pir_api=0 before), or convert it to ONNX with paddle2onnx."
+        "PaddlePaddle's weights alone have no names: pass the program they belong to, which lies beside them."
     )
 
 

@@ -1,4 +1,4 @@
-"""Formats that are told by their first bytes or names but not read, and the shortest way to a file that is."""
+"""Formats that are told by their first bytes or names but are not read, and the way to a file that is."""
 
 from __future__ import annotations
 
