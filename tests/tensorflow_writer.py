@@ -247,6 +247,7 @@ class Saved:
     tags: tuple[str, ...] = ("serve",)
     signatures: tuple[str, ...] = ("serving_default",)
     more: Sequence[bytes] = ()
+    initialiser: str = ""
 
     def message(self) -> bytes:
         wrapper = function(
@@ -265,11 +266,14 @@ class Saved:
         ]
         outputs = delimited(1, "scores") + delimited(2, delimited(1, "answer:0"))
         signatures = (delimited(1, name) + delimited(2, delimited(2, outputs)) for name in self.signatures)
+        first = delimited(1, "init") + delimited(2, delimited(1, self.initialiser))
+        initialisers = delimited(1, "__saved_model_init_op") + delimited(2, delimited(2, first))
         meta = (
             delimited(1, b"".join(delimited(4, tag) for tag in self.tags))
             + delimited(2, graph(*nodes, functions=[wrapper, *self.functions]))
             + delimited(3, delimited(3, "restore"))
             + b"".join(delimited(5, each) for each in signatures)
+            + (delimited(5, initialisers) if self.initialiser else b"")
         )
         return number(1, 1) + delimited(
             2, meta + (delimited(7, self.saved_objects) if self.saved_objects else b"")

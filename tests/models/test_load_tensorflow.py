@@ -245,6 +245,44 @@ def test_a_variable_that_the_model_changes_is_not_a_constant(tmp_path: Path) -> 
         find_head(model.save(tmp_path / "model"))
 
 
+@pytest.mark.parametrize("name", ["kernel", "other"])
+def test_a_variable_that_is_set_after_it_was_restored_is_not_the_stored_one(
+    tmp_path: Path, name: str
+) -> None:
+    nodes = [constant("v", WEIGHT + 1), node("init", "AssignVariableOp", name, "v")]
+    path = Saved(more=nodes, initialiser="init").save(tmp_path / "model")
+    if name == "other":
+        assert holds_head(path)
+    else:
+        with pytest.raises(LoadError, match="no linear layer leads straight to the output 'scores'"):
+            find_head(path)
+
+
+@pytest.mark.parametrize("op", ["Identity", "ApplyGradientDescent"])
+def test_a_variable_of_tensorflow_1_that_something_may_change(tmp_path: Path, op: str) -> None:
+    lengths = tf.Raw(tf.delimited(7, tf.shape((FEATURES, CLASSES))))
+    nodes = [
+        placeholder("x", -1, FEATURES), node("w", "VariableV2", shape=lengths), constant("b", BIAS),
+        node("seen", op, "w"), node("xw", "MatMul", "x", "w", "^seen"), node("logits", "BiasAdd", "xw", "b"),
+        constant("names", ["layer/kernel"]), constant("slices", [""]), node("prefix", "Placeholder"),
+        node("read", "RestoreV2", "prefix", "names", "slices"), node("restore", "Assign", "w", "read"),
+    ]  # fmt: skip
+    outputs = tf.delimited(1, "scores") + tf.delimited(2, tf.delimited(1, "logits:0"))
+    signature = tf.delimited(1, "serving_default") + tf.delimited(2, tf.delimited(2, outputs))
+    meta = (
+        tf.delimited(2, graph(*nodes))
+        + tf.delimited(3, tf.delimited(3, "restore"))
+        + tf.delimited(5, signature)
+    )
+    path = Saved().save(tmp_path / "model")
+    (path / "saved_model.pb").write_bytes(tf.delimited(2, meta))
+    if op == "Identity":
+        assert holds_head(path)
+    else:
+        with pytest.raises(LoadError, match="no linear layer"):
+            find_head(path)
+
+
 def test_two_variables_with_one_shared_name_are_one(tmp_path: Path) -> None:
     shared = tf.variable("again", (FEATURES, CLASSES), shared_name="kernel")
     model = Saved(restored=("again", "bias"), more=[shared])

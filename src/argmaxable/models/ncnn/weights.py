@@ -147,6 +147,10 @@ def _gemm(layer: NcnnLayer) -> Iterator[Item]:
         yield "added", sizes.get(layer.integer(10), 0), True
 
 
+def _nothing(_: NcnnLayer) -> Iterator[Item]:
+    return iter(())
+
+
 READS: dict[str, Callable[[NcnnLayer], Iterator[Item]]] = {
     **{
         f"{kind}{depth_wise}{axes}": _convolution
@@ -170,7 +174,7 @@ def locate_weights(layers: tuple[NcnnLayer, ...], path: Path) -> dict[str, NcnnA
     with path.open("rb") as file:
         place = 0
         for layer in layers:
-            for name, count, is_tagged in READS.get(layer.kind, lambda _: iter(()))(layer):
+            for name, count, is_tagged in READS.get(layer.kind, _nothing)(layer):
                 array, place = _array(file, place, count, f"{layer.name}.{name}", is_tagged=is_tagged)
                 if place > size:
                     raise LoadError(f"{layer.name[:80]!r} goes beyond the end of {path.name}")

@@ -128,7 +128,8 @@ def _name(state: _State, record: dict[str, Any]) -> str:
 
 
 def _value(record: dict[str, Any]) -> Value | None:
-    kind, data = record["#"], record.get("D")
+    kind: str = record["#"]
+    data: Any = record.get("D")
     if kind == "0.a_array":
         items = [each.get("D") for each in data[: _LONGEST_LIST + 1]]
         is_short = len(items) <= _LONGEST_LIST and all(type(each) is int for each in items)

@@ -18,18 +18,16 @@ from argmaxable.models.graph.translation import Given, NotTranslated
 from argmaxable.models.tensorflow.constants import GraphConstant, GraphConstants
 from argmaxable.models.tensorflow.flatten import LISTS, FlatGraph, FlatNode
 from argmaxable.models.tensorflow.graph_def import DeclaredShape, TensorPlace
-from argmaxable.models.tensorflow.operations import translated
-from argmaxable.models.tensorflow.saved_model import resource_of
+from argmaxable.models.tensorflow.operations import TRANSLATIONS, translated
+from argmaxable.models.tensorflow.saved_model import VARIABLES, resource_of
 from argmaxable.models.tensorflow.types import TYPES
 
 if TYPE_CHECKING:
     from argmaxable.models.tensorflow.bundle import TensorBundle
 
-_VARIABLES = frozenset({"VarHandleOp", "VariableV2", "Variable"})
 _GIVEN = frozenset({"Placeholder", "PlaceholderWithDefault", "PlaceholderV2"})
-# What reads a variable without changing it. A variable of TensorFlow 1 is its own value.
+# What reads a variable without changing it. One of TensorFlow 1 is its own value, which translated nodes read.
 _READING = frozenset({"ReadVariableOp", "ResourceGather", "VariableShape", "VarIsInitializedOp"})
-_CHANGING = "Assign"
 _SAME = frozenset({"Identity", "Cast"})
 
 
@@ -66,10 +64,10 @@ def translate(
             used[source].add(int(number.rpartition(":")[2] or 0))
     changed = _changed(flat)
     for node in flat.nodes.values():
-        if node.kind in ("Const", *_VARIABLES):
+        if node.kind in ("Const", *VARIABLES):
             _add_constant(parts, node, changed, variables)
     for node in _in_order(flat):
-        if node.kind not in ("Const", "NoOp", *_VARIABLES, *_GIVEN):
+        if node.kind not in ("Const", "NoOp", *VARIABLES, *_GIVEN):
             _add(parts, node, used[node.name])
         elif node.kind in _GIVEN:
             _declare(parts, node)
@@ -113,10 +111,10 @@ def _changed(flat: FlatGraph) -> set[str]:
     for node in flat.nodes.values():
         for name in node.inputs:
             source = flat.nodes.get(flat.resolve(name))
-            if source is None or source.kind not in _VARIABLES:
+            if source is None or source.kind not in VARIABLES:
                 continue
-            is_handle = source.kind == "VarHandleOp"
-            if (is_handle and node.kind not in _READING) or node.kind.startswith((_CHANGING, "Scatter")):
+            reading = _READING if source.kind == "VarHandleOp" else TRANSLATIONS
+            if node.kind not in reading:
                 changed.add(resource_of(source))
     return changed
 

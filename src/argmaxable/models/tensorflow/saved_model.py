@@ -42,16 +42,18 @@ _STRINGS = 8
 _USUAL = ("serving_default", "serve")
 _INITIALISER = "__saved_model_init_op"
 _MOST_NAMES = 2**16
+VARIABLES = frozenset({"VarHandleOp", "VariableV2", "Variable"})
 
 
 @dataclass(frozen=True)
 class MetaGraph:
     """A graph, the tensors that the chosen signature answers with, by name, the node that restores variables,
-    and the objects that Python restores."""
+    what runs after it, and the objects that Python restores."""
 
     graph: GraphDef
     outputs: Mapping[str, str]
     restore: str
+    initialisers: tuple[str, ...]
     objects: SavedObjects | None
 
 
@@ -71,6 +73,7 @@ def parse_saved_model(data: Data) -> MetaGraph:
         parse_graph(data, graph.start, graph.end),
         _outputs(data, parts),
         "" if restore is None else text(data, restore),
+        tuple(_outputs(data, parts, _INITIALISER).values()),
         None if objects is None else parse_saved(data, objects),
     )
 
@@ -80,11 +83,14 @@ def _tags(data: Data, parts: Parts) -> list[str]:
     return [] if info is None else [text(data, each) for each in inside(data, info, _META_INFO)[4]]
 
 
-def _outputs(data: Data, parts: Parts) -> dict[str, str]:
-    """The tensors that the usual signature answers with, or the only one there is."""
+def _outputs(data: Data, parts: Parts, wanted: str = "") -> dict[str, str]:
+    """The tensors that a signature answers with: the wanted one, the usual one, or the only one there is."""
     signatures = dictionary(data, parts[5], "the signature")
+    if wanted and wanted not in signatures:
+        return {}
     names = [name for name in signatures if name != _INITIALISER]
-    chosen = next((name for name in _USUAL if name in names), names[0] if len(names) == 1 else None)
+    only = names[0] if len(names) == 1 else None
+    chosen = wanted or next((name for name in _USUAL if name in names), only)
     if chosen is None:
         found = ", ".join(sorted(names)[:6]) or "none"
         raise LoadError(f"none of its signatures is called {' or '.join(map(repr, _USUAL))} (it has {found})")
@@ -113,7 +119,15 @@ def stored_variables(meta: MetaGraph, bundle: TensorBundle, data: Data) -> dict[
     for resource, key in _matched(meta, bundle):
         if key not in found[resource]:
             found[resource].append(key)
-    return {name: tuple(keys) for name, keys in found.items()}
+    overwritten = _initialised(meta)
+    return {name: tuple(keys) for name, keys in found.items() if name not in overwritten}
+
+
+def _initialised(meta: MetaGraph) -> set[str]:
+    """The variables that are changed once they are restored, before the model answers."""
+    flat = flatten(meta.graph, meta.initialisers)
+    sources = (flat.nodes.get(flat.resolve(name)) for node in flat.nodes.values() for name in node.inputs)
+    return {resource_of(each) for each in sources if each is not None and each.kind in VARIABLES}
 
 
 def resource_of(node: FlatNode) -> str:
