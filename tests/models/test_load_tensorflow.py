@@ -155,6 +155,25 @@ def test_the_solid_of_a_layer_norm(tmp_path: Path) -> None:
     assert (np.abs(domain.gains(FEATURES)) >= np.linspace(0.5, 2, FEATURES).astype(np.float32)).all()
 
 
+@pytest.mark.parametrize("factor", [0.70710677, -0.70710677])
+def test_a_gelu_as_keras_writes_it(tmp_path: Path, factor: float) -> None:
+    """½ x · erfc(−x / √2); with the other sign it has no lower bound."""
+    nodes = [
+        constant("c", np.array(factor, np.float32)), constant("half", np.array(0.5, np.float32)),
+        node("scaled", "Mul", "half", "x"), node("negative", "Neg", "x"), node("u", "Mul", "negative", "c"),
+        node("gate", "Erfc", "u"), node("gelu", "Mul", "scaled", "gate"),
+    ]  # fmt: skip
+    finding = find_head(saved_graph(tmp_path, frozen(*nodes, features="gelu")))
+    assert finding.inputs is not None
+    domain = finding.inputs.domain
+    if factor > 0:
+        assert isinstance(domain, Box)
+        assert -0.171 < float(np.min(domain.lo)) <= -0.16997
+        assert np.all(domain.hi == np.inf)
+    else:
+        assert domain == Everywhere()
+
+
 @pytest.mark.parametrize("change", ["another mean", "another m", "a sum instead of a difference"])
 def test_what_only_looks_like_a_layer_norm_bounds_nothing(tmp_path: Path, change: str) -> None:
     nodes = keras_norm()

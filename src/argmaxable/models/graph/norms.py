@@ -166,13 +166,7 @@ def _by_deviation(
     if len(gains) + len(roots) != len(factors) or len(roots) != 1 or len(gains) > 1:
         return None
     average = _mean(graph, mean, x)
-    differences = [
-        name
-        for each in graph.nodes
-        if each.op == "Sub" and len(each.outputs) == 1 and _is_centred(graph, each, x, mean)
-        for name in each.outputs
-    ]
-    for difference in differences:
+    for difference in _differences(graph, roots[0], x, mean):
         means = _mean_square(graph, roots[0], difference)
         if (
             average is not None
@@ -183,8 +177,22 @@ def _by_deviation(
     return None
 
 
-def _is_centred(graph: Graph, node: Node, x: str, mean: str) -> bool:
-    return [graph.origin(each, _SAME) for each in node.inputs] == [x, mean]
+def _differences(graph: Graph, deviation: str, x: str, mean: str) -> Iterator[str]:
+    """The tensors x − mean whose squares a deviation is the mean of."""
+    root = graph.producers.get(graph.origin(deviation, _BROADCAST))
+    total = graph.producers.get(graph.origin(root.input(0), _BROADCAST)) if root is not None else None
+    for each in () if total is None else total.inputs:
+        variance = graph.producers.get(graph.origin(each, _BROADCAST))
+        name = _squared(graph, variance.input(0)) if variance is not None else None
+        node = graph.producers.get(name or "")
+        is_difference = node is not None and node.op == "Sub"
+        if (
+            name
+            and node is not None
+            and is_difference
+            and [graph.origin(one, _SAME) for one in node.inputs] == [x, mean]
+        ):
+            yield name
 
 
 def _factors(graph: Graph, name: str, depth: int = 0) -> Iterator[str]:

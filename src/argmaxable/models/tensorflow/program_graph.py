@@ -26,14 +26,17 @@ if TYPE_CHECKING:
     from argmaxable.models.tensorflow.bundle import TensorBundle
 
 _GIVEN = frozenset({"Placeholder", "PlaceholderWithDefault", "PlaceholderV2"})
-# What reads a variable without changing it. One of TensorFlow 1 is its own value, which translated nodes read.
+# What reads a variable without changing it. One of TensorFlow 1 is its own value: translated nodes read it.
 _READING = frozenset({"ReadVariableOp", "ResourceGather", "VariableShape", "VarIsInitializedOp"})
 _SAME = frozenset({"Identity", "Cast"})
 
 
 @dataclass
 class _Parts:
-    """The graph under construction. `stored` are constants and what only copies or casts them."""
+    """The graph under construction.
+
+    `stored` are constants and what only copies or casts them, `products` what multiplies or negates.
+    """
 
     flat: FlatGraph
     values: GraphConstants
@@ -42,6 +45,7 @@ class _Parts:
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     stored: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    products: dict[str, Node] = field(default_factory=dict)
 
 
 def translate(
@@ -209,6 +213,8 @@ def _translated(
     written = _written_out(node, inputs)
     if written is not None:
         return written
+    if node.kind == "Erfc" and len(inputs) == 1:
+        return _error_function(parts, node, inputs[0])
     if node.kind == "IdentityN":
         numbers = [int(name.rpartition(":")[2]) if ":" in name else 0 for name in outputs]
         pairs = [
@@ -234,7 +240,10 @@ def _translated(
         parts.shapes[outputs[0]] = parts.shapes[found.names[0]]
         if found.names[0] in parts.numbers:
             parts.numbers[outputs[0]] = parts.numbers[found.names[0]]
-    return [Node(found.op, found.names, outputs, found.attributes)]
+    made = Node(found.op, found.names, outputs, found.attributes)
+    if made.op in ("Mul", "Neg"):
+        parts.products[outputs[0]] = made
+    return [made]
 
 
 def _flatten_kernel(parts: _Parts, name: str) -> None:
@@ -242,6 +251,25 @@ def _flatten_kernel(parts: _Parts, name: str) -> None:
     constant = parts.constants[parts.stored[name]]
     matrix = GraphConstant(constant.dtype, constant.shape[-2:], constant.place, constant.keys)
     parts.constants[parts.stored[name]] = matrix
+
+
+def _error_function(parts: _Parts, node: FlatNode, name: str) -> list[Node]:
+    """erfc(−c · x) as 1 + erf(c · x), which a GELU is made of."""
+    producers = parts.products
+    product = producers.get(name)
+    if product is None or product.op != "Mul":
+        raise NotTranslated("Erfc")
+    places = [place for place in (0, 1) if (each := producers.get(product.input(place))) and each.op == "Neg"]
+    if len(places) != 1 or product.input(1 - places[0]) not in parts.numbers:
+        raise NotTranslated("Erfc")
+    x = producers[product.input(places[0])].input(0)
+    scaled, erf, one = (f"{node.name}|{each}" for each in ("scaled", "erf", "one"))
+    parts.numbers[one] = (1.0,)
+    return [
+        Node("Mul", (x, product.input(1 - places[0])), (scaled,), {}),
+        Node("Erf", (scaled,), (erf,), {}),
+        Node("Add", (erf, one), (node.name,), {}),
+    ]
 
 
 def _written_out(node: FlatNode, inputs: Sequence[str]) -> list[Node] | None:
