@@ -276,6 +276,12 @@ def test_deeply_nested_code_does_no_harm(tmp_path: Path, saved: Path, nested: st
         find_head(edited(Path(shutil.copy(saved, tmp_path / "model.pt")), {"class ConvNet(": change}))
 
 
+def test_a_pickle_that_holds_nothing_is_refused(tmp_path: Path, saved: Path) -> None:
+    path = edited(Path(shutil.copy(saved, tmp_path / "model.pt")), {"constants.pkl": lambda _: b"\x80\x02."})
+    with pytest.raises(LoadError, match="its pickle is damaged, at an instruction STOP"):
+        find_head(path)
+
+
 def test_damaged_files_are_refused(tmp_path: Path, saved: Path) -> None:
     path, data = tmp_path / "model.pt", saved.read_bytes()
     for number in range(150):

@@ -24,6 +24,9 @@ _NUMBERS = {0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">
             0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q"}  # fmt: skip
 # First bytes of values whose length follows, and the number of bytes it takes.
 _BYTES, _TEXTS = {0xC4: 1, 0xC5: 2, 0xC6: 4}, {0xD9: 1, 0xDA: 2, 0xDB: 4}
+_EXTENSIONS, _FIXED_EXTENSIONS = {0xC7: 1, 0xC8: 2, 0xC9: 4}, {0xD4 + each: 2**each for each in range(5)}
+# The kind of value that is itself MessagePack, as Flax's arrays are.
+_NESTED = 1
 _LISTS, _MAPS = {0xDC: 2, 0xDD: 4}, {0xDE: 2, 0xDF: 4}
 
 
@@ -35,13 +38,24 @@ class StoredBytes:
     size: int
 
 
-def read_message(path: Path, expected: str) -> Any:
+@dataclass(frozen=True)
+class Extension:
+    """A value of a kind that a program has given a number: of kind 1 what its bytes hold, else the bytes."""
+
+    code: int
+    value: Any
+
+
+def read_message(path: Path, expected: str, *, with_extensions: bool = False) -> Any:
     """The value that a file holds: numbers, texts, lists, dictionaries, None, and `StoredBytes`.
+
+    `with_extensions` also takes values of kind 1, whose bytes must be MessagePack, and others unread.
 
     Raises LoadError when the file is not one whole value, AmbiguousError where a dictionary has a key twice.
     """
     with mapped(path, expected) as data:
         decoder = _Decoder(data, DAMAGED)
+        decoder.takes_extensions = with_extensions
         value = decoder.value(0)
         if decoder.left:
             raise LoadError(f"has {decoder.left} bytes behind its end, expected none. {DAMAGED}")
@@ -52,6 +66,7 @@ class _Decoder(BinaryReader):
     """Decodes one value after the other."""
 
     values = 0
+    takes_extensions = False
 
     def value(self, depth: int) -> Any:
         self.values += 1
@@ -86,7 +101,20 @@ class _Decoder(BinaryReader):
             return self._list(self._length(_LISTS[first]), depth)
         if first in _MAPS:
             return self._map(self._length(_MAPS[first]), depth)
+        if self.takes_extensions and (first in _EXTENSIONS or first in _FIXED_EXTENSIONS):
+            size = _FIXED_EXTENSIONS.get(first) or self._length(_EXTENSIONS[first])
+            return self._extension(size, depth)
         raise LoadError(f"a value begins with the byte {first:#x}, which is not known here. {DAMAGED}")
+
+    def _extension(self, size: int, depth: int) -> Extension:
+        (code,) = self.numbers("b", "the kind of a value")
+        if code != _NESTED:
+            return Extension(code, StoredBytes(self.skip(size, "a value"), size))
+        end = self.position + size
+        value = self.value(depth + 1)
+        if self.position != end:
+            raise LoadError(f"a value does not end where it says. {DAMAGED}")
+        return Extension(code, value)
 
     def _length(self, nbytes: int) -> int:
         start = self.skip(nbytes, "a length")

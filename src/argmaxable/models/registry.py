@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from argmaxable.core.errors import LoadError
+from argmaxable.models import unread
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -37,6 +38,8 @@ _HNSWLIB = rb"\0{8}(?!\0{8})(.{5}\0{3}){5}"
 _WORD2VEC = rb"[1-9]\d{0,9} [1-9]\d{1,6}\r?\n\S"
 # Python's protocols 2 to 5. PyTorch's older files begin so as well: their suffixes count before that.
 _PICKLE = rb"\x80[\x02-\x05]"
+# A program of PaddlePaddle 3, in JSON.
+_PADDLE_JSON = rb'\s*\{\s*"base_code"\s*:\s*\{\s*"magic"\s*:\s*"pir"'
 _ZIP = rb"PK\x03\x04"
 # Members that other archives of PyTorch's do not have, those of earlier versions included.
 _TORCHSCRIPT = r"[^/]+/(constants\.pkl|model\.json)"
@@ -132,15 +135,22 @@ class FolderFormat:
 
 # Weights of a Hugging Face model, in one file or several.
 _FOLDER_WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "pytorch_model.bin*")
+# A SavedModel of TensorFlow's has more files of protobuf messages beside its graph.
+_WHOLE_FOLDERS = (*_FOLDER_WEIGHTS, "saved_model.pb")
 _FILES_SHOWN = 8
 
+UNREAD = "not read"
+
 BUILT_IN: tuple[ModelFormat, ...] = (
+    # Before Hugging Face's: PaddleOCR's models on the hub have a config.json, too.
+    FolderFormat("paddle", ("inference.json",), "argmaxable.models.paddle.reader:find_folder"),
     FolderFormat(
         "huggingface",
         ("config.json", "adapter_config.json", *_FOLDER_WEIGHTS),
         "argmaxable.models.huggingface.reader:find",
     ),
     FileFormat("safetensors", (".safetensors",), "argmaxable.models.huggingface.reader:find_file"),
+    FileFormat("skops", (".skops",), "argmaxable.models.skops.reader:find"),
     # No magic for zip archives: .keras and PyTorch's files begin like .npz.
     FileFormat("npz", (".npz", ".npy"), "argmaxable.models.npz.reader:find", magic=b"\x93NUMPY"),
     # Protobuf has no magic bytes.
@@ -149,12 +159,22 @@ BUILT_IN: tuple[ModelFormat, ...] = (
         "keras", (".h5", ".hdf5", ".keras"), "argmaxable.models.keras.reader:find", magic=b"\x89HDF\r\n\x1a\n"
     ),
     # Not .pdiparams: these weights can't be read without the program beside them.
-    FileFormat("paddle", (".pdmodel",), "argmaxable.models.paddle.reader:find"),
+    FileFormat("paddle", (".pdmodel",), "argmaxable.models.paddle.reader:find", magic=_PADDLE_JSON),
+    # A frozen graph, or the saved_model.pb of a SavedModel; the index of a checkpoint.
+    FileFormat("tensorflow", (".pb",), "argmaxable.models.tensorflow.reader:find"),
+    FolderFormat("tensorflow", ("saved_model.pb",), "argmaxable.models.tensorflow.reader:find_folder"),
+    FileFormat("tensorflow", (".index",), "argmaxable.models.tensorflow.reader:find_checkpoint"),
     # Not .bin: these weights can't be read without the network beside them.
     FileFormat("openvino", (".xml",), "argmaxable.models.openvino.reader:find"),
+    FileFormat("flax", (".msgpack",), "argmaxable.models.flax.reader:find"),
+    FileFormat("ncnn", (".param",), "argmaxable.models.ncnn.reader:find", magic=rb"7767517\r?\n"),
     FileFormat("tesseract", (".traineddata",), "argmaxable.models.tesseract.reader:find"),
     FileFormat("tflite", (".tflite",), "argmaxable.models.tflite.reader:find"),
     FileFormat("gguf", (".gguf",), "argmaxable.models.gguf.reader:find", magic=b"GGUF"),
+    # Refused, with advice; weights of whisper.cpp also say .bin.
+    FileFormat(UNREAD, unread.SUFFIXES, "argmaxable.models.unread:find", magic=unread.MAGIC),
+    FolderFormat(UNREAD, ("Data/com.apple.CoreML/*",), "argmaxable.models.unread:find_core_ml"),
+    FolderFormat(UNREAD, ("manifest.ocdbt", "_CHECKPOINT_METADATA"), "argmaxable.models.unread:find_orbax"),
     # fastText and CTranslate2 also say .bin, which is mostly PyTorch's: first bytes count before that suffix.
     FileFormat("fasttext", (".ftz",), "argmaxable.models.fasttext.reader:find", magic=b"\xba\x16\x4f\x2f"),
     FileFormat("ctranslate2", (), "argmaxable.models.ctranslate2.reader:find", magic=_CTRANSLATE2),
@@ -185,9 +205,9 @@ def model_file(path: Path) -> Path:
 
     Raises LoadError when there are several.
     """
-    if not path.is_dir() or any(found for pattern in _FOLDER_WEIGHTS for found in path.glob(pattern)):
+    if not path.is_dir() or any(found for pattern in _WHOLE_FOLDERS for found in path.glob(pattern)):
         return path
-    suffixes = {suffix for known in BUILT_IN for suffix in known.suffixes}
+    suffixes = {suffix for known in BUILT_IN if known.name != UNREAD for suffix in known.suffixes}
     files = sorted(each for each in path.iterdir() if each.is_file() and each.suffix.lower() in suffixes)
     if len(files) > 1:
         names = ", ".join(each.name for each in files[:_FILES_SHOWN])
@@ -243,7 +263,10 @@ def _describe(path: Path) -> str:
 
 
 def _known_formats() -> str:
-    return "; ".join(f"{known.name} ({', '.join(known.suffixes) or _told_by(known)})" for known in _formats())
+    told = {
+        known: ", ".join(known.suffixes) or _told_by(known) for known in _formats() if known.name != UNREAD
+    }
+    return "; ".join(f"{known.name} ({how})" for known, how in told.items())
 
 
 def _told_by(known: ModelFormat) -> str:
@@ -256,12 +279,12 @@ def _paddle_advice(path: Path) -> str | None:
     weights = sorted(folder.glob("*.pdiparams") if path.is_dir() else [path.with_suffix(".pdiparams")])
     if not (path.is_dir() or path.suffix in (".pdiparams", ".json")) or not any(map(Path.is_file, weights)):
         return None
-    program = weights[0].with_suffix(".pdmodel")
-    if program.is_file():
+    programs = [weights[0].with_suffix(suffix) for suffix in (".pdmodel", ".json")]
+    program = next(filter(Path.is_file, programs), None)
+    if program is not None and program != path:
         return f"The weights alone have no names: pass {program.name}, the program they belong to."
     return (
-        "PaddlePaddle's newer programs, such as inference.json, are not read. Export the model as .pdmodel "
-        "(set FLAGS_enable_pir_api=0 before), or convert it to ONNX with paddle2onnx."
+        "PaddlePaddle's weights alone have no names: pass the program they belong to, which lies beside them."
     )
 
 

@@ -67,6 +67,8 @@ def norm_behind(graph: Graph, name: str) -> GraphNorm | None:
     if node.op in _FUSED:
         return _fused(graph, node, _FUSED[node.op], name)
     shift = None
+    if (distributed := _distributed(graph, node)) is not None:
+        return distributed
     if node.op == "Add":
         places = [place for place in (0, 1) if _row(graph, node.input(place)) is not None]
         if len(places) != 1:
@@ -114,6 +116,83 @@ def _written_out(graph: Graph, name: str, shift: Stored | None) -> GraphNorm | N
             counts = tuple(mean.count for mean in means if mean.count is not None)
             return GraphNorm(len(means) > 1, gains, shift, means[0].axes, u, counts)
     return None
+
+
+def _distributed(graph: Graph, node: Node) -> GraphNorm | None:
+    """x · m + (shift − mean(x) · m), as Keras writes a LayerNorm, where m is a gain over the deviation."""
+    if node.op != "Add" or len(node.inputs) != 2:
+        return None
+    for place in (0, 1):
+        product = graph.producers.get(graph.origin(node.input(place), _SAME))
+        rest = _scaled_mean(graph, node.input(1 - place))
+        if product is None or product.op != "Mul" or rest is None:
+            continue
+        shift, mean, scale = rest
+        for own in (0, 1):
+            x, m = (graph.origin(product.input(each), _SAME) for each in (own, 1 - own))
+            if m == scale and (found := _by_deviation(graph, x, mean, m)) is not None:
+                axes, gains = found
+                return GraphNorm(True, gains, shift, axes, x)
+    return None
+
+
+def _scaled_mean(graph: Graph, name: str) -> tuple[Stored, str, str] | None:
+    """For shift − mean · m, or −mean · m + shift: the shift, the mean and m."""
+    node = graph.producers.get(graph.origin(name, _SAME))
+    if node is None or node.op not in ("Add", "Sub"):
+        return None
+    for place in (0, 1) if node.op == "Add" else (0,):
+        shift = _row(graph, graph.origin(node.input(place), _BROADCAST))
+        product = graph.producers.get(graph.origin(node.input(1 - place), _SAME))
+        if shift is None or product is None or product.op != "Mul":
+            continue
+        for own in (0, 1):
+            mean, m = (graph.origin(product.input(each), _SAME) for each in (own, 1 - own))
+            negated = graph.producers.get(mean)
+            if node.op == "Sub":
+                return shift, mean, m
+            if negated is not None and negated.op == "Neg":
+                return shift, graph.origin(negated.input(0), _SAME), m
+    return None
+
+
+def _by_deviation(
+    graph: Graph, x: str, mean: str, m: str
+) -> tuple[tuple[int, ...], tuple[Stored, ...]] | None:
+    """For m = gain / √(mean((x − mean(x))²) + ε), of these very x and mean: the axes and the gain."""
+    factors = list(_factors(graph, m))
+    gains = [row for each in factors if (row := _row(graph, graph.origin(each, _BROADCAST))) is not None]
+    roots = [root for each in factors if (root := _reciprocal(graph, each))]
+    if len(gains) + len(roots) != len(factors) or len(roots) != 1 or len(gains) > 1:
+        return None
+    average = _mean(graph, mean, x)
+    for difference in _differences(graph, roots[0], x, mean):
+        means = _mean_square(graph, roots[0], difference)
+        if (
+            average is not None
+            and average.count is None
+            and [each.axes for each in means] == [average.axes] * 2
+        ):
+            return average.axes, tuple(gains)
+    return None
+
+
+def _differences(graph: Graph, deviation: str, x: str, mean: str) -> Iterator[str]:
+    """The tensors x − mean whose squares a deviation is the mean of."""
+    root = graph.producers.get(graph.origin(deviation, _BROADCAST))
+    total = graph.producers.get(graph.origin(root.input(0), _BROADCAST)) if root is not None else None
+    for each in () if total is None else total.inputs:
+        variance = graph.producers.get(graph.origin(each, _BROADCAST))
+        name = _squared(graph, variance.input(0)) if variance is not None else None
+        node = graph.producers.get(name or "")
+        is_difference = node is not None and node.op == "Sub"
+        if (
+            name
+            and node is not None
+            and is_difference
+            and [graph.origin(one, _SAME) for one in node.inputs] == [x, mean]
+        ):
+            yield name
 
 
 def _factors(graph: Graph, name: str, depth: int = 0) -> Iterator[str]:

@@ -86,7 +86,7 @@ def find(path: Path, options: ReadOptions) -> Finding:
         file.seek(0)
         if is_npy:
             return _find_npy(path, file, options)
-        with _opened(file) as archive:
+        with opened(file) as archive:
             return _find_in_archive(path, archive, options)
 
 
@@ -98,12 +98,12 @@ def array_start(stream: IO[bytes]) -> tuple[int, str]:
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """All arrays of an .npz file; raises LoadError."""
-    with path.open("rb") as file, _opened(file) as archive:
-        return {name: _read_member(archive, name) for name in _read_headers(archive)}
+    with path.open("rb") as file, opened(file) as archive:
+        return {name: read_member(archive, name) for name in read_headers(archive)}
 
 
 @contextmanager
-def _opened(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
+def opened(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
     try:
         require_one_reading(file)
         with zipfile.ZipFile(file) as archive:
@@ -136,17 +136,17 @@ def _find_npy(path: Path, file: IO[bytes], options: ReadOptions) -> Finding:
 
 
 def _find_in_archive(path: Path, archive: zipfile.ZipFile, options: ReadOptions) -> Finding:
-    headers = _read_headers(archive)
+    headers = read_headers(archive)
     layout = _layout(headers, options)
     weight, bias = layout.weight, _bias(headers, layout, options)
     is_flipped = layout.rows_are_classes == options.transpose
     classes, features = _matrix_shape(headers[weight], weight, is_flipped)
 
     def read() -> Arrays:
-        with path.open("rb") as file, _opened(file) as again:
+        with path.open("rb") as file, opened(file) as again:
             return (
-                _oriented(_read_member(again, weight), is_flipped),
-                None if bias is None else _read_member(again, bias),
+                _oriented(read_member(again, weight), is_flipped),
+                None if bias is None else read_member(again, bias),
             )
 
     return Finding(
@@ -183,7 +183,7 @@ def _bias(headers: Mapping[str, _Header], layout: Layout, options: ReadOptions) 
 
 def _labels(path: Path, archive: zipfile.ZipFile, layout: Layout, classes: int) -> Labels | None:
     if "labels.npy" in archive.namelist():
-        names = tuple(as_labels(_read_member(archive, "labels")))
+        names = tuple(as_labels(read_member(archive, "labels")))
         return Labels(names, "the array labels", is_inside=True)
     return labels_beside(path.parent, classes) if layout.has_vocabulary else None
 
@@ -202,7 +202,7 @@ def _matrix_shape(header: _Header, name: str, is_flipped: bool) -> tuple[int, in
     return (columns, rows) if is_flipped else (rows, columns)
 
 
-def _read_headers(archive: zipfile.ZipFile) -> dict[str, _Header]:
+def read_headers(archive: zipfile.ZipFile) -> dict[str, _Header]:
     headers = {}
     names = set(archive.namelist())
     for info in archive.infolist():
@@ -230,7 +230,7 @@ def _required(headers: Mapping[str, _Header], name: str, option: str) -> str:
     )
 
 
-def _read_member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+def read_member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     info = archive.getinfo(f"{name}.npy")
     if info.file_size > max(_HARMLESS_BYTES, _SUSPICIOUS_EXPANSION * info.compress_size):
         raise LoadError(

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from argmaxable.core.errors import LoadError
 from argmaxable.models.graph.nodes import Graph, Node
+from argmaxable.models.graph.translation import Given, NotTranslated
 from argmaxable.models.openvino.constants import Constant, ConstantsFile, constant_of
-from argmaxable.models.openvino.operations import Given, NotTranslated, translated
+from argmaxable.models.openvino.operations import translated
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,11 +1,13 @@
 """Heads in PaddlePaddle's inference models, as `paddle.jit.save` and PaddleOCR's exporter write them.
 
-The program, a .pdmodel, is translated into the small `Graph` that `models/graph/` walks. The parameters are
-in the .pdiparams of the same name beside it; of them only the head's, and short ones before it, are read.
+The program, a .pdmodel or since PaddlePaddle 3 a .json, is translated into the small `Graph` that
+`models/graph/` walks. The parameters are in the .pdiparams of the same name beside it; of them only the
+head's, and short ones before it, are read.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ from argmaxable.core.errors import AmbiguousError, LoadError
 from argmaxable.models.graph.finding import find_in_graph
 from argmaxable.models.labels.vocabulary import search_beside
 from argmaxable.models.paddle.parameters import ParameterReader, locate_parameters
+from argmaxable.models.paddle.pir import MAGIC, parse_pir
 from argmaxable.models.paddle.program import Program, parse_program
 from argmaxable.models.paddle.program_graph import translate
 
@@ -25,11 +28,11 @@ _LARGEST_PROGRAM = 2**28
 
 
 def find(path: Path, options: ReadOptions) -> Finding:
-    """The head of a PaddlePaddle model, given the path of its .pdmodel.
+    """The head of a PaddlePaddle model, given the path of its .pdmodel or .json.
 
     Without `options.tensor` it is the linear layer that leads to the output. Raises LoadError.
     """
-    program = _program(path)
+    program = read_program(path)
     stored = path.with_suffix(".pdiparams")
     if not stored.is_file():
         raise LoadError(f"has its weights in {stored.name}, which is not beside it. Fetch it too.")
@@ -41,12 +44,19 @@ def find(path: Path, options: ReadOptions) -> Finding:
     )
 
 
-def _program(path: Path) -> Program:
+def find_folder(folder: Path, options: ReadOptions) -> Finding:
+    """The same, given the folder that its inference.json is in."""
+    return find(folder / "inference.json", options)
+
+
+def read_program(path: Path) -> Program:
+    """The program in a file; raises LoadError."""
     size = path.stat().st_size
     if size > _LARGEST_PROGRAM:
         raise LoadError(f"has {size:,} bytes, too many for a program without weights. Is it a .pdmodel?")
     try:
-        return parse_program(path.read_bytes())
+        data = path.read_bytes()
+        return parse_pir(data) if re.match(MAGIC, data) else parse_program(data)
     except AmbiguousError:
         raise
     except LoadError as error:

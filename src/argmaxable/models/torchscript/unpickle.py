@@ -70,9 +70,9 @@ class Unpickler:
         """The object in a pickle whose tensors are in this folder of the archive; raises LoadError."""
         machine = _Machine(lambda place: self._storage(place, folder), self._tensor)
         for opcode, argument in instructions_in(data):
-            if opcode == "STOP":
-                return machine.pop()
             try:
+                if opcode == "STOP":
+                    return machine.pop()
                 machine.step(opcode, argument)
             except LoadError:  # which is a ValueError
                 raise

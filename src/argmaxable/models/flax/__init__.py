@@ -1,0 +1,1 @@
+"""Flax's weights in MessagePack (.msgpack), as `flax.serialization` and transformers write them."""

@@ -1,0 +1,1 @@
+"""ncnn's models: a network (.param) and its weights (.bin)."""

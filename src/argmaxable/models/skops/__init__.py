@@ -1,0 +1,1 @@
+"""scikit-learn's classifiers as skops saves them: a zip archive of JSON and arrays."""

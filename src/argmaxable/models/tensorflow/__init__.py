@@ -1,0 +1,1 @@
+"""TensorFlow's SavedModels, frozen graphs and checkpoints, read without TensorFlow."""

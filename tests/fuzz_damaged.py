@@ -1,0 +1,109 @@
+"""Damaged files are read, or refused with an error of ours: no other error, no hang, little memory.
+
+    python tests/fuzz_damaged.py tesseract --cases 20000          one format, so many files
+    python tests/fuzz_damaged.py tesseract --cases 1 --first 17   the 18th of them again
+
+For formats whose own library is not at hand. In each case one file of a small model is changed. The answer is
+JSON: how many models were read and refused, the numbers of those that raised another error, and the peak of
+the memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import resource
+import signal
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+from damaged_models import MODELS
+from fuzz_files import disturbed
+
+from argmaxable import AmbiguousError, ArgmaxableError, HeadError
+from argmaxable.models import find_head
+
+SECONDS_A_CASE = 60
+MEMORY = 2 * 2**30  # of address space, of which the libraries alone take half
+
+Contents = dict[Path, bytes]
+
+
+def contents(folder: Path) -> Contents:
+    """The files of a model, with their bytes."""
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def case(rng: random.Random, files: Contents, model: Path) -> str:
+    """ "read" or "refused", or the error that should not have been raised."""
+    changed = rng.choice([path for path, data in files.items() if data])
+    data = disturbed(rng, files[changed])
+    if rng.random() < 0.1:
+        data = disturbed(rng, disturbed(rng, data))
+    changed.write_bytes(data)
+    try:
+        find_head(model).read()
+    except (HeadError, AmbiguousError, ArgmaxableError):
+        return "refused"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"[:200]
+    finally:
+        changed.write_bytes(files[changed])
+    return "read"
+
+
+def outcomes(format_name: str, first: int, count: int) -> list[str]:
+    """What becomes of so many models, by number."""
+    with tempfile.TemporaryDirectory() as folder:
+        makers: list[Callable[[Path], Path]] = list(MODELS[format_name])
+        models = []
+        for number, make in enumerate(makers):
+            own = Path(folder) / str(number)
+            own.mkdir()
+            model = make(own)
+            models.append((contents(own), model))
+        found = []
+        for number in range(first, first + count):
+            signal.alarm(SECONDS_A_CASE)
+            rng = random.Random(f"{format_name} {number}")
+            found.append(case(rng, *rng.choice(models)))
+        signal.alarm(0)
+        return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("format", choices=sorted(MODELS))
+    parser.add_argument("--cases", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0)
+    options = parser.parse_args()
+    warnings.simplefilter("error")
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    found = outcomes(options.format, options.first, options.cases)
+    wrong = {
+        options.first + place: each for place, each in enumerate(found) if each not in ("read", "refused")
+    }
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    print(
+        json.dumps(
+            {
+                "format": options.format,
+                "cases": len(found),
+                "read": found.count("read"),
+                "refused": found.count("refused"),
+                "other errors": wrong,
+                "peak in MB": peak,
+            }
+        )
+    )
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
