@@ -37,7 +37,7 @@ _SINGLE_STEPS = 200
 # Rows to begin with, in units of the features: of all classes those that stand in others' way most, for a
 # class solved before those that stood in its own. As many as there are features join that are near it. With
 # fewer rows kept the point runs away first, and PP-OCRv4 takes half as many steps again.
-_FIRST_ROWS, _KEPT_ROWS = 3, 4
+_FIRST_ROWS, _KEPT_ROWS = 3, 8
 # How well a margin below the target is known before the solve ends, in units of what is missing. At 0.1 cuts
 # are sharper, and PP-OCRv4 takes as many rounds with a tenth more Newton steps.
 _SHARPNESS = 0.3
