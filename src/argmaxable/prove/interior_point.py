@@ -101,10 +101,8 @@ class InteriorPoint:
         if isinstance(self.space, BoxSet):
             sides = self.space.slack(self.x)
             self._slack = np.concatenate([slack, sides])
-            likely_sides = self.mu / sides
-            if isinstance(before, Snapshot) and len(before.sides):
-                likely_sides = np.maximum(likely_sides, before.sides)
-            self._multipliers = np.concatenate([weights, likely_sides])
+            known = before.sides if isinstance(before, Snapshot) else 0.0
+            self._multipliers = np.concatenate([weights, np.maximum(self.mu / sides, known)])
         else:
             self._curved = self.space
             self.space.start(self.mu)
@@ -122,9 +120,7 @@ class InteriorPoint:
     def snapshot(self) -> Snapshot:
         """Where the point is now."""
         count = len(self.rows)
-        return Snapshot(
-            self.x, self.t, float(self.slack.min()), self.weights, self._multipliers[count:]
-        )
+        return Snapshot(self.x, self.t, float(self.slack.min()), self.weights, self._multipliers[count:])
 
     def _least_squares_weights(self, likely: Vector | None) -> Vector:
         """The λ with Aᵀλ = 0 and Σλ = 1 that is smallest relative to the likely one (default: an even one),

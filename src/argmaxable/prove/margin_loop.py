@@ -66,14 +66,13 @@ class Problem:
     limits: Callable[[Ids, Matrix], Vector]
     space: Callable[[InteriorPoint | Snapshot | None], tuple[FeatureSet, Vector]]
     most_steps: int
-    # Steps whose Gram matrix may be of float32, in all or from each start on.
+    # Steps whose Gram matrix may be of float32.
     single_steps: int = 0
-    is_single_again: bool = False
     # Whether a point over more rows takes over the weights of the one before, and whether these are floored
     # as in a fresh start or raised to average products with the slack.
     is_warm: bool = False
     is_floored: bool = False
-    # Whether a point that takes in rows stays where it is: for rows that are taken in early.
+    # Whether a point that takes in rows stays where it is instead, which does where rows are taken in early.
     is_in_place: bool = False
     # Weights of some ids to start from, positive and of sum 1.
     likely: Callable[[Ids], Vector] | None = None
@@ -105,7 +104,7 @@ class MarginLoop:
     def stages(self, judge: Judge) -> Iterator[None]:
         """The same, but stops wherever a look at all rows is due; `missing` is to hold what it found."""
         self.table = RowTable(self.problem.rows(self.ids) - self.own)
-        self._start(None, self.problem.snapshot)
+        self._start(self.problem.snapshot)
         while self.steps < self.problem.most_steps and self.point.mu > _MU_FLOOR and self._step():
             todo = judge.judge(self)
             if todo is Next.STOP:
@@ -120,24 +119,22 @@ class MarginLoop:
                 if len(self.missing):
                     self._grow(self.missing)
 
-    def _start(self, before: InteriorPoint | None, snapshot: Snapshot | None = None) -> None:
+    def _start(self, before: InteriorPoint | Snapshot | None) -> None:
         """An interior point over all rows known, which starts from nothing or from the one before."""
         problem = self.problem
         limits = problem.limits(self.ids, self.table.double[:, :-1])
-        space, x = problem.space(before or snapshot)
+        space, x = problem.space(before)
         single = problem.single_steps > 0 and problem.size >= _MANY_FEATURES
         self.point = InteriorPoint(
-            self.table, limits, space, x, single=single, before=before or snapshot, is_floored=problem.is_floored,
+            self.table, limits, space, x, single=single, before=before, is_floored=problem.is_floored,
             likely=None if problem.likely is None else problem.likely(self.ids),
         )  # fmt: skip
-        if problem.is_single_again and not (snapshot and self.steps):
-            self._single_left = problem.single_steps
 
     def _grow(self, missing: Ids) -> None:
         self.ids = np.concatenate([self.ids, missing])
         self.table.append(self.problem.rows(missing) - self.own)
         if self.problem.is_in_place:
-            self._start(None, self.point.snapshot())
+            self._start(self.point.snapshot())
         else:
             self._start(self.point if self.problem.is_warm else None)
 
