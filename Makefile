@@ -42,6 +42,8 @@ verify: setup ## decide every class of MODEL=path (default: a small OCR model); 
 story: $(TEST) ## teach PP-OCRv4 what it can't read and tell docs/stories/ocr.md again (fonts: Debian's or PyPI's; WORDS=, TEXT= optional)
 	$(BIN)/python -m scripts.tell_ocr_story $(ARGS) $${WORDS:+--words "$$WORDS"} $${TEXT:+--text "$$TEXT"}
 
+# Hundreds of tests start the program: its modules are compiled once, also where the environment forbids it.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(TEST) ## run the tests
 	@scripts/install_chromium.sh
 	$(BIN)/pytest -n 2 --dist worksteal

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 import clarabel
+import flint
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -156,30 +157,42 @@ def _minimise(
     """Two-phase simplex with Bland's rule: the minimum (None: infeasible) and its multipliers.
 
     Every right-hand side is ≥ 0. The artificial columns stay in the tableau, barred from the basis:
-    their reduced costs are the multipliers.
+    their reduced costs are the multipliers. The rationals are FLINT's, which are ten times as fast; whoever
+    asks checks the answer in Python's own.
     """
     height, width = len(right), len(columns)
+    columns, cost, right = [_to_flint(column) for column in columns], _to_flint(cost), _to_flint(right)
+    zero, one = flint.fmpq(0), flint.fmpq(1)
     tableau = [
-        [column[i] for column in columns] + [Fraction(int(i == k)) for k in range(height)] + [right[i]]
+        [column[i] for column in columns] + [one if i == k else zero for k in range(height)] + [right[i]]
         for i in range(height)
     ]
     basis = list(range(width, width + height))
-    first = [Fraction(0)] * width + [Fraction(1)] * height + [Fraction(0)]
+    first = [zero] * width + [one] * height + [zero]
     line = [a - sum(row[j] for row in tableau) for j, a in enumerate(first)]
     _descend(tableau, line, basis, width)
     if line[-1] != 0:  # minus the least sum of artificials
-        return None, [1 - line[width + k] for k in range(height)]
+        return None, _from_flint([1 - line[width + k] for k in range(height)])
     _drive_out(tableau, basis, width)
-    second = [*cost, *[Fraction(0)] * (height + 1)]
+    second = [*cost, *[zero] * (height + 1)]
     line = list(second)
     for i, row in enumerate(tableau):
         if basis[i] < width:
             line = [a - cost[basis[i]] * b for a, b in zip(line, row, strict=True)]
     _descend(tableau, line, basis, width)
-    return -line[-1], [-line[width + k] for k in range(height)]
+    value, *multipliers = _from_flint([-line[-1], *(-line[width + k] for k in range(height))])
+    return value, multipliers
 
 
-def _descend(tableau: list[Rationals], line: Rationals, basis: list[int], width: int) -> None:
+def _to_flint(values: Rationals) -> list[Any]:
+    return [flint.fmpq(value.numerator, value.denominator) for value in values]
+
+
+def _from_flint(values: list[Any]) -> Rationals:
+    return [Fraction(int(value.p), int(value.q)) for value in values]
+
+
+def _descend(tableau: list[list[Any]], line: list[Any], basis: list[int], width: int) -> None:
     """Pivot until no column promises less; the programmes here are never unbounded."""
     while True:
         column = next((j for j in range(width) if line[j] < 0), None)
@@ -189,15 +202,15 @@ def _descend(tableau: list[Rationals], line: Rationals, basis: list[int], width:
         _pivot(tableau, line, basis, min(ratios)[2], column)
 
 
-def _drive_out(tableau: list[Rationals], basis: list[int], width: int) -> None:
+def _drive_out(tableau: list[list[Any]], basis: list[int], width: int) -> None:
     """Swap artificials at zero for real columns; rows without any are redundant and stay zero."""
     for i, row in enumerate(tableau):
         column = next((j for j in range(width) if row[j] != 0), None)
         if basis[i] >= width and column is not None:
-            _pivot(tableau, [Fraction(0)] * len(row), basis, i, column)
+            _pivot(tableau, [flint.fmpq(0)] * len(row), basis, i, column)
 
 
-def _pivot(tableau: list[Rationals], line: Rationals, basis: list[int], row: int, column: int) -> None:
+def _pivot(tableau: list[list[Any]], line: list[Any], basis: list[int], row: int, column: int) -> None:
     scale = tableau[row][column]
     tableau[row] = [value / scale for value in tableau[row]]
     for other in (*(tableau[i] for i in range(len(tableau)) if i != row), line):

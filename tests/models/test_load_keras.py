@@ -25,6 +25,7 @@ from argmaxable.core.domain import Domain
 from argmaxable.core.errors import LoadError
 from argmaxable.models import load_head
 from argmaxable.models.finding import Finding
+from argmaxable.models.keras import hdf5, hdf5_reader
 from argmaxable.models.keras.config import feeding_layers, head_of, output_range, parse
 from argmaxable.models.keras.file import KerasFile, opened
 from argmaxable.models.keras.hdf5 import Outline
@@ -51,6 +52,18 @@ NUMBERED: dict[str, tuple[str, Sequence[NDArray[Any]]]] = {
 
 
 MODEL = sequential(dense("hidden", 4, "relu"), layer("Dropout", "dropout"), dense("output", 5, "softmax"))
+
+
+@pytest.fixture
+def own_process() -> None:
+    """The file is read in a process of its own, as it always is outside of these tests."""
+
+
+@pytest.fixture(autouse=True)
+def read_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sound files are read in this process: starting another takes longer than all the rest of a test."""
+    if "own_process" not in request.fixturenames:
+        monkeypatch.setattr(hdf5, "ask", lambda program, question, library: hdf5_reader.answer(question))
 
 
 def found(path: Path, **options: Any) -> Finding:
@@ -87,6 +100,7 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.usefixtures("own_process")
 def test_the_head_comes_back_bit_for_bit(tmp_path: Path, name: str) -> None:
     assert is_the_head(write(tmp_path / name, LAYOUTS[name]))
 
@@ -116,6 +130,7 @@ def test_the_first_versions_names_are_known(tmp_path: Path) -> None:
     assert is_the_head(write(tmp_path / "m.h5", listed(layers)))
 
 
+@pytest.mark.usefixtures("own_process")
 def test_compressed_datasets_are_read(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "m.h5", "w") as file:
         group = file.create_group("layers/dense/vars")
@@ -468,6 +483,7 @@ def test_a_layer_used_twice_has_no_box_for_its_users(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.usefixtures("own_process")
 def test_a_file_cut_short_is_refused(tmp_path: Path, name: str) -> None:
     whole = LAYOUTS[name]
     for size in range(0, len(whole) - 64, len(whole) // 5):
@@ -491,11 +507,13 @@ def test_a_file_cut_short_is_refused(tmp_path: Path, name: str) -> None:
         ("m.h5", listed({"o": {"o/kernel:0": KERNEL * np.float32(np.nan)}}), "must be finite"),
     ],
 )  # fmt: skip
+@pytest.mark.usefixtures("own_process")
 def test_files_that_are_no_model_are_refused(tmp_path: Path, name: str, data: bytes, complaint: str) -> None:
     with pytest.raises(LoadError, match=complaint):
         load_head(write(tmp_path / name, data))
 
 
+@pytest.mark.usefixtures("own_process")
 def test_an_archive_without_weights_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "m.keras", "w") as file:
         file.writestr("config.json", "{}")
@@ -504,6 +522,7 @@ def test_an_archive_without_weights_is_refused(tmp_path: Path) -> None:
         load_head(tmp_path / "m.keras")
 
 
+@pytest.mark.usefixtures("own_process")
 def test_a_zip_bomb_is_not_unpacked(tmp_path: Path) -> None:
     path = write(tmp_path / "m.keras", archive(bytes(80 * 2**20), MODEL, zipfile.ZIP_DEFLATED))
     with pytest.raises(LoadError, match="zip bomb"):
@@ -518,6 +537,7 @@ def hostile(path: Path, put: Any) -> Path:
 
 
 @pytest.mark.parametrize("compression", [None, "gzip"])
+@pytest.mark.usefixtures("own_process")
 def test_a_dataset_that_is_mostly_not_there_is_refused(tmp_path: Path, compression: str | None) -> None:
     def put(group: Any) -> None:
         chunks = None if compression is None else (2**10, 2**10)
@@ -529,6 +549,7 @@ def test_a_dataset_that_is_mostly_not_there_is_refused(tmp_path: Path, compressi
         load_head(hostile(tmp_path / "m.h5", put))
 
 
+@pytest.mark.usefixtures("own_process")
 def test_data_in_other_files_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(KERNEL.tobytes())
     outside = [(str(tmp_path / "secret"), 0, KERNEL.nbytes)]
@@ -539,6 +560,7 @@ def test_data_in_other_files_are_not_read(tmp_path: Path) -> None:
         load_head(path)
 
 
+@pytest.mark.usefixtures("own_process")
 def test_virtual_datasets_are_not_read(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["x"] = KERNEL
@@ -550,6 +572,7 @@ def test_virtual_datasets_are_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("link", [h5py.SoftLink("/x"), h5py.ExternalLink("other.h5", "/x")], ids=str)
+@pytest.mark.usefixtures("own_process")
 def test_links_are_not_followed(tmp_path: Path, link: Any) -> None:
     def put(group: Any) -> None:
         group.file["x"] = KERNEL
@@ -559,6 +582,7 @@ def test_links_are_not_followed(tmp_path: Path, link: Any) -> None:
         load_head(hostile(tmp_path / "m.h5", put))
 
 
+@pytest.mark.usefixtures("own_process")
 def test_a_group_that_contains_itself_is_refused(tmp_path: Path) -> None:
     def put(group: Any) -> None:
         group.parent["again"] = group.parent
@@ -639,6 +663,7 @@ def test_a_very_long_chain_of_layers_has_no_box_but_a_head() -> None:
 # ---------------------------------------------------------------------- the package
 
 
+@pytest.mark.usefixtures("own_process")
 def test_a_missing_package_is_named_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "m.h5", listed(DENSE))
     monkeypatch.setitem(sys.modules, "h5py", None)
@@ -646,5 +671,6 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path: Path, monkeypatch: 
         load_head(path)
 
 
+@pytest.mark.usefixtures("own_process")
 def test_hdf5_is_recognised_by_its_first_bytes(tmp_path: Path) -> None:
     assert is_the_head(write(tmp_path / "weights.dat", listed(DENSE)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import json
 import sys
@@ -22,7 +23,9 @@ ANSWERS = {0: "proven", 1: "refused", 2: "refused", 3: "open"}
 SCRIPT = ROOT / "docs" / "checker.py"
 
 
+@functools.cache
 def script() -> ModuleType:
+    """docs/checker.py, compiled once for some thousand bundles: it has no state."""
     spec = importlib.util.spec_from_file_location("checker", SCRIPT)
     assert spec is not None
     assert spec.loader is not None
@@ -40,12 +43,18 @@ def by_the_script(folder: Path, head: Path) -> str:
 
 def by_the_package(folder: Path, head: Path) -> str:
     try:
-        found = [am.recheck(bundle, am.load_head(str(head))) for bundle in read_all(folder)]
+        found = [am.recheck(bundle, the_head(head)) for bundle in read_all(folder)]
     except am.BundleError:
         return "refused"
     if any(each.failures or each.contradictions for each in found):
         return "refused"
     return "open" if any(each.undecided or each.missing for each in found) else "proven"
+
+
+@functools.cache
+def the_head(path: Path) -> am.Head:
+    """A head that some thousand bundles are about."""
+    return am.load_head(str(path))
 
 
 Checker = Callable[[Path, Path], str]

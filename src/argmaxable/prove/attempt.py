@@ -14,7 +14,7 @@ from argmaxable.check.checker import Bound
 from argmaxable.core.verdict import Certificate, Strength
 from argmaxable.prove.boundary import basis_certificate
 from argmaxable.prove.feature_sets import FeatureSet, HullSet, Stalled
-from argmaxable.prove.interior_point import InteriorPoint
+from argmaxable.prove.interior_point import InteriorPoint, Snapshot
 from argmaxable.prove.margin_loop import MarginLoop, Next, Problem, ball_space, box_space, points_at
 from argmaxable.prove.row_table import RowTable
 
@@ -132,7 +132,7 @@ class Attempt:
             return np.asarray(_CONE_LIMIT * np.sqrt((differences * differences).sum(axis=1)))
         return np.asarray(self.coordinates.biases[self.class_id] - self.coordinates.biases[ids])
 
-    def _space(self, before: InteriorPoint | None) -> tuple[FeatureSet, Vector]:
+    def _space(self, before: InteriorPoint | Snapshot | None) -> tuple[FeatureSet, Vector]:
         """The set x ranges over and where x starts: at its centre, or between there and the point before."""
         coordinates = self.coordinates
         if coordinates.corners is not None:

@@ -42,6 +42,20 @@ _WARM_DEPTH = 0.5
 _LEAST_DEPTH = 0.01
 
 
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """Where a point was: enough to start from there when the limits have changed a little.
+
+    Whatever the limits, its multipliers still solve Gᵀy = e, and a smaller t makes its x feasible again.
+    """
+
+    x: Vector
+    t: float
+    depth: float  # the least slack
+    weights: Vector  # of the first rows
+    sides: Vector  # multipliers of a box's sides; empty for other sets
+
+
 @dataclass(eq=False)
 class InteriorPoint:
     """State of the iteration: x, t, and for the rows, then for a box's sides, slacks s and multipliers y.
@@ -55,11 +69,13 @@ class InteriorPoint:
     space: FeatureSet
     x: Vector
     single: bool = False
-    before: InitVar[InteriorPoint | None] = None
+    before: InitVar[InteriorPoint | Snapshot | None] = None
     is_floored: InitVar[bool] = False
     likely: InitVar[Vector | None] = None
 
-    def __post_init__(self, before: InteriorPoint | None, is_floored: bool, likely: Vector | None) -> None:
+    def __post_init__(
+        self, before: InteriorPoint | Snapshot | None, is_floored: bool, likely: Vector | None
+    ) -> None:
         self._table = self.table.double
         self.rows = self._table[:, :-1]
         self._unit = np.zeros(self._table.shape[1])
@@ -71,6 +87,10 @@ class InteriorPoint:
             self.t = lowest - _START_DEPTH * spread
             slack -= self.t
             weights = self._least_squares_weights(likely)
+        elif isinstance(before, Snapshot):
+            self.t = lowest - max(_WARM_DEPTH * (before.t - lowest), before.depth)
+            slack -= self.t
+            weights = _raised(before.weights, slack)
         else:
             self.t = lowest - _WARM_DEPTH * max(before.t - lowest, _LEAST_DEPTH * spread)
             slack -= self.t
@@ -81,7 +101,8 @@ class InteriorPoint:
         if isinstance(self.space, BoxSet):
             sides = self.space.slack(self.x)
             self._slack = np.concatenate([slack, sides])
-            self._multipliers = np.concatenate([weights, self.mu / sides])
+            known = before.sides if isinstance(before, Snapshot) else 0.0
+            self._multipliers = np.concatenate([weights, np.maximum(self.mu / sides, known)])
         else:
             self._curved = self.space
             self.space.start(self.mu)
@@ -95,6 +116,11 @@ class InteriorPoint:
     def weights(self) -> Vector:
         """The multipliers λ of the rows."""
         return self._multipliers[: len(self.rows)]
+
+    def snapshot(self) -> Snapshot:
+        """Where the point is now."""
+        count = len(self.rows)
+        return Snapshot(self.x, self.t, float(self.slack.min()), self.weights, self._multipliers[count:])
 
     def _least_squares_weights(self, likely: Vector | None) -> Vector:
         """The λ with Aᵀλ = 0 and Σλ = 1 that is smallest relative to the likely one (default: an even one),

@@ -13,7 +13,7 @@ import numpy as np
 
 from argmaxable.compute.threads import threads_for
 from argmaxable.prove.feature_sets import BallSet, BoxSet, FeatureSet, HullSet, Stalled
-from argmaxable.prove.interior_point import InteriorPoint
+from argmaxable.prove.interior_point import InteriorPoint, Snapshot
 from argmaxable.prove.row_table import RowTable
 
 if TYPE_CHECKING:
@@ -64,17 +64,20 @@ class Problem:
     size: int
     rows: Callable[[Ids], Matrix]
     limits: Callable[[Ids, Matrix], Vector]
-    space: Callable[[InteriorPoint | None], tuple[FeatureSet, Vector]]
+    space: Callable[[InteriorPoint | Snapshot | None], tuple[FeatureSet, Vector]]
     most_steps: int
-    # Steps whose Gram matrix may be of float32, in all or from each start on.
+    # Steps whose Gram matrix may be of float32.
     single_steps: int = 0
-    is_single_again: bool = False
     # Whether a point over more rows takes over the weights of the one before, and whether these are floored
     # as in a fresh start or raised to average products with the slack.
     is_warm: bool = False
     is_floored: bool = False
+    # Whether a point that takes in rows stays where it is instead, which does where rows are taken in early.
+    is_in_place: bool = False
     # Weights of some ids to start from, positive and of sum 1.
     likely: Callable[[Ids], Vector] | None = None
+    # Where a point over the first of the rows was, with other limits: the first start is from there.
+    snapshot: Snapshot | None = None
 
 
 class MarginLoop:
@@ -101,7 +104,7 @@ class MarginLoop:
     def stages(self, judge: Judge) -> Iterator[None]:
         """The same, but stops wherever a look at all rows is due; `missing` is to hold what it found."""
         self.table = RowTable(self.problem.rows(self.ids) - self.own)
-        self._start(None)
+        self._start(self.problem.snapshot)
         while self.steps < self.problem.most_steps and self.point.mu > _MU_FLOOR and self._step():
             todo = judge.judge(self)
             if todo is Next.STOP:
@@ -116,7 +119,7 @@ class MarginLoop:
                 if len(self.missing):
                     self._grow(self.missing)
 
-    def _start(self, before: InteriorPoint | None) -> None:
+    def _start(self, before: InteriorPoint | Snapshot | None) -> None:
         """An interior point over all rows known, which starts from nothing or from the one before."""
         problem = self.problem
         limits = problem.limits(self.ids, self.table.double[:, :-1])
@@ -126,13 +129,18 @@ class MarginLoop:
             self.table, limits, space, x, single=single, before=before, is_floored=problem.is_floored,
             likely=None if problem.likely is None else problem.likely(self.ids),
         )  # fmt: skip
-        if problem.is_single_again:
-            self._single_left = problem.single_steps
 
     def _grow(self, missing: Ids) -> None:
         self.ids = np.concatenate([self.ids, missing])
         self.table.append(self.problem.rows(missing) - self.own)
-        self._start(self.point if self.problem.is_warm else None)
+        if self.problem.is_in_place:
+            self._start(self.point.snapshot())
+        else:
+            self._start(self.point if self.problem.is_warm else None)
+
+    def use_double(self) -> None:
+        """Take no more steps whose Gram matrix is of float32."""
+        self._single_left = 0
 
     def _step(self) -> bool:
         """One step, in float64 where float32 does not do; False when there is none."""

@@ -36,14 +36,15 @@ ACCURACY = 0.02
 _MOST_ROUNDS = 60
 # Room beyond the targets: in units of the largest while most classes lack theirs, then as a share of the
 # accuracy in units of the largest raise; divided by when a round has gained nothing, and the least.
-_FIRST_ROOM, _LATER_ROOM, _NARROWING, _LEAST_ROOM = 0.25, 1 / 8, 4.0, 1e-4
+_FIRST_ROOM, _LATER_ROOM, _NARROWING, _LEAST_ROOM = 0.25, 1 / 4, 4.0, 1e-4
 # Raised classes stand in each other's way, of which cuts at small raises tell too little. So while most lack
 # their target and the least raise known rises, the first multiple of it is looked at. What samples make
 # expect is too much, as a rule; of that the second is looked at first.
-_AHEAD, _BEHIND = 1.1, 0.9
+_AHEAD, _BEHIND = 1.1, 1.0
 # After the first round margins are known within this share of the accuracy, in units of the largest raise,
 # whether they reach the target or not: each solve moves both bounds.
 _SHARP = 1 / 16
+_CAREFUL = 0.6
 # A round that gains less than this share of its room has gained nothing.
 _WORTH = 0.05
 # Most classes have their target when at most the first share of those solved lacks it, and lack it when at
@@ -115,6 +116,7 @@ class _Search:
     expected: Vector = field(init=False)  # raises of all classes, by what is known and expected
     rounds: int = 0
     unmet: int = 0
+    used_room: float = 0.0
 
     def __post_init__(self) -> None:
         self.ids, self.targets, self.points = self.wanted.ids, self.wanted.targets, self.wanted.points.copy()
@@ -168,6 +170,7 @@ class _Search:
         self.rounds += 1
         test = self.test()
         room, known, before = self.room, self.upper, self.expected
+        self.used_room = room
         unmet = self._solve_at(test)
         lower = self._least(0.0)
         if lower is None:
@@ -206,6 +209,9 @@ class _Search:
             self.room /= _NARROWING
         if unmet < _MOST:
             self.room = min(self.room, _LATER_ROOM * ACCURACY * float(self.expected.max()))
+        if self.upper is not None and not self.is_close:  # classes pass their room on to each other
+            share = ACCURACY * float(self.upper.max()) / self.gap
+            self.room = min(self.room, max(_CAREFUL * share, 1 / _NARROWING**2) * self.used_room)
 
     def _solve_at(self, test: Vector) -> float:
         """Points and cuts for the classes whose latest point does not do beside this raise, as far as the

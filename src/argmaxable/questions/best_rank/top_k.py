@@ -11,6 +11,7 @@ from argmaxable.check.checker import Checker, require
 from argmaxable.check.ranks import failed_ranks
 from argmaxable.compute.coordinates import coordinates_of
 from argmaxable.compute.prepared import PreparedHead, prepared
+from argmaxable.compute.threads import one_thread
 from argmaxable.core.arrays import Ids, Vector
 from argmaxable.core.best_rank import BestRank, RankProof
 from argmaxable.core.domain import Domain
@@ -106,7 +107,8 @@ def _search(
         told = _Told(len(never), progress)
         for numbers in ([group[0] for group in groups], [each for group in groups for each in group[1:]]):
             answers = pool.answers([items[number] for number in numbers], answering_with(search, limits))
-            found |= {numbers[k]: rank for k, rank in _found(checker, answers, limits, told).items()}
+            with one_thread():  # each of the other processes has one too
+                found |= {numbers[k]: rank for k, rank in _found(checker, answers, limits, told).items()}
             if told.is_interrupted or limits.deadline.has_passed:
                 break
             if len(found) < len(never):
@@ -239,6 +241,7 @@ def _not_searched(verdict: Verdict, classes: int) -> BestRank:
     )  # fmt: skip
 
 
+@one_thread()
 def _learn_verdicts(search: RankSearch, never: list[Verdict]) -> None:
     """Begin with the verdicts' own certificates; many classes share one."""
     seen: set[int] = set()

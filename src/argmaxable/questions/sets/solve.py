@@ -20,7 +20,7 @@ from argmaxable.questions.sets.geometry import ORIGIN, SignedRows, Space
 
 if TYPE_CHECKING:
     from argmaxable.core.arrays import Ids, Matrix, Vector
-    from argmaxable.prove.interior_point import InteriorPoint
+    from argmaxable.prove.interior_point import InteriorPoint, Snapshot
 
 _MAX_STEPS = 150
 # Steps whose Gram matrix may be of float32.
@@ -143,7 +143,7 @@ class _SetAttempt:
             return np.asarray(_CONE_LIMIT * np.sqrt((rows * rows).sum(axis=1)))
         return self.rows.limits(ids)
 
-    def _space(self, before: InteriorPoint | None) -> tuple[FeatureSet, Vector]:
+    def _space(self, before: InteriorPoint | Snapshot | None) -> tuple[FeatureSet, Vector]:
         space, x = self._feature_set()
         if self.space.has_cut:
             return space, x
