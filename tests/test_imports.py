@@ -33,6 +33,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "PIL": under("examples") | {"workflow/run_examples.py"},  # the second names a type
     "filelock": {"core/scratch.py", "store/sqlite.py"},
     "flint": {
+        "prove/exact_mixtures.py",
         "check/solutions.py",
         "prove/simplex.py",
         "check/mixtures.py",
