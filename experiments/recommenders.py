@@ -149,19 +149,28 @@ def _models(measured: Sequence[Cell]) -> dict[tuple[str, int], dict[str, Mapping
 
 
 def _row(model: str, features: int, parts: Parts) -> list[object]:
-    both, reach = [parts[EVERYWHERE], parts[HULL]], parts[REACH]
+    """What was not measured is left blank."""
+    both = [parts.get(EVERYWHERE), parts.get(HULL)]
+    items = next((f"{part['items']:,}" for part in both if part is not None), "")
+    first = ["" if part is None else part["never_first"] for part in both]
+    places = ["" if part is None else f"{part['places'][1]} ({part['places'][2]})" for part in both]
+    known = [part for part in (*both, parts.get(REACH)) if part is not None]
+    undecided = sum(part["undecided"] for part in known)
+    return [model.upper(), features, items, *first, *places, *_reach_cells(parts.get(REACH)), undecided]
+
+
+def _reach_cells(reach: Mapping[str, Any] | None) -> list[object]:
+    if reach is None:
+        return ["", "", ""]
     within = [can for can, _, _ in reach["places"]]
     open_ = sum(left for _, _, left in reach["places"])
     reached = [f"{np.median(counts):g} ({max(counts)})" for counts in (reach["reached"], within)]
-    reached[1] += f", {open_} open" if open_ else ""
-    return [
-        model.upper(), features, f"{both[0]['items']:,}", *(part["never_first"] for part in both),
-        *(f"{part['places'][1]} ({part['places'][2]})" for part in both), *reached,
-        reach["reached_by_any"], sum(part["undecided"] for part in (*both, reach)),
-    ]  # fmt: skip
+    return [reached[0], reached[1] + (f", {open_} open" if open_ else ""), reach["reached_by_any"]]
 
 
 def _set_row(model: str, features: int, parts: Parts) -> list[object]:
+    if SETS not in parts:
+        return [model.upper(), features, *[""] * (len(SIZES) + 1)]
     statuses = list(am.Feasibility)
     counts = [parts[SETS][f"sets_{size}"] for size in SIZES]
     shown = [f"{each[statuses.index(am.Feasibility.FEASIBLE)]} of {sum(each)}" for each in counts]
@@ -170,26 +179,25 @@ def _set_row(model: str, features: int, parts: Parts) -> list[object]:
 
 
 def figures(measured: Sequence[Cell]) -> dict[str, Figure]:
-    """Items never first against the features."""
+    """The share of random sets that can be the first k, against the features."""
     from argmaxable.report.figures.style import PAGE, drawing
 
     models = _models(measured)
-    with drawing(PAGE, 2.4, "share of items that are never first, by the number of features") as figure:
+    with drawing(
+        PAGE, 2.4, "share of random sets that can be the first k, by the number of features"
+    ) as figure:
         names = sorted({name for name, _ in models})
         panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
         for axes, model in zip(panels, names, strict=True):
-            dims = sorted(features for name, features in models if name == model)
-            some = [models[model, features] for features in dims]
-            for part in (EVERYWHERE, HULL):
-                shares = [found[part]["never_first"] / found[part]["items"] for found in some]
-                axes.plot(dims, shares, "o-", ms=3, label=part)
-            one = [1 - np.median(found[REACH]["reached"]) / found[HULL]["items"] for found in some]
-            axes.plot(dims, one, "o-", ms=3, label=f"one user, {EDITS} edits (median)")
+            dims = sorted(d for name, d in models if name == model and SETS in models[name, d])
+            for size in SIZES:
+                counts = [models[model, d][SETS][f"sets_{size}"] for d in dims]
+                axes.plot(dims, [each[0] / sum(each) for each in counts], "o-", ms=3, label=f"k = {size}")
             axes.set_xscale("log", base=2)
             axes.set_xticks(dims, labels=[str(size) for size in dims])
             axes.set(xlabel=f"features, {model.upper()}", ylim=(-0.03, 1.03))
             axes.grid(axis="y")
-        panels[0].set_ylabel("never first")
+        panels[0].set_ylabel("feasible sets")
         panels[0].legend(fontsize=7, frameon=False)
     return {"recommenders": figure}
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from argmaxable.core.label_sets import Members, SetMethod
+from argmaxable.check.sets import SetChecker
+from argmaxable.core.head import Head
+from argmaxable.core.label_sets import Members, SetMethod, SetTest
 from argmaxable.core.verdict import Certificate
 from argmaxable.prove.boundary import basis_certificate
 from argmaxable.prove.feature_sets import FeatureSet, HullSet, Stalled
@@ -33,6 +35,8 @@ _NEAR_ROWS = 2
 _CONE_LIMIT, _CONE_REACHES = 0.1, (1e4, 1e8, 1e12)
 # An unbounded domain is stood in for by a box; a set undecided there is tried in wider ones.
 _REACHES = (1e4, 1e8)
+# Powers of two that take a point far out, and from one to the next.
+_FARTHEST, _FARTHER = 160, 8
 # Exact weights are tried once u misses zero by less than this share of the rows, and again each time it has
 # fallen by the second factor.
 _ASTRAY_START, _ASTRAY_STEP = 1e-4, 30.0
@@ -50,6 +54,7 @@ class SetSolver:
     def __init__(self, space: Space) -> None:
         self.space = space
         self._wider: list[Space] | None = None
+        self._bare: SetSolver | None = None
 
     def solve(self, members: Members, start: Vector | None = None) -> SetAnswer:
         """`start` is a point x near which the set almost comes out, in coordinates."""
@@ -62,7 +67,24 @@ class SetSolver:
                 if answer.is_settled:
                     return answer
                 first, near = attempt.first, attempt.near
-            return settle_exactly(SignedRows(self.space, members), near) or answer
+            far = self._far_out(members)
+            return far or settle_exactly(SignedRows(self.space, members), near) or answer
+
+    def _far_out(self, members: Members) -> SetAnswer | None:
+        """Where a domain has no end, a set that comes out without biases comes out far from 0 with them."""
+        checker = self.space.checker
+        if self.space.coordinates.is_cone or checker.domain.is_bounded or not checker.domain.has_origin:
+            return None
+        if self._bare is None:
+            bare = SetChecker(Head(checker.head.weight), checker.domain, SetTest(checker.test.kind))
+            self._bare = SetSolver(Space.of(bare))
+        point = self._bare.solve(members).point
+        for power in range(0, _FARTHEST, _FARTHER) if point is not None else ():
+            z = np.ldexp(point, power)
+            lower = float(checker.margins([members], z[None])[0])
+            if lower > 0:
+                return SetAnswer(z, lower, method=SetMethod.INTERIOR_POINT)
+        return None
 
     def _spaces(self) -> list[tuple[Space, float]]:
         """Where to look, one after the other, and how far a box stands for a cone there."""
