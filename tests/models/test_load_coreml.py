@@ -36,6 +36,18 @@ def test_ranges_that_float16_may_leave_are_not_claimed(tmp_path: Path, dtype: st
     assert isinstance(finding.inputs.domain, domain)
 
 
+@pytest.mark.parametrize(("dtype", "domain"), [("float32", Box), ("float16", Everywhere)])
+def test_a_gate_that_is_written_out(tmp_path: Path, dtype: str, domain: type[Any]) -> None:
+    package = Package(outputs=["z"], dtype=dtype)
+    package.constant("w", WEIGHT.astype(dtype))
+    package.add("sigmoid", "gate", (-1, FEATURES), {"x": "x"})
+    package.add("mul", "silu", (-1, FEATURES), {"x": "x", "y": "gate"})
+    package.add("linear", "z", (-1, CLASSES), {"x": "silu", "weight": "w"})
+    finding = find_head(package.save(tmp_path))
+    assert finding.inputs is not None
+    assert isinstance(finding.inputs.domain, domain)
+
+
 @pytest.mark.parametrize(("dtype", "domain"), [("float32", LayerNorm), ("float16", Everywhere)])
 def test_a_layer_norm(tmp_path: Path, dtype: str, domain: type[Any]) -> None:
     package = Package(outputs=["z"], dtype=dtype)

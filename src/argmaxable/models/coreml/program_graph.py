@@ -203,7 +203,11 @@ def _convolution(given: _Given) -> None:
 
 
 def _binary(given: _Given) -> None:
-    given.parts.add(_BINARY[given.step.kind], (given.name("x"), given.name("y")), given.output)
+    names = (given.name("x"), given.name("y"))
+    is_product = given.step.kind in ("mul", "real_div") and not given.parts.constants.keys() & set(names)
+    if given.is_rounded and is_product:  # a hard swish written out may round to less than its minimum
+        raise NotTranslated("float16")
+    given.parts.add(_BINARY[given.step.kind], names, given.output)
 
 
 # ---------------------------------------------------------------------- along an axis
@@ -221,8 +225,7 @@ def _argmax(given: _Given) -> None:
 
 def _reduction(given: _Given) -> None:
     if given.is_rounded and given.step.kind == "reduce_mean":
-        # Of numbers that are not negative the mean is not either, whatever is rounded.
-        raise NotTranslated("float16")
+        raise NotTranslated("float16")  # the mean of numbers up to 6 may round to more than 6
     axes = given.integers("axes")
     op, keepdims = _REDUCING[given.step.kind], given.flag("keep_dims")
     given.parts.add(op, (given.name("x"),), given.output, axes=axes, keepdims=keepdims)
