@@ -132,8 +132,8 @@ class FolderFormat:
 
 # Weights of a Hugging Face model, in one file or several.
 _FOLDER_WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "pytorch_model.bin*")
-# A SavedModel of TensorFlow's has more files of protobuf messages beside its graph.
-_WHOLE_FOLDERS = (*_FOLDER_WEIGHTS, "saved_model.pb")
+# A SavedModel of TensorFlow's has more protobuf files beside its graph, Flax's weights a config.json.
+_WHOLE_FOLDERS = (*_FOLDER_WEIGHTS, "saved_model.pb", "flax_model.msgpack")
 _FILES_SHOWN = 8
 
 UNREAD = "not read"
