@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import coreml_writer
 import msgpack
 import ncnn_writer
 import numpy as np
@@ -87,6 +88,7 @@ def _flax(folder: Path) -> Path:
 
 
 MODELS: dict[str, Sequence[Make]] = {
+    "coreml": (lambda folder: coreml_writer.classifier().save(folder),),
     "flax": (_flax,),
     "ncnn": (lambda folder: ncnn_writer.classifier().save(folder),),
     "openvino": (lambda folder: openvino_writer.classifier().save(folder),),

@@ -64,11 +64,13 @@ def test_tied_embeddings_and_the_norm_before_them(tmp_path: Path) -> None:
             "ln_f": {"scale": gain, "bias": shift},
         }
     }  # fmt: skip
-    finding = find_head(saved(tmp_path, weights, "flax_model.msgpack"))
-    assert finding.weight.name == "transformer.wte.weight"
-    assert finding.read()[0].tobytes() == embeddings.tobytes()  # type: ignore[union-attr]
-    assert finding.inputs is not None
-    assert isinstance(finding.inputs.domain, LayerNorm)
+    path = saved(tmp_path, weights, "flax_model.msgpack")
+    for model in (path, tmp_path):
+        finding = find_head(model)
+        assert finding.weight.name == "transformer.wte.weight"
+        assert finding.read()[0].tobytes() == embeddings.tobytes()  # type: ignore[union-attr]
+        assert finding.inputs is not None
+        assert isinstance(finding.inputs.domain, LayerNorm)
 
 
 def test_two_arrays_that_would_have_one_name_are_refused(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from argmaxable import LoadError, find_head
         ("parakeet.nemo", b"./model_config.yaml" + bytes(500), r"is a model of NVIDIA NeMo.*tar -xf"),
         ("llava.llamafile", b"MZqFpD='" + bytes(99), r"is a llamafile.*unzip"),
         ("ggml-base.bin", b"lmgg" + bytes(99), r"is a model of whisper.cpp.*GGUF"),
-        ("model.mlmodel", b"\x08\x04", "is a Core ML model"),
         ("model.ort", b"\x1c\0\0\0ORTM", r"is a model of ONNX Runtime's own format.*\.onnx"),
         ("model.pte", b"\x1c\0\0\0ET12", r"is a program of ExecuTorch.*\.pt2"),
         ("final.mdl", b"\0B<TransitionModel> ", "is a model of Kaldi"),
@@ -39,7 +38,6 @@ def test_a_file_is_named_by_its_first_bytes_or_its_name(
 @pytest.mark.parametrize(
     ("inside", "message"),
     [
-        ("Data/com.apple.CoreML/model.mlmodel", "is a Core ML package"),
         ("manifest.ocdbt", r"is a checkpoint of Orbax.*to_bytes"),
     ],
 )

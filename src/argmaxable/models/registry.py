@@ -135,8 +135,8 @@ class FolderFormat:
 
 # Weights of a Hugging Face model, in one file or several.
 _FOLDER_WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "pytorch_model.bin*")
-# A SavedModel of TensorFlow's has more files of protobuf messages beside its graph.
-_WHOLE_FOLDERS = (*_FOLDER_WEIGHTS, "saved_model.pb")
+# A SavedModel of TensorFlow's has more protobuf files beside its graph, Flax's weights a config.json.
+_WHOLE_FOLDERS = (*_FOLDER_WEIGHTS, "saved_model.pb", "flax_model.msgpack")
 _FILES_SHOWN = 8
 
 UNREAD = "not read"
@@ -166,6 +166,10 @@ BUILT_IN: tuple[ModelFormat, ...] = (
     FileFormat("tensorflow", (".index",), "argmaxable.models.tensorflow.reader:find_checkpoint"),
     # Not .bin: these weights can't be read without the network beside them.
     FileFormat("openvino", (".xml",), "argmaxable.models.openvino.reader:find"),
+    FolderFormat(
+        "coreml", ("Data/com.apple.CoreML/*.mlmodel",), "argmaxable.models.coreml.reader:find_package"
+    ),
+    FileFormat("coreml", (".mlmodel",), "argmaxable.models.coreml.reader:find"),
     FileFormat("flax", (".msgpack",), "argmaxable.models.flax.reader:find"),
     FileFormat("ncnn", (".param",), "argmaxable.models.ncnn.reader:find", magic=rb"7767517\r?\n"),
     FileFormat("tesseract", (".traineddata",), "argmaxable.models.tesseract.reader:find"),
@@ -173,7 +177,6 @@ BUILT_IN: tuple[ModelFormat, ...] = (
     FileFormat("gguf", (".gguf",), "argmaxable.models.gguf.reader:find", magic=b"GGUF"),
     # Refused, with advice; weights of whisper.cpp also say .bin.
     FileFormat(UNREAD, unread.SUFFIXES, "argmaxable.models.unread:find", magic=unread.MAGIC),
-    FolderFormat(UNREAD, ("Data/com.apple.CoreML/*",), "argmaxable.models.unread:find_core_ml"),
     FolderFormat(UNREAD, ("manifest.ocdbt", "_CHECKPOINT_METADATA"), "argmaxable.models.unread:find_orbax"),
     # fastText and CTranslate2 also say .bin, which is mostly PyTorch's: first bytes count before that suffix.
     FileFormat("fasttext", (".ftz",), "argmaxable.models.fasttext.reader:find", magic=b"\xba\x16\x4f\x2f"),

@@ -29,7 +29,6 @@ _FORMATS: tuple[tuple[str, tuple[str, ...], bytes | None, str], ...] = (
     ("a model of NVIDIA NeMo", (".nemo",), None, _NEMO),
     ("a llamafile", (".llamafile",), rb"MZqFpD='", _LLAMAFILE),
     ("a model of whisper.cpp, or another from before GGUF", (), rb"lmgg|fmgg|tjgg|algg", _GGUF),
-    ("a Core ML model", (".mlmodel", ".mlmodelc"), None, _ORIGINAL),
     ("a model of ONNX Runtime's own format", (".ort",), rb".{4}ORTM", "Use the .onnx it was made from."),
     ("a program of ExecuTorch", (".pte",), rb".{4}ET\d\d", "Use the .pt2 of torch.export it was made from."),
     ("an engine of TensorRT", (".engine", ".plan"), rb"ftrt|ptrt", _ORIGINAL),
@@ -55,11 +54,6 @@ def find(path: Path, options: ReadOptions) -> Finding:
     by_name = [each for each in _FORMATS if path.suffix.lower() in each[1]]
     name, _, _, advice = (by_bytes or by_name)[0]
     raise LoadError(f"is {name}, which is not read here. {advice}")
-
-
-def find_core_ml(path: Path, options: ReadOptions) -> Finding:
-    """The same for the folder of a Core ML package."""
-    raise LoadError(f"is a Core ML package, which is not read here. {_ORIGINAL}")
 
 
 def find_orbax(path: Path, options: ReadOptions) -> Finding:

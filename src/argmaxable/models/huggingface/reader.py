@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from argmaxable.models.registry import ReadOptions
 
 CONFIG = "config.json"
+# Where there are no others.
+FLAX_WEIGHTS = "flax_model.msgpack"
 # The weights in one file, or the index of several, in the order in which transformers looks for them.
 WEIGHTS = (
     ("model.safetensors", "model.safetensors.index.json"),
@@ -140,6 +142,11 @@ def open_weights(folder: Path) -> TensorSource:
     files = [path for path in folder.glob("*.safetensors") if path.is_file()]
     if len(files) == 1:
         return _open(files[0])
+    if not files and (folder / FLAX_WEIGHTS).is_file():
+        # Late, because only these files need it, and it asks this module for the rest.
+        from argmaxable.models.flax.reader import tensors_of
+
+        return tensors_of(folder / FLAX_WEIGHTS)
     present = sorted(path.name for path in folder.iterdir())
     shown = ", ".join(present[:_FILES_SHOWN]) + (" …" if len(present) > _FILES_SHOWN else "")
     raise LoadError(

@@ -1,0 +1,1 @@
+"""Core ML's programs (.mlpackage, .mlmodel), as coremltools writes them."""
