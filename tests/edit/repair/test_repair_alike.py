@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import argmaxable as am
+from argmaxable.edit.repair import alike
 from argmaxable.edit.repair.alike import crowds_of
 from argmaxable.edit.repair.raises import ACCURACY
 
@@ -58,3 +59,19 @@ def test_rows_move_along_two_features_where_there_are_too_few_for_one_each() -> 
     assert len(repaired.moved) == EQUAL - 1
     assert set(moves.tolist()) == {2}
     assert len({row.tobytes() for row in repaired.after.weight}) == head.classes
+
+
+@pytest.mark.parametrize("features", [6, 100])
+def test_for_a_large_crowd_a_point_for_each_is_enough(features: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = crowded(features)
+    closely = am.repair(head, BOX, margin=0.001, engine=ONE)
+    monkeypatch.setattr(alike, "_MOST_SHARP", 50)
+    repaired = am.repair(head, BOX, margin=0.001, engine=ONE)
+    assert repaired.margins.min() >= 0.001
+    assert len(repaired.result.argmaxable) == head.classes
+    assert closely.reached is not None
+    assert repaired.reached is not None
+    assert repaired.least is not None
+    # What is proven to be needed is a bound for every repair, if a weaker one.
+    assert repaired.least <= closely.reached
+    assert repaired.reached <= 1.25 * closely.reached

@@ -23,7 +23,7 @@ import numpy as np
 from argmaxable.compute.blocks import blocks
 from argmaxable.core.progress import Deadline, Progress, ProgressCallback, ignore_progress
 from argmaxable.core.verdict import Certificate
-from argmaxable.edit.repair.alike import Crowd, crowds_of
+from argmaxable.edit.repair.alike import Crowd, are_large, crowds_of, rest_of
 from argmaxable.edit.repair.cuts import Cut, least_at_points, least_solution
 from argmaxable.edit.repair.margin import MarginQuestion
 
@@ -44,6 +44,8 @@ _AHEAD, _BEHIND = 1.1, 1.0
 # After the first round margins are known within this share of the accuracy, in units of the largest raise,
 # whether they reach the target or not: each solve moves both bounds.
 _SHARP = 1 / 16
+# Classes pass their room on to each other. Where the raise found is too large, the next room aims at this
+# share of the accuracy.
 _CAREFUL = 0.6
 # A round that gains less than this share of its room has gained nothing.
 _WORTH = 0.05
@@ -130,7 +132,11 @@ class _Search:
 
     @property
     def gap(self) -> float:
-        return np.inf if self.upper is None else float(self.upper.max() - self.lower.max())
+        """How much more the raise that suffices is than the least known or, of crowds, to be expected."""
+        if self.upper is None:
+            return np.inf
+        known = max(self.lower.max(), self.expected.max()) if are_large(self.crowds) else self.lower.max()
+        return float(self.upper.max() - known)
 
     @property
     def is_close(self) -> bool:
@@ -181,7 +187,7 @@ class _Search:
         if self.is_sampling:
             self._end_sampling(unmet)
         else:
-            self.crowds = []  # each has a cut of its own now
+            self.crowds = self.crowds if are_large(self.crowds) else []  # each has a cut of its own now
             for points in (self.latest, self._better_points(test)):  # the second is dropped if classes join
                 self._find_sufficient(points, room / 2)
         if self.deadline.has_passed:
@@ -209,7 +215,7 @@ class _Search:
             self.room /= _NARROWING
         if unmet < _MOST:
             self.room = min(self.room, _LATER_ROOM * ACCURACY * float(self.expected.max()))
-        if self.upper is not None and not self.is_close:  # classes pass their room on to each other
+        if self.upper is not None and not self.is_close:
             share = ACCURACY * float(self.upper.max()) / self.gap
             self.room = min(self.room, max(_CAREFUL * share, 1 / _NARROWING**2) * self.used_room)
 
@@ -218,30 +224,29 @@ class _Search:
         time allows; returns the share of them that lacks its target."""
         is_sharp = self.rounds > 1
         places = np.flatnonzero((self._costs(self.latest, test) > test) | (is_sharp & ~self.is_known))
+        is_rest, is_crowded = np.isin(self.ids, rest_of(self.crowds)), are_large(self.crowds)
         if self.is_sampling:
-            places = places[~np.isin(self.ids[places], np.concatenate([crowd.rest for crowd in self.crowds]))]
+            places = places[~is_rest[places]]
         # By all that is known each class has room beyond its target. Half of it is aimed at, so that small
         # changes of others' raises leave the point good.
         aims = self.targets[places] + self.room / 2
         tolerance = self.room / 2
-        if is_sharp:
-            tolerance = min(tolerance, _SHARP * ACCURACY * float(test.max()))
-        questions = self._questions(self.ids[places], aims, tolerance, is_sharp=is_sharp)
+        sharp = min(tolerance, _SHARP * ACCURACY * float(test.max())) if is_sharp else None
+        questions = [
+            self.solver.question(int(self.ids[place]), aim, tolerance)
+            if sharp is None or (is_rest[place] and is_crowded)
+            else self.solver.question(int(self.ids[place]), aim, sharp, is_sharp=True)
+            for place, aim in zip(places.tolist(), aims.tolist(), strict=True)
+        ]
         self.latest, self.unmet = self.latest.copy(), len(places)
         for number, found in self._estimates(questions, test):
             place = places[number]
             self.latest[place], self.is_known[place] = found.x, is_sharp
-            self.unmet -= found.lower >= self.targets[place]
-            self.cuts.append(self._cut(place, found))
+            is_met = found.lower >= self.targets[place]
+            self.unmet -= is_met
+            if not is_met or questions[number].is_sharp or sharp is None:
+                self.cuts.append(self._cut(place, found))
         return self.unmet / max(len(places), 1)
-
-    def _questions(
-        self, ids: Ids, targets: Vector, tolerance: float, *, is_sharp: bool = False
-    ) -> list[MarginQuestion]:
-        asked = zip(ids.tolist(), targets.tolist(), strict=True)
-        return [
-            self.solver.question(class_id, target, tolerance, is_sharp=is_sharp) for class_id, target in asked
-        ]
 
     def _estimates(self, questions: list[MarginQuestion], raises: Vector) -> Iterator[tuple[int, Estimate]]:
         """Answers beside these raises in order, until the time is over: what is learned from them then does
@@ -339,7 +344,8 @@ class _Search:
         for block in blocks(len(rest), len(self.ids)):
             rivals[block] = (self.solver.scores(standing.points[rest[block]], self.ids) + raises).max(axis=1)
         doubtful = rest[own - rivals < standing.targets[rest]]
-        questions = self._questions(standing.ids[doubtful], standing.targets[doubtful], tolerance / 4)
+        asked = zip(standing.ids[doubtful].tolist(), standing.targets[doubtful].tolist(), strict=True)
+        questions = [self.solver.question(*each, tolerance / 4) for each in asked]
         losing = np.ones(len(doubtful), bool)
         for number, found in self._estimates(questions, raises):
             standing.points[doubtful[number]] = found.x
