@@ -325,6 +325,24 @@ def dictionary() -> str:
     )
 
 
+def unreadable() -> str:
+    found = result("teach_dictionary_ppocrv5")
+    before, after, images = found["taught_read"]
+    changed, lines, bound = found["ordinary_lines_changed"]
+    taken, right, _ = found["others_taken"]
+    never = found["unargmaxable"]
+    return paragraph(
+        f"PP-OCRv5 ({found['classes']:,} classes) has {never[0]:,} classes that can never be predicted.",
+        f"{found['taught']:,} of the {found['wanted']:,} Han characters among them that the fonts have were",
+        f"taught together, {len(found['left_out']):,} were left out, most as look-alikes. They are read in",
+        f"{after:,} of {images:,} images in fonts that nothing was learned from (before: {before:,}).",
+        f"{changed:,} of {lines:,} ordinary lines read differently (at most {100 * bound:.2g} % of all, 95 %",
+        f"bound), and {taken:,} of {right:,} other characters that were read no longer are. Classes that can",
+        f"never be predicted afterwards: {never[1]:,}.",
+        f"([benchmarks/teach_dictionary.py](../benchmarks/teach_dictionary.py), commit {found['commit']}.)",
+    )
+
+
 def grades() -> str:
     seen = result("teach_dictionary_ppocrv4")["observed"]
     shares = {name: 100 * count / total for name, (count, total) in (
@@ -350,6 +368,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "hard-classes": hard_classes,
     "ray": ray,
     "ten-thousand": ten_thousand,
+    "unreadable": unreadable,
     "dictionary": dictionary,
     "grades": grades,
 }
