@@ -157,8 +157,8 @@ def _minimise(
     """Two-phase simplex with Bland's rule: the minimum (None: infeasible) and its multipliers.
 
     Every right-hand side is ≥ 0. The artificial columns stay in the tableau, barred from the basis:
-    their reduced costs are the multipliers. The rationals are FLINT's, which are ten times as fast; whoever
-    asks checks the answer in Python's own.
+    their reduced costs are the multipliers. The rationals are FLINT's, which are faster; whoever asks checks
+    the answer in Python's own.
     """
     height, width = len(right), len(columns)
     columns, cost, right = [_to_flint(column) for column in columns], _to_flint(cost), _to_flint(right)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 # Members of a crowd that are solved first, if it has more than twice as many.
 _SAMPLE = 64
 # With more of the rest than this, a raise within the accuracy of what the sample makes expect will do, and a
-# point for each of them is enough. To bound the least raise as closely takes three times the time.
+# point for each of them is enough. For 29 classes of PP-OCRv5 that takes 2.9 s of processor time instead of
+# 4.9, and the raise is 7 % larger.
 _MOST_SHARP = 1000
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _MAX_STEPS = 200
 # Rows to begin with, in units of the features: of all classes those that stand in others' way most, for a
 # class solved before those it ended with. As many as there are features join that are near it. With fewer
-# rows the point runs away first; PP-OCRv5 takes a third more steps if only four times the features are kept.
+# rows the point runs away first; a sample of PP-OCRv5 takes a third more steps with four times the features.
 _FIRST_ROWS, _KEPT_ROWS = 3, 8
 # How well a margin below the target is known before the solve ends, in units of what is missing. At 0.1 cuts
 # are sharper, and PP-OCRv4 takes as many rounds with a tenth more Newton steps.
@@ -43,7 +43,8 @@ _SHARPNESS = 0.3
 _DUST = 1e-11
 # Steps between two looks at all rows. Rows that are missing are taken in while the point is still far from
 # the boundary, where it can stay: looking at the optimum of the known rows only, and starting again with the
-# missing ones, took twice the steps. With them come those that are next, in units of the features.
+# missing ones, took a sample of PP-OCRv4 twice the steps. With them come those that are next, in units of
+# the features.
 _LOOK_AFTER, _NEXT = 3, 0.25
 # In units of how far apart the bounds may be in the end: nearer than the first, Gram matrices are of float64,
 # since errors of the weights, times the width of the domain, are all that keeps the bounds apart then. The
