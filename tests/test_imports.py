@@ -34,6 +34,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "filelock": {"core/scratch.py", "store/sqlite.py"},
     "flint": {
         "check/solutions.py",
+        "prove/exact_mixtures.py",
         "prove/simplex.py",
         "check/mixtures.py",
         "questions/ranking/exact_orders.py",
