@@ -35,6 +35,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "flint": {
         "prove/exact_mixtures.py",
         "check/solutions.py",
+        "prove/exact_mixtures.py",
         "prove/simplex.py",
         "check/mixtures.py",
         "questions/ranking/exact_orders.py",

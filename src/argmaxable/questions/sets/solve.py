@@ -60,7 +60,8 @@ class SetSolver:
         """`start` is a point x near which the set almost comes out, in coordinates."""
         with np.errstate(all="ignore"):  # extreme heads overflow; what comes of it is checked
             answer = SetAnswer()
-            first, near = None, None
+            first: Ids | None = None
+            near: Ids | None = None
             for space, reach in self._spaces():
                 attempt = _SetAttempt(SignedRows(space, members), start, reach, first)
                 answer = attempt.run()
