@@ -67,7 +67,7 @@ def _some_points(coordinates: Coordinates, seed: int) -> NDArray[np.float32]:
         return coordinates.corners[chosen].astype(np.float32)
     signs = generator.choice((-1.0, 1.0), (_POINTS, coordinates.size))
     if coordinates.radius is not None:
-        return (signs * coordinates.radius / np.sqrt(coordinates.size)).astype(np.float32)
+        return np.asarray(signs * coordinates.radius / np.sqrt(coordinates.size), np.float32)
     return np.where(signs > 0, coordinates.hi, coordinates.lo).astype(np.float32)
 
 

@@ -80,7 +80,9 @@ class SetSolver:
             bare = SetChecker(Head(checker.head.weight), checker.domain, SetTest(checker.test.kind))
             self._bare = SetSolver(Space.of(bare))
         point = self._bare.solve(members).point
-        for power in range(0, _FARTHEST, _FARTHER) if point is not None else ():
+        if point is None:
+            return None
+        for power in range(0, _FARTHEST, _FARTHER):
             z = np.ldexp(point, power)
             lower = float(checker.margins([members], z[None])[0])
             if lower > 0:
