@@ -33,7 +33,6 @@ MAY_KNOW: dict[str, set[str]] = {
     "PIL": under("examples") | {"workflow/run_examples.py"},  # the second names a type
     "filelock": {"core/scratch.py", "store/sqlite.py"},
     "flint": {
-        "prove/exact_mixtures.py",
         "check/solutions.py",
         "prove/exact_mixtures.py",
         "prove/simplex.py",
