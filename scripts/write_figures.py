@@ -334,7 +334,7 @@ def unreadable() -> str:
     return paragraph(
         f"PP-OCRv5 ({found['classes']:,} classes) has {never[0]:,} classes that can never be predicted.",
         f"{found['taught']:,} of the {found['wanted']:,} Han characters among them that the fonts have were",
-        f"taught together, {len(found['left_out']):,} were left out, most as look-alikes. They are read in",
+        f"taught together; {len(found['left_out']):,} were left out as look-alikes. They are read in",
         f"{after:,} of {images:,} images in fonts that nothing was learned from (before: {before:,}).",
         f"{changed:,} of {lines:,} ordinary lines read differently (at most {100 * bound:.2g} % of all, 95 %",
         f"bound), and {taken:,} of {right:,} other characters that were read no longer are. Classes that can",
