@@ -82,7 +82,7 @@ def test_a_fault_anywhere_in_the_table_imports_nothing(command: Command, table: 
     assert ran.code == 2
     assert is_one_clear_line(ran)
     assert "row 5: status is sometimes" in ran.err
-    assert command("runs", "--db", tmp_path / "runs.db", "--json").record == {"runs": []}
+    assert command("runs", "--db", tmp_path / "runs.db", "--json").record == {"runs": [], "sets": []}
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,10 @@ def test_no_runs_is_said_in_words_and_as_an_empty_list(command: Command, db: Pat
     open_store(str(tmp_path / "new.db")).close()
     assert command("runs", "--db", tmp_path / "new.db").out.startswith("No runs in ")
     assert command("runs", "--name", "nothing like it", "--db", db).out.endswith("match.\n")
-    assert command("runs", "--name", "nothing like it", "--db", db, "--json").record == {"runs": []}
+    assert command("runs", "--name", "nothing like it", "--db", db, "--json").record == {
+        "runs": [],
+        "sets": [],
+    }
 
 
 @pytest.mark.parametrize(
@@ -259,7 +262,7 @@ def test_a_device_that_is_not_there_leaves_no_run_behind(command: Command, tmp_p
     ran = command("verify", tmp_path / "head.npz", "--device", "nowhere", "--db", tmp_path / "runs.db")
     assert ran.code == 2
     assert "Install" in ran.err
-    assert command("runs", "--db", tmp_path / "runs.db", "--json").record == {"runs": []}
+    assert command("runs", "--db", tmp_path / "runs.db", "--json").record == {"runs": [], "sets": []}
 
 
 def test_show_tells_how_far_a_stopped_run_got(command: Command, tmp_path: Path) -> None:

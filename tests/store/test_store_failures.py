@@ -23,6 +23,7 @@ import argmaxable as am
 from argmaxable.core.head import Facts
 from argmaxable.report.stored_runs import as_record
 from argmaxable.store import State, VerdictQuery, open_store
+from argmaxable.store.migrations import newest_version
 from argmaxable.store.schema import EVIDENCE, RUNS, VERDICTS
 
 
@@ -116,7 +117,7 @@ def test_a_file_that_vanishes_is_an_error(tmp_path: Path, way: str) -> None:
     "damage",
     [
         "DELETE FROM argmaxable_schema",
-        "INSERT INTO argmaxable_schema VALUES (3)",
+        f"INSERT INTO argmaxable_schema VALUES ({newest_version() + 1})",
         "UPDATE argmaxable_schema SET version = -1",
         "DROP TABLE argmaxable_schema; CREATE TABLE argmaxable_schema (version TEXT)",
         "DROP TABLE argmaxable_schema; CREATE TABLE argmaxable_schema (version); "

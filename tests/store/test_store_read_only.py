@@ -18,7 +18,7 @@ import argmaxable as am
 from argmaxable.compute.prepared import centre_of
 from argmaxable.questions.argmax import run_plan
 from argmaxable.run.plan import ONE_PROCESS, make_plan
-from argmaxable.store import SortKey, State, Store, VerdictQuery, open_store
+from argmaxable.store import SortKey, State, Store, VerdictQuery, migrations, open_store
 
 
 def read(place: str) -> Store:
@@ -68,7 +68,7 @@ def test_an_older_database_is_an_error_and_is_not_migrated(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_store(str(database)).close()
-    monkeypatch.setattr("argmaxable.store.migrations.STEPS", ((), ()))
+    monkeypatch.setattr(migrations, "STEPS", (*migrations.STEPS, ()))
     before = database.read_bytes()
     with pytest.raises(am.StoreError, match="older argmaxable"):
         read(str(database))

@@ -48,6 +48,7 @@ class _Mixtures:
         self.more = coordinates.size + 1  # taken in at a time
         self.rivals, self.corners = self._first(inputs)
 
+    @np.errstate(over="ignore", invalid="ignore")  # a guess to begin with: any vectors and rivals will do
     def _first(self, inputs: NDArray[np.float64]) -> tuple[Ids, Ids]:
         """The vectors at which the class is least behind, and who is ahead there."""
         coordinates = self.coordinates
