@@ -117,7 +117,7 @@ class _Task:
         return head
 
     def about_every(self) -> _Asked:
-        """About every set of at most so many labels; such answers are not stored."""
+        """Answer for every set of at most K labels; such answers are not stored."""
         from argmaxable.questions.sets.every import every_set
 
         head, asked, test = self._head(), self.asked, self.test

@@ -55,5 +55,5 @@ def rest_of(crowds: Sequence[Crowd]) -> Ids:
 
 
 def are_large(crowds: Sequence[Crowd]) -> bool:
-    """Whether there are so many of the rest that points for them are enough."""
+    """Whether the rest is so large a crowd that a point for each of its classes is enough."""
     return len(rest_of(crowds)) > _MOST_SHARP

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from argmaxable.questions.sets.geometry import SignedRows
 # Exact simplex costs minutes beyond this many rational numbers in its table.
 _LARGEST_TABLE = 60_000
-# With more conditions it begins with few, in so many coordinates at most, and takes in more so often.
+# With more conditions than that it begins with a few and adds others, up to this number of coordinates and
+# rounds.
 _MOST_COORDINATES, _ROUNDS = 6, 60
 
 
