@@ -46,7 +46,7 @@ def run(*arguments: str, **environment: str) -> Any:
 def values(*arguments: str, **environment: str) -> dict[str, Any]:
     failure = run(*arguments, **environment).exception
     assert isinstance(failure, Called), failure
-    return failure.args[0]  # type: ignore[no-any-return]
+    return failure.args[0]
 
 
 DEFAULTS = {

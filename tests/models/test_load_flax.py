@@ -68,7 +68,7 @@ def test_tied_embeddings_and_the_norm_before_them(tmp_path: Path) -> None:
     for model in (path, tmp_path):
         finding = find_head(model)
         assert finding.weight.name == "transformer.wte.weight"
-        assert finding.read()[0].tobytes() == embeddings.tobytes()  # type: ignore[union-attr]
+        assert finding.read()[0].tobytes() == embeddings.tobytes()
         assert finding.inputs is not None
         assert isinstance(finding.inputs.domain, LayerNorm)
 

@@ -37,11 +37,11 @@ def head() -> am.Head:
 def question(domain: am.Domain, **changes: object) -> SetQuestion:
     pairs = {(first, second): 1 + first for first in range(12) for second in range(first + 1, 12)}
     values: dict[str, object] = {"test": SetTest(), "sets": pairs}
-    return SetQuestion(prepared(head()), domain, **{**values, **changes})  # type: ignore[arg-type]
+    return SetQuestion(prepared(head()), domain, **{**values, **changes})
 
 
 def asked(its: SetQuestion, store: Store, **options: object) -> StoredSets:
-    return ask_stored(its, store, origin=Origin("tags.npz"), engine=HERE, **options)  # type: ignore[arg-type]
+    return ask_stored(its, store, origin=Origin("tags.npz"), engine=HERE, **options)
 
 
 def plain(found: am.LabelSets) -> list[object]:
@@ -130,7 +130,7 @@ def test_sets_and_runs_share_a_model_and_go_one_by_one(store: Store) -> None:
 def test_damage_is_found(store: Store, table: object, changes: dict[str, object], said: str) -> None:
     asked(question(am.Box(-1.0, 1.0)), store)
     with store._database.writing() as connection:
-        connection.execute(update(table).values(**changes))  # type: ignore[arg-type]
+        connection.execute(update(table).values(**changes))
     found = store.check()
     assert not found.is_sound
     assert any(said in problem for problem in found.problems), found.problems
