@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import warnings
@@ -602,6 +603,23 @@ def test_gemmas_gain_is_one_more_than_what_is_stored(zoo: Zoo) -> None:
     stored = load_file(saved.folder / "model.safetensors")["model.norm.weight"]
     assert saved.finding.inputs is not None
     assert saved.finding.inputs.domain == rounded(RMSNorm, 1.0 + stored.astype(np.float64))
+
+
+def test_weights_in_half_precision_say_in_which_arithmetic_their_domain_holds(
+    zoo: Zoo, tmp_path: Path
+) -> None:
+    saved = zoo[case_of("LlamaForCausalLM")]
+    assert saved.finding.inputs is not None
+    assert "float32" not in saved.finding.inputs.description
+    for path in saved.folder.iterdir():
+        shutil.copy(path, tmp_path)
+    tensors = load_file(saved.folder / "model.safetensors")
+    halves = {name: tensor.astype(np.float16) for name, tensor in tensors.items()}
+    save_file(halves, tmp_path / "model.safetensors")
+    inputs = found(tmp_path).inputs
+    assert inputs is not None
+    assert isinstance(inputs.domain, RMSNorm)
+    assert inputs.description.endswith(", if computed in float32")
 
 
 @pytest.mark.parametrize(

@@ -456,6 +456,29 @@ def test_a_layer_normalisation_in_front_gives_its_solid(
     assert inputs.domain == expected
 
 
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "float16",
+        "bfloat16",
+        "mixed_bfloat16",
+        {"class_name": "DTypePolicy", "config": {"name": "mixed_float16"}},
+    ],
+)
+def test_half_precision_leaves_signs_and_nothing_else(tmp_path: Path, policy: Any) -> None:
+    feeds = {
+        "LayerNormalization": (layer("LayerNormalization", "norm", dtype=policy), None),
+        "gelu": (layer("Activation", "norm", activation="gelu", dtype=policy), None),
+        "relu": (layer("Activation", "norm", activation="relu", dtype=policy), Box(0, INF)),
+    }
+    for feed, expected in feeds.values():
+        model = sequential(feed, layer("Dropout", "d"), dense("output"))
+        inputs = found(write(tmp_path / "m.h5", listed({**NORM, **DENSE}, model))).inputs
+        assert inputs is not None
+        assert inputs.domain == expected
+        assert inputs.description.endswith("in half precision")
+
+
 def test_a_layer_normalisation_is_found_by_number_too(tmp_path: Path) -> None:
     layers = {"layers/layer_normalization": ("norm", [GAIN, SHIFT]), **NUMBERED}
     model = sequential(layer("LayerNormalization", "norm"), dense("output"))

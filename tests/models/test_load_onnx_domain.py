@@ -969,3 +969,128 @@ def test_whatever_the_graph_its_features_lie_in_the_domain(tmp_path: Path, data:
             features = session.run(None, {"x": x})[1].astype(np.float64)
             if np.isfinite(features).all():  # a division by 0 has no features
                 assert_inside(features, domain)
+
+
+# ---------------------------------------------------------------------- half precision
+
+
+def in_half(nodes: Sequence[NodeProto], constants: Constants, *, cast: bool) -> onnx.ModelProto:
+    """The same model in float16, with an input of that type or one that is cast to it."""
+    arrays = {
+        name: array.astype(np.float16) if np.asarray(array).dtype == np.float32 else array
+        for name, array in {"W": WEIGHT, **constants}.items()
+    }
+    entrance = [node("Cast", "x", "x16", to=TensorProto.FLOAT16)] if cast else []
+    body = [onnx.NodeProto.FromString(each.SerializeToString()) for each in nodes]
+    if cast:
+        for each in body:
+            each.input[:] = ["x16" if name == "x" else name for name in each.input]
+    type_ = TensorProto.FLOAT if cast else TensorProto.FLOAT16
+    graph = helper.make_graph(
+        [*entrance, *body, node("MatMul", "h W", "y")],
+        "graph",
+        [helper.make_tensor_value_info("x", type_, ["rows", FEATURES])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT16, None)],
+        [numpy_helper.from_array(np.asarray(array), name) for name, array in arrays.items()],
+    )
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
+    return onnx.shape_inference.infer_shapes(helper.make_model(graph, opset_imports=opsets, ir_version=9))
+
+
+HALF_NORM = [
+    *(node("Mul", "x x", "xx"), node("ReduceMean", "xx last", "m"), node("Add", "m eps", "v")),
+    *(node("Sqrt", "v", "r"), node("Div", "x r", "n"), node("Mul", "n gain", "h")),
+]
+# What holds in float32 and is left by rounding to float16.
+LEFT_IN_HALF: dict[str, tuple[list[NodeProto], Constants]] = {
+    "silu": ([node("Sigmoid", "x", "g"), node("Mul", "x g", "h")], {}),
+    "gelu": ([node("Gelu", "x", "h")], {}),
+    "mish": ([node("Mish", "x", "h")], {}),
+    "selu": ([node("Selu", "x", "h")], {}),
+    "hard swish": ([node("HardSwish", "x", "h")], {}),
+    "hard swish written out": ([node("HardSigmoid", "x", "g"), node("Mul", "x g", "h")], {}),
+    "layer norm": ([node("LayerNormalization", "x gain shift", "h")], {"gain": GAIN, "shift": SHIFT}),
+    "rms norm": (HALF_NORM, {"gain": GAIN, "eps": number(1e-3), "last": integers(-1)}),
+    "silu, then relayout": (
+        [
+            *(node("Sigmoid", "x", "g"), node("Mul", "x g", "a")),
+            *(node("Unsqueeze", "a k", "u"), node("Squeeze", "u k", "h")),
+        ],
+        {"k": integers(0)},
+    ),
+}
+# What rounding to float16 leaves alone, because the ends are numbers of that type.
+SURVIVES_HALF: dict[str, tuple[list[NodeProto], Box]] = {
+    "relu": ([node("Relu", "x", "h")], Box(0, math.inf)),
+    "sigmoid": ([node("Sigmoid", "x", "h")], Box(0, 1)),
+    "tanh": ([node("Tanh", "x", "h")], Box(-1, 1)),
+    "elu": ([node("Elu", "x", "h", alpha=0.5)], Box(-0.5, math.inf)),
+    "relu and a mean": (
+        [node("Relu", "x", "a"), node("Unsqueeze", "a k", "u"), node("ReduceMean", "u k", "h", keepdims=0)],
+        Box(0, math.inf),
+    ),
+    "a sum of ends that are numbers": ([node("Tanh", "x", "t"), node("Add", "t t", "h")], Box(-2, 2)),
+}
+
+
+@pytest.mark.parametrize("cast", [True, False], ids=["cast", "typed input"])
+@pytest.mark.parametrize("name", LEFT_IN_HALF)
+def test_half_precision_leaves_bounds_that_it_can_round_beyond(tmp_path: Path, name: str, cast: bool) -> None:
+    nodes, constants = LEFT_IN_HALF[name]
+    assert inputs_of(tmp_path, build(nodes, constants)).domain != Everywhere()
+    inputs = inputs_of(tmp_path, in_half(nodes, constants, cast=cast))
+    assert inputs.domain == Everywhere()
+    assert "in half precision" in inputs.description
+
+
+@pytest.mark.parametrize("cast", [True, False], ids=["cast", "typed input"])
+@pytest.mark.parametrize("name", SURVIVES_HALF)
+def test_half_precision_respects_bounds_that_are_its_numbers(tmp_path: Path, name: str, cast: bool) -> None:
+    nodes, expected = SURVIVES_HALF[name]
+    model = in_half(nodes, {"k": integers(0)}, cast=cast)
+    assert inputs_of(tmp_path, model).domain == expected
+    if cast:
+        features = features_of(model)
+        assert (features >= expected.lo).all()
+        assert (features <= expected.hi).all()
+
+
+def test_a_mean_of_half_precision_numbers_has_a_sign_but_no_other_bound(tmp_path: Path) -> None:
+    nodes = [
+        node("Sigmoid", "x", "a"),
+        node("Unsqueeze", "a k", "u"),
+        node("ReduceMean", "u k", "h", keepdims=0),
+    ]
+    assert inputs_of(tmp_path, build(nodes, {"k": integers(0)})).domain == Box(0, 1)
+    assert inputs_of(tmp_path, in_half(nodes, {"k": integers(0)}, cast=True)).domain == Box(0, math.inf)
+
+
+def test_float16_features_do_go_below_the_minimum_of_silu() -> None:
+    """Why: float16's SiLU, which ONNX Runtime computes, reaches less than any real number's."""
+    nodes, constants = LEFT_IN_HALF["silu"]
+    assert features_of(in_half(nodes, constants, cast=True)).min() < -0.27847
+
+
+def test_bounds_in_float32_stay_where_only_constants_are_stored_in_half(tmp_path: Path) -> None:
+    half = {"gain16": GAIN.astype(np.float16), "W16": WEIGHT.astype(np.float16)}
+    nodes = [
+        node("Cast", "gain16", "gain", to=TensorProto.FLOAT),
+        node("Cast", "W16", "V", to=TensorProto.FLOAT),
+        node("LayerNormalization", "x gain", "h"),
+        node("MatMul", "h V", "y"),
+    ]
+    model = build(nodes, half, features=None)
+    expected = rounded(LayerNorm, half["gain16"].astype(np.float32), np.float32(0))
+    assert inputs_of(tmp_path, model).domain == expected
+
+
+def test_a_cast_to_half_precision_in_front_of_the_head_is_rounding_too(tmp_path: Path) -> None:
+    nodes = [
+        node("Sigmoid", "x", "g"),
+        node("Mul", "x g", "a"),
+        node("Cast", "a", "a16", to=TensorProto.FLOAT16),
+        node("Cast", "a16", "h", to=TensorProto.FLOAT),
+    ]
+    assert inputs_of(tmp_path, build(nodes, {})).domain == Everywhere()
+    relu = [node("Relu", "x", "a"), *nodes[2:]]
+    assert inputs_of(tmp_path, build(relu, {})).domain == Box(0, math.inf)

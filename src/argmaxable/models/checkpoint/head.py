@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _SOLIDS: dict[str, type[LayerNorm] | type[RMSNorm]] = {"LayerNorm": LayerNorm, "RMSNorm": RMSNorm}
 # What quantised checkpoints store beside a weight, and without which its numbers mean nothing.
 _SCALES = ("_scale", "_scale_inv", "_zero_point", ".absmax")
+_HALVES = frozenset({"float16", "bfloat16"})
 # Enough to choose from; a large model has thousands.
 _CANDIDATES_SHOWN = 6
 
@@ -91,7 +92,7 @@ def finding_of(
         features=features,
         why=choice.why,
         read=read,
-        inputs=_inputs(source, choice.feed, features),
+        inputs=_in_words(_inputs(source, choice.feed, features), weight),
         alternatives=_alternatives(source, weight),
         notes=(*choice.notes, *_doubts(source, bias, classes, features)),
     )
@@ -195,6 +196,13 @@ def _inputs(source: TensorSource, feed: NormTensors | Activation | Obstacle, fea
             return HeadInputs(f"{name}, whose values lie in [{low:g}, {high:g}]", Box(low, high))
         case Obstacle(description):
             return HeadInputs(description)
+
+
+def _in_words(inputs: HeadInputs, weight: TensorInfo) -> HeadInputs:
+    """Weights alone don't say in which arithmetic they run; those in half precision may run in that."""
+    if inputs.domain is None or weight.dtype not in _HALVES:
+        return inputs
+    return replace(inputs, description=f"{inputs.description}, if computed in float32")
 
 
 def _behind_norm(source: TensorSource, norm: NormTensors, features: int) -> HeadInputs:

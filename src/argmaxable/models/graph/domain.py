@@ -4,7 +4,8 @@ A walk back from the head bounds every tensor on the way: an activation function
 is given; pooling, changes of layout and choices by the bounds of what they take in, since they put out
 nothing new or means; sums, products and quantisation by interval arithmetic; a norm by the solid that
 holds all its outputs. Anything else, a linear layer above all, bounds nothing. The operations are taken as
-exact, as the head's own are, but for the length that a norm gives (see `models/norm_solid.py`).
+exact, as the head's own are, but for the length that a norm gives (see `models/norm_solid.py`) and for
+what is computed in half precision (see `half_precision.py`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from argmaxable.core.boxes import Box, Everywhere
 from argmaxable.core.errors import DomainError, LoadError
 from argmaxable.models.finding import HeadInputs
 from argmaxable.models.graph.activations import activation_range
+from argmaxable.models.graph.half_precision import half_tensors, surviving
 from argmaxable.models.graph.layout import Axis, adds_zeros, axis_before, keeps_entries, takes_extremes
 from argmaxable.models.graph.norms import GraphNorm, norm_behind
 from argmaxable.models.graph.products import Features, Stored, linear_product
@@ -115,6 +117,7 @@ class _Search:
 
     def __init__(self, graph: Graph, size: int, read: Reader) -> None:
         self.graph, self.size, self.read = graph, size, read
+        self.halves = half_tensors(graph)
         self._known: dict[tuple[str, Axis | None], _Values] = {}
 
     def values(self, name: str, axis: Axis | None, depth: int = 0) -> _Values:
@@ -122,8 +125,17 @@ class _Search:
         if (name, axis) not in self._known:
             # A damaged graph may run in circles: it then finds this answer, which is never wrong.
             self._known[name, axis] = _anything("a graph too deep to follow")
-            self._known[name, axis] = self._bounds(name, axis, depth)
+            found = self._bounds(name, axis, depth)
+            self._known[name, axis] = self._in_half(found, name) if name in self.halves else found
         return self._known[name, axis]
+
+    def _in_half(self, values: _Values, name: str) -> _Values:
+        """What is left of bounds where the tensor is rounded to half precision."""
+        lo, hi = surviving(self.graph.producers.get(name), values.lo, values.hi)
+        rounded = replace(values, lo=lo, hi=hi, solid=None)
+        if values.is_bounded and not rounded.is_bounded:
+            return _anything(f"{values.words}, in half precision, which can round beyond those bounds")
+        return rounded
 
     def grid(self, scale: str, zero_point: str, *, in_steps: bool = False) -> _Values:
         """Bounds for numbers that are quantised with these constants."""
@@ -143,9 +155,13 @@ class _Search:
         if node is None or depth > _DEEPEST:
             return _anything("the model's input" if node is None else "a graph too deep to follow")
         norm = norm_behind(graph, name)
+        if norm is not None and {name, norm.normalised} & self.halves:
+            return _anything(f"{norm.name} in half precision, whose rounding has no bound")
         if norm is not None:
             return self._norm(norm, name, axis)
         activation = activation_range(graph, node, name)
+        if activation is not None and node.op == "Mul" and {name, *node.inputs} & self.halves:
+            return _anything(f"{activation[0]}, in half precision, which can round to less than its minimum")
         if activation is not None:
             return _range(*activation)
         values = self._combination(node, name, axis, depth + 1) or self._passed(node, name, axis, depth + 1)

@@ -63,6 +63,14 @@ class KerasLayer:
         return _function(self.config.get("activation"))
 
     @property
+    def is_half(self) -> bool:
+        """Whether it computes in float16 or bfloat16, as with the policy "mixed_float16"."""
+        policy = self.config.get("dtype")
+        settings = policy.get("config") if isinstance(policy, dict) else None
+        name = settings.get("name") if isinstance(settings, dict) else policy
+        return isinstance(name, str) and name.endswith("float16")
+
+    @property
     def inner(self) -> KerasLayer:
         """The layer that a wrapper (TimeDistributed, Bidirectional) applies, with the wrapper's inputs."""
         return self if self.wrapped is None else self.wrapped

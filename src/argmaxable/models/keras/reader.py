@@ -6,6 +6,7 @@ the layers in the file must do. Keras stores kernels as features × classes.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -193,9 +194,13 @@ def _inputs(file: KerasFile, network: Network, choice: _Choice) -> HeadInputs | 
         )
     description = " of ".join(_words(layer) for layer in layers[:_LAYERS_SHOWN])
     normalised = next((layer for layer in layers if layer.kind != "Dropout"), layers[0])
-    if normalised.kind == "LayerNormalization":
-        return HeadInputs(description, _layer_norm(file, normalised, choice.kernel.shape[-2]))
     low, high = output_range(network, layers[0].name)
+    if any(layer.is_half or layer.inner.is_half for layer in (*layers, choice.layer)):
+        # Rounding that coarse can leave every bound but a sign, and the solid of a norm.
+        low, high = (end if end == 0 else wide for end, wide in ((low, -math.inf), (high, math.inf)))
+        description += ", in half precision"
+    elif normalised.kind == "LayerNormalization":
+        return HeadInputs(description, _layer_norm(file, normalised, choice.kernel.shape[-2]))
     return HeadInputs(description, None if (low, high) == ANYTHING else Box(low, high))
 
 
