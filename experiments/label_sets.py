@@ -8,7 +8,6 @@ set? The DFT rows are also asked about in float64, since float32 can't tell neig
 
     python -m experiments.label_sets --smoke
     python -m experiments.label_sets
-    python -m experiments.label_sets --paper   (the layers on circles as well)
 """
 
 from __future__ import annotations
@@ -43,8 +42,7 @@ def cells(scale: Scale) -> list[Settings]:
     sizes = {"features": 5, "labels": 60, "largest": 2, "examples": 300, "epochs": 3, "asked": 20}
     if scale is not Scale.SMOKE:
         sizes = {"features": 25, "labels": 9000, "largest": 5, "examples": 8000, "epochs": 40, "asked": 300}
-    # Two processes load PyTorch in a smoke run. The layers on circles take some ten processor minutes.
-    layers = {Scale.SMOKE: (LINEAR, LEARNED), Scale.COMMITTED: (LINEAR,), Scale.PAPER: LAYERS}[scale]
+    layers = (LINEAR, LEARNED) if scale is Scale.SMOKE else LAYERS  # two processes load PyTorch in a smoke run
     # A set takes ten times as long on the circle, where some rows are all but equal.
     more = {} if scale is Scale.SMOKE else {"asked": 3000}
     return [{"layer": layer, **sizes, **(more if layer == LINEAR else {}), "seed": 0} for layer in layers]

@@ -7,7 +7,6 @@ names an .npz with its user, item and rating.
 
     python -m experiments.recommenders --smoke
     RATINGS=movielens.npz python -m experiments.recommenders
-    RATINGS=movielens.npz python -m experiments.recommenders --paper   (mixtures and reaches as well)
 """
 
 from __future__ import annotations
@@ -40,13 +39,11 @@ _HERE = am.Engine(workers=1)
 def cells(scale: Scale) -> list[Settings]:
     if scale is Scale.SMOKE:
         return [_settings("synthetic", "svd", 4, part, users=1, asked=1, rounds=2) for part in PARTS]
-    # Mixtures and reaches take some twenty processor minutes more.
-    parts = PARTS if scale is Scale.PAPER else (EVERYWHERE, SETS)
     return [
         _settings("movielens", model, size, part, users=50, asked=100, rounds=ROUNDS)
         for model in ("als", "bpr")
         for size in FEATURES
-        for part in parts
+        for part in PARTS
     ]
 
 

@@ -313,6 +313,12 @@ def test_a_password_is_not_shown_by_a_program_that_fails(postgres: Server, serve
     assert quote(postgres.password, safe="") not in done.stderr + done.stdout
 
 
+def test_what_the_driver_logs_is_not_printed_beside_our_message() -> None:
+    program = "import logging, argmaxable.store.postgresql; logging.getLogger('psycopg').warning('the pipeline broke')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+
+
 def test_a_database_that_is_not_there_is_an_error(postgres: Server) -> None:
     with pytest.raises(am.StoreError, match="no database of this name"):
         open_store(postgres.url("nowhere"))

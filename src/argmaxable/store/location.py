@@ -67,7 +67,7 @@ def find_location(where: str | None) -> FileLocation | ServerLocation:
     if not where.strip() or "\0" in where:
         raise StoreError(f"this is not the name of a database. {_EXAMPLES}")
     if _CONNINFO.match(where):
-        raise StoreError(f"--db takes a URL, no list of parameters. Write {_as_url(where)}")
+        raise StoreError(f"--db takes a URL, not a list of parameters. Write {_as_url(where)}")
     if _CREDENTIALS.match(where):
         raise StoreError(
             f"this looks like a database URL without its scheme. {_EXAMPLES} For a file write ./NAME."

@@ -7,6 +7,7 @@ connection ends; its lock's holder writes through that very connection.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +24,9 @@ from argmaxable.store.migrations import migrate
 from argmaxable.store.refusals import state_of_refusal
 from argmaxable.store.rows import Batch, EvidenceRow, VerdictKind, VerdictRow
 from argmaxable.store.schema import EVIDENCE, VERDICTS
+
+# The driver logs what it raises as well. Without a handler Python would print that beside our own message.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 # A server that does not answer should be an error before anybody wonders what is going on.
 _CONNECT_SECONDS = "10"
