@@ -314,7 +314,7 @@ def test_a_password_is_not_shown_by_a_program_that_fails(postgres: Server, serve
 
 
 def test_what_the_driver_logs_is_not_printed_beside_our_message() -> None:
-    program = "import logging, argmaxable.store.postgresql; logging.getLogger('psycopg').warning('the pipeline broke')"
+    program = "import logging, argmaxable.store.postgresql; logging.getLogger('psycopg').warning('it broke')"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stderr == ""
 
