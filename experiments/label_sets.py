@@ -4,7 +4,7 @@ layer and with the DFT layer.
 A small encoder reads noisy sums of label vectors into d features; a layer turns them into a logit for each
 label. Label sets have a few labels each, frequent ones more often. After training a sample of the training
 sets is asked about, one by one, over all of feature space: is there any x that switches on exactly this
-set? The DFT rows are also asked about in float64, since float32 can't tell neighbours of 9,000 apart.
+set? Of a DFT layer's features 2k + 1 are fixed and carry the promise; the rest are learned as usual.
 
     python -m experiments.label_sets --smoke
     python -m experiments.label_sets
@@ -28,9 +28,9 @@ from experiments._markdown import markdown_table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LINEAR, DFT, LEARNED = "linear", "DFT", "DFT, learned angles"
-CIRCLES = "DFT on 4 circles, learned angles"
-LAYERS = (LINEAR, DFT, LEARNED, CIRCLES)
+LINEAR, DFT = "linear", "DFT"
+# The largest sets that a DFT layer promises; with 12, 25 features leave none to be learned.
+_PROMISED, _ALL_FIXED = 5, 12
 _INPUTS, _HIDDEN = 200, 256
 _BATCH = 100
 # A label's share falls with the root of its rank: every label occurs, frequent ones some ten times as often.
@@ -39,13 +39,23 @@ Members = tuple[int, ...]
 
 
 def cells(scale: Scale) -> list[Settings]:
-    sizes = {"features": 5, "labels": 60, "largest": 2, "examples": 300, "epochs": 3, "asked": 20}
-    if scale is not Scale.SMOKE:
-        sizes = {"features": 25, "labels": 9000, "largest": 5, "examples": 8000, "epochs": 40, "asked": 300}
-    layers = (LINEAR, LEARNED) if scale is Scale.SMOKE else LAYERS  # two processes load PyTorch in a smoke run
-    # A set takes ten times as long on the circle, where some rows are all but equal.
-    more = {} if scale is Scale.SMOKE else {"asked": 3000}
-    return [{"layer": layer, **sizes, **(more if layer == LINEAR else {}), "seed": 0} for layer in layers]
+    if scale is Scale.SMOKE:
+        sizes = {"labels": 60, "largest": 2, "examples": 300, "epochs": 3, "asked": 20, "seed": 0}
+        return [_settings(LINEAR, 7, sizes), _settings(DFT, 7, sizes, active=2)]
+    sizes = {"labels": 9000, "largest": 5, "examples": 8000, "epochs": 40, "asked": 3000, "seed": 0}
+    wide = 25 + 2 * _PROMISED + 1
+    return [
+        _settings(LINEAR, 25, sizes),
+        _settings(DFT, 25, sizes, active=_PROMISED),
+        _settings(LINEAR, wide, sizes),
+        _settings(DFT, wide, sizes, active=_PROMISED),
+        # A set takes long where nothing but the circle tells labels apart: neighbours are all but equal.
+        _settings(DFT, 25, sizes | {"asked": 300}, active=_ALL_FIXED),
+    ]
+
+
+def _settings(layer: str, features: int, sizes: Settings, **more: int) -> Settings:
+    return {"layer": layer, "features": features, **sizes, **more}
 
 
 def measure(settings: Settings, text: Path | None) -> Mapping[str, Any]:
@@ -62,9 +72,6 @@ def measure(settings: Settings, text: Path | None) -> Mapping[str, Any]:
     found |= _feasible(am.Head.from_module(layer), asked)
     if isinstance(layer, DFTLinear):
         found["proven_active"] = layer.proven_active
-        exact = _in_double(layer)
-        counts = _feasible(am.Head.from_module(exact), asked) | {"proven_active": exact.proven_active}
-        found |= {f"float64 {name}": count for name, count in counts.items()}
     return found
 
 
@@ -88,21 +95,7 @@ def _layer(settings: Settings) -> nn.Linear:
     features, labels = settings["features"], settings["labels"]
     if settings["layer"] == LINEAR:
         return nn.Linear(features, labels)
-    if settings["layer"] == CIRCLES:
-        return DFTLinear(features, labels, active=(features - 1) // 8, circles=4, learned=True)
-    return DFTLinear(features, labels, active=(features - 1) // 2, learned=settings["layer"] == LEARNED)
-
-
-def _in_double(layer: DFTLinear) -> DFTLinear:
-    """The same layer with its curve computed, not only stored, in float64."""
-    again = DFTLinear(
-        layer.in_features, layer.out_features, active=layer.active, learned=layer.learned,
-        circles=layer.circles, dtype=torch.float64,
-    )  # fmt: skip
-    again.load_state_dict(
-        {name: value for name, value in layer.state_dict().items() if name != "curve"}, strict=False
-    )
-    return again
+    return DFTLinear(features, labels, active=settings["active"])
 
 
 def _train(model: nn.Sequential, inputs: Tensor, sets: Sequence[Members], settings: Settings) -> None:
@@ -147,25 +140,26 @@ def _feasible(head: am.Head, asked: Sequence[Members]) -> dict[str, int]:
 
 
 def table(measured: Sequence[Cell]) -> str:
-    """A row for each layer, and one for the DFT's rows in float64."""
+    """A row for each layer."""
     columns = [
-        "layer",
-        "stored as",
-        "F1",
-        "training sets asked",
-        "infeasible",
-        "undecided",
-        "every set proven up to",
+        *("layer", "features", "of them learned", "promised by theory", "F1"),
+        *("training sets asked", "infeasible", "undecided", "every set proven up to"),
     ]
-    rows = []
-    for cell in measured:
-        found, layer = cell.found, cell.settings["layer"]
-        for stored, prefix in (("float32", ""), ("float64", "float64 ")):
-            if f"{prefix}asked" in found:
-                counts = [found[f"{prefix}{name}"] for name in ("asked", "infeasible", "undecided")]
-                proven = found.get(f"{prefix}proven_active", "")
-                rows.append([layer, stored, "" if prefix else f"{found['f1']:.3f}", *counts, proven])
-    return markdown_table(columns, rows, text_columns=2)
+    return markdown_table(columns, [_row(cell.settings, cell.found) for cell in measured])
+
+
+def _row(settings: Settings, found: Mapping[str, Any]) -> list[object]:
+    active = settings.get("active")
+    features = settings["features"]
+    return [
+        settings["layer"],
+        features,
+        features if active is None else features - 2 * active - 1,
+        "" if active is None else f"every set of {active}",
+        f"{found['f1']:.3f}",
+        *(f"{found[name]:,}" for name in ("asked", "infeasible", "undecided")),
+        found.get("proven_active", ""),
+    ]
 
 
 def figures(measured: Sequence[Cell]) -> dict[str, Figure]:
