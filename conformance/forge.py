@@ -115,6 +115,8 @@ def in_the_manifest(bundle: Bundle) -> Iterator[tuple[str, Line]]:
     yield "another-format", manifest | {"format": "argmaxable-proofs-9"}
     yield "no-domain", {key: value for key, value in manifest.items() if key != "domain"}
     yield "unknown-domain", manifest | {"domain": {"kind": "torus"}}
+    if manifest["domain"]["kind"] == "box":  # 256 to a reader of hexadecimal numbers, 100 to everybody else
+        yield "decimal-domain", manifest | {"domain": {"kind": "box", "lo": "-100", "hi": "100"}}
     yield "complete-yes", manifest | {"complete": "yes"}
     yield "complete-none", manifest | {"complete": None}
     if any(line.get("reason") == "interrupted" for line in bundle.lines):

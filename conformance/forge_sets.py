@@ -89,6 +89,9 @@ def _in_header(header: Line) -> Iterator[tuple[str, Line]]:
     yield "thresholds-for-others", header | {"question": header["question"] | {"thresholds": ["0x0p0"] * 3}}
     yield "another-file", header | {"files": header["files"] | {"sets.jsonl": "0" * 64}}
     yield "unknown-domain", header | {"domain": {"kind": "torus"}}
+    yield "complete-in-words", header | {"complete": "yes"}
+    yield "complete-missing", {key: value for key, value in header.items() if key != "complete"}
+    yield "decimal-thresholds", header | {"question": header["question"] | {"thresholds": "0.5"}}
 
 
 def _in_lines(bundle: SetBundle) -> dict[str, Callable[[SetBundle], None]]:

@@ -72,7 +72,8 @@ class Head:
 
     def __init__(self, path):
         arrays = read_arrays(path)
-        stored = [arrays[name] for name in ("W", "b") if name in arrays]
+        stored = [arrays[name] for name in "Wb" if name in arrays]  # whole numbers count as float64
+        stored = [array if array.dtype.kind in "fV" else array.astype(float) for array in stored]
         self.labels = arrays["labels"].tolist() if "labels" in arrays else None
         self.classes, self.features = stored[0].shape
         kinds = " ".join([*(array.dtype.name for array in stored), "none"][:2])
@@ -96,16 +97,16 @@ class Domain:
     def __init__(self, record, d):
         def vector(name, missing, *kinds):
             values = record[name] if kind in kinds else missing
-            values = [float.fromhex(v) for v in (values if isinstance(values, list) else [values] * d)]
-            require(len(values) == d and not any(map(math.isnan, values)), f"{name} does not fit")
-            return values
+            values = values if isinstance(values, list) else [values] * d
+            require(len(values) == d and all("0x" in v or "inf" in v for v in values), f"{name} does not fit")
+            return [float.fromhex(v) for v in values]
 
         kind, self.d, norms = record["kind"], d, ("rmsnorm", "layernorm")
         require(kind in ("everywhere", "box", "ball", "hull", *norms), "an unknown domain")
         self.lo, self.hi = vector("lo", "-inf", "box"), vector("hi", "inf", "box")
         self.gain, self.shift = vector("gain", "0x1p0", *norms), vector("shift", "0x0p0", *norms)
         require(all(lo <= hi and lo < math.inf > -hi for lo, hi in zip(self.lo, self.hi)), "an empty box")
-        radius = Fraction(float.fromhex(record["radius"])) if kind == "ball" else Fraction(1)
+        radius = Fraction(vector("radius", "0x1p0", "ball")[0])
         require(radius > 0 and all(map(math.isfinite, self.gain + self.shift)), "an impossible domain")
         self.square = radius**2 if kind == "ball" else d if kind in norms else None
         self.removes_mean, self.points = kind == "layernorm", None
@@ -119,7 +120,7 @@ class Domain:
         """The point of an own direction in float64, one rounding after the other."""
         require(self.points is None and -4000 <= power < 4000, "no own direction")
         z = [g * (w - c) for g, w, c in zip(self.gain, row, centre, strict=True)]
-        z = [math.ldexp(v, power) if math.frexp(v)[1] + power <= 1024 else v * math.inf for v in z]
+        z = [math.ldexp(v, power) if math.frexp(v)[1] + power <= 1024 else v and v * math.inf for v in z]
         return [min(max(v, lo), hi) for v, lo, hi in zip(z, self.lo, self.hi)]
 
     def squared(self, v):
@@ -183,9 +184,7 @@ def check_certificate(head, domain, line, evidence, upper):
 def check_line(head, domain, line, evidence):
     number = pick(range(head.classes), line["class"])
     witness = line.keys() & {"own", "point32", "point64", "point"}
-    require(
-        len(witness) < 2 and not line.keys() >= {"rival", "certificate"}, "evidence that excludes another"
-    )
+    require(len(witness) < 2 and not line.keys() >= {"rival", "certificate"}, "evidence of two kinds")
     require(type(line.get("own", 0)) is type(line.get("rival", 0)) is int, "evidence by other than numbers")
     ends = line["lower"], line["upper"]  # the float64 nearest to what is written; null claims nothing
     require(all(end is None or type(end) in (int, float) for end in ends), "bounds that are no numbers")
@@ -211,14 +210,15 @@ def statements(head, manifest, lines, files):
         yield status, manifest[status], sum(line["status"] == status for line in lines)
     lost = [v for v in lines if "tie" in v and (v["status"], v["method"]) == ("unargmaxable", "twin")]
     yield "tied", manifest["tied"], sum(v["lower"] is not None and v["lower"] >= 0 for v in lost)
-    stopped = any(line.get("reason") in ("interrupted", "not reached") for line in lines)
+    stopped = any(line.get("reason", "").strip() in ("interrupted", "not reached") for line in lines)
     yield "complete", manifest["complete"], manifest["complete"] is True and not stopped
     if is_new:
         yield "files", manifest["files"], {name: sha256(data).hexdigest() for name, data in files.items()}
+    names = numbers if head.labels is None else [head.labels[line["class"]] for line in lines]
     if about["labels_sha256"] is None if is_new else labels == numbers:
-        yield "labels", labels, numbers
+        yield "labels", labels, [b if a in (head.labels or ()) else a for a, b in zip(numbers, names)]
     elif head.labels is not None:
-        yield "labels", labels, [head.labels[line["class"]] for line in lines]
+        yield "labels", labels, names
         text = json.dumps(head.labels, ensure_ascii=False).encode("utf-8", "surrogatepass")
         yield "labels_sha256", about.get("labels_sha256"), sha256(text).hexdigest() if is_new else None
 
@@ -226,7 +226,7 @@ def statements(head, manifest, lines, files):
 def main(folder, model):
     head, folder = Head(model), Path(folder)
     files = {name: (folder / name).read_bytes() for name in ("verdicts.jsonl", "evidence.npz")}
-    manifest = json.loads((folder / "manifest.json").read_bytes(), object_pairs_hook=once)
+    manifest = json.loads((folder / "manifest.json").read_bytes().decode(), object_pairs_hook=once)
     require(manifest["format"] in ("argmaxable-proofs-1", "argmaxable-proofs-2"), "another format")
     require(manifest["head"]["sha256"] == head.sha256, "these proofs are for another model")
     lines = [json.loads(line, object_pairs_hook=once) for line in files["verdicts.jsonl"].splitlines()]

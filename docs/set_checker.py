@@ -40,8 +40,9 @@ class Question:
         self.kind, self.head, self.domain = record["kind"], head, domain
         require(self.kind in ("exactly", "top", "at-least"), "an unknown kind of set")
         given = record["thresholds"]
-        floats = [float.fromhex(v) for v in (given if isinstance(given, list) else [given] * head.classes)]
-        require(len(floats) == head.classes, "thresholds for others")
+        given = given if isinstance(given, list) else [given] * head.classes
+        require(len(given) == head.classes and all("0x" in v for v in given), "thresholds for others")
+        floats = [float.fromhex(v) for v in given]
         self.thresholds = [Fraction(value) for value in floats]
         require(self.kind != "top" or not any(self.thresholds), "thresholds for the top k")
 
@@ -113,8 +114,12 @@ def statements(head, header, lines, files):
     )
     said = [name for line in lines for name in line["labels"]]
     numbers = [i for line in lines for i in line["set"]]
+    stopped = any(line.get("reason", "").strip() in ("interrupted", "not reached") for line in lines)
+    yield "complete", header["complete"], header["complete"] is True and not stopped
     if about["labels_sha256"] is None:
         yield "labels", said, [str(i) for i in numbers]
+        others = (str(i) in head.labels and str(i) != head.labels[i] for i in numbers) if head.labels else ()
+        yield "labels of others", 0, sum(others)
     elif head.labels is not None:
         yield "labels", said, [head.labels[i] for i in numbers]
         text = json.dumps(head.labels, ensure_ascii=False).encode("utf-8", "surrogatepass")

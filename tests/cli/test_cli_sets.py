@@ -239,3 +239,92 @@ def test_stored_sets_are_exported_reported_and_deleted(model: Path, tmp_path: Pa
     assert command("runs", "--delete", "sets:1", "--yes").out == "Deleted 1 run.\n"
     gone = command("show", "sets:1")
     assert (gone.code, "there is no sets:1" in gone.err) == (2, True)
+
+
+def test_numbers_in_a_table_are_no_labels_beside_names(model: Path, tmp_path: Path, command: Command) -> None:
+    ran = command("sets", model, written(tmp_path / "ids.csv", "3,cat,dog\n"), "--no-db")
+    assert ran.code == 2
+    assert "line 1: the model has no label 3" in ran.err
+
+
+def test_blank_lines_of_a_table_are_no_sets(model: Path, tmp_path: Path) -> None:
+    found = read_sets(written(tmp_path / "s.csv", 'cat,dog\n\n\n""\n'), am.load_head(model))
+    assert (found.sets, found.counts) == (((0, 1), ()), (1, 1))
+
+
+def test_a_mark_of_byte_order_is_skipped(model: Path, tmp_path: Path) -> None:
+    path = written(tmp_path / "s.jsonl", '\ufeff["cat"]\n')
+    assert read_sets(path, am.load_head(model)).sets == ((0,),)
+
+
+def test_a_quotation_mark_that_is_not_closed_is_bad_input(model: Path, tmp_path: Path) -> None:
+    path = written(tmp_path / "s.csv", 'cat,"dog' + "x" * 200_000)
+    with pytest.raises(am.InputError, match="is not CSV"):
+        read_sets(path, am.load_head(model))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"data": np.array([1.0, np.nan])},
+        {"shape": np.array([-1, 4]), "indptr": np.empty(0, np.int64)},
+        {"shape": np.array([1, 4, 1])},
+        {"format": np.array([b"csr", b"csr"])},
+    ],
+    ids=["NaN", "negative rows", "three sides", "two formats"],
+)
+def test_a_damaged_matrix_is_bad_input(model: Path, tmp_path: Path, change: dict[str, np.ndarray]) -> None:
+    arrays = {
+        **{"format": np.array(b"csr"), "shape": np.array([1, 4]), "indptr": np.array([0, 2])},
+        **{"indices": np.array([0, 1]), "data": np.ones(2)},
+    }
+    np.savez(tmp_path / "s.npz", **arrays | change)
+    with pytest.raises(am.InputError):
+        read_sets(tmp_path / "s.npz", am.load_head(model))
+
+
+@pytest.mark.parametrize("content", [b"PK\x03\x04 broken", b"\x93NUMPY"])
+def test_a_damaged_file_of_thresholds_is_bad_input(
+    model: Path, tmp_path: Path, command: Command, content: bytes
+) -> None:
+    (tmp_path / "t.npy").write_bytes(content)
+    ran = command("sets", model, "--all-pairs", "--threshold", tmp_path / "t.npy", "--no-db")
+    assert ran.code == 2
+    assert "neither a number nor an .npy file of numbers" in ran.err
+
+
+def test_complex_thresholds_are_bad_input(model: Path, tmp_path: Path, command: Command) -> None:
+    np.save(tmp_path / "t.npy", np.ones(4) * 1j)
+    ran = command("sets", model, "--all-pairs", "--threshold", tmp_path / "t.npy", "--no-db")
+    assert ran.code == 2
+    assert "real numbers" in ran.err
+    with pytest.raises(am.InputError, match="thresholds are numbers"):
+        am.SetTest("exactly", np.ones(4) * 1j)
+
+
+def test_the_answer_says_which_threshold_it_is_about(model: Path, command: Command) -> None:
+    ran = command("sets", model, "--all-pairs", "--threshold", "3", "--no-db")
+    assert "exactly these labels above a logit of 3 and every other label below." in ran.out
+
+
+def test_nothing_decided_is_not_told_as_nothing_possible(model: Path, command: Command) -> None:
+    ran = command("sets", model, "--all-pairs", "--time-limit", "0", "--no-db")
+    assert ran.code == 3
+    assert "No label set is decided. Not finished: 6 sets are undecided." in ran.out
+
+
+def test_a_bundle_that_is_not_written_is_told(tmp_path: Path, command: Command) -> None:
+    np.savez(tmp_path / "eye.npz", W=np.eye(4))
+    places = ("--domain", "everywhere", "--output", tmp_path / "p", "--no-db")
+    ran = command("sets", tmp_path / "eye.npz", "--all-pairs", *places)
+    assert ran.code == 0
+    assert "is not written: a condition settles all sets at once" in ran.err
+    assert not (tmp_path / "p" / "sets.json").exists()
+
+
+def test_undecided_sets_are_counted_where_every_set_is_open(tmp_path: Path, command: Command) -> None:
+    np.savez(tmp_path / "h.npz", W=np.random.default_rng(0).normal(size=(12, 3)))
+    asked = ("--active", "2", "--kind", "top", "--time-limit", "0", "--no-db")
+    ran = command("sets", tmp_path / "h.npz", *asked)
+    assert ran.code == 3
+    assert "Open: it is not known whether every set of at most 2 labels can be predicted" in ran.out

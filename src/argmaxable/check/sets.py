@@ -23,6 +23,7 @@ from argmaxable.check.witnesses import Scores
 from argmaxable.compute.blocks import blocks
 from argmaxable.compute.prepared import PreparedHead, prepared
 from argmaxable.core.claim import Failure
+from argmaxable.core.errors import InputError
 from argmaxable.core.feasibility import feasibility_of
 from argmaxable.core.head import Head
 from argmaxable.core.label_sets import Members, SetClaim, SetKind, SetTest, is_inside
@@ -48,7 +49,10 @@ def cut_head(head: Head, test: SetTest) -> Head:
     """The head with thresholds taken off its biases, and one more row of zeros: the cut, which a label is
     above exactly where it is on."""
     weight = np.vstack([head.weight[:], np.zeros((1, head.features), head.weight.dtype)])
-    bias = head.biases() - test.of_labels(head.classes)
+    with np.errstate(over="ignore"):
+        bias = head.biases() - test.of_labels(head.classes)
+    if not np.isfinite(bias).all():
+        raise InputError("a bias less its threshold is beyond the range of float64. Scale the head down.")
     return Head(weight, np.append(bias, 0.0) if bias.any() else None, name=head.name)
 
 

@@ -16,10 +16,24 @@ from argmaxable.models.item_vectors import L2_BIAS, bias_error
 from argmaxable.workflow.find_model import DEFAULT_DOMAIN_TEXT
 
 if TYPE_CHECKING:
+    from argmaxable.core.domain import Domain
+    from argmaxable.questions.retrieval import EqualLengths
     from argmaxable.workflow.verify_model import ModelVerdicts
 
 # Files that hold vectors of items rather than an output layer.
 _OF_ITEMS = ("npy", "faiss", "hnswlib", "word2vec", "parquet")
+
+
+def _about_lengths(equal: EqualLengths, domain: Domain) -> str:
+    """What equal lengths mean, which is more where queries may point anywhere."""
+    said = f"All vectors have the same length up to a factor of 1 + {equal.spread:.1e}, as for cosine search."
+    if domain.kind not in ("everywhere", "ball"):
+        return said
+    return (
+        f"{said} With exactly equal lengths every item with a direction of its own is first for a query that "
+        f"points its way; as stored, that is in doubt only for items within {equal.doubtful_degrees:.2g} "
+        "degrees of another. The verdicts are about the stored numbers."
+    )
 
 
 @dataclass(frozen=True)
@@ -65,14 +79,7 @@ class QueryOptions(OptionGroup):
         equal = equal_lengths(head)
         if equal is not None:
             record["equal_lengths"] = {"spread": equal.spread, "doubtful_degrees": equal.doubtful_degrees}
-            lines.append(
-                f"All vectors have the same length up to a factor of 1 + {equal.spread:.1e}, as for "
-                "cosine search. "
-                "With exactly equal lengths every item with a direction of its own is first for a query that "
-                "points its way; as stored, that is in doubt only for items within "
-                f"{equal.doubtful_degrees:.2g} "
-                "degrees of another. The verdicts are about the stored numbers."
-            )
+            lines.append(_about_lengths(equal, done.result.domain))
         if bias is not None and bias.name == L2_BIAS:
             error = bias_error(head.biases(), head.features)
             doubtful = within_rounding(done.result, error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,8 +121,12 @@ def _numbers(option: str, text: str) -> Vector:
     except ValueError:
         pass
     try:
-        return np.asarray(np.load(text, allow_pickle=False), np.float64)
-    except (OSError, ValueError, EOFError) as error:
+        with Path(text).open("rb") as file:
+            stored = np.load(file, allow_pickle=False)
+        if not isinstance(stored, np.ndarray) or stored.dtype.kind not in "biuf":
+            raise ValueError("it holds other things than real numbers")
+        return np.asarray(stored, np.float64)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(
             f"{option} {text}: neither a number nor an .npy file of numbers ({error})."
         ) from error

@@ -154,6 +154,9 @@ class _Task:
 def _written(answer: _Asked, output: Path | None, report: Path | None, model: str) -> Iterator[str]:
     """Write bundle and page where there are sets to write; yields what was written."""
     if answer.sets is None:
+        for place in filter(None, (output, report)):
+            why = "a condition settles all sets at once, and none was tried"
+            click.echo(f"argmaxable: {place} is not written: {why}.", err=True)
         return
     if output is not None:
         from argmaxable.proofs.sets import write_sets

@@ -15,6 +15,7 @@ from argmaxable.core.domain import (
     ball_support_bound,
     contained_in_ball,
     finite_vector,
+    float_of_hex,
     from_hex,
     hex_of,
     require_length,
@@ -71,7 +72,7 @@ class Ball(_Round):
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        return cls(float.fromhex(record["radius"]))
+        return cls(float_of_hex(record["radius"]))
 
     def ball_radius(self, features: int) -> float:
         return self.radius

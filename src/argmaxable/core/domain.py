@@ -13,6 +13,7 @@ is never too small, a support function h(u) = sup u·x never below the true one.
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
@@ -24,6 +25,8 @@ from argmaxable.core.arrays import Mask, Matrix, Vector
 from argmaxable.core.errors import DomainError
 from argmaxable.exact.dyadic import Dyadic
 from argmaxable.exact.rounding import TINY, gamma, length_bounds
+
+_HEXADECIMAL = re.compile(r"-?(0x[0-9a-f]+(\.[0-9a-f]*)?(p[+-]?[0-9]+)?|inf)", re.ASCII)
 
 
 class Domain(ABC):
@@ -297,7 +300,15 @@ def hex_of(array: Vector) -> str | list[str]:
 def from_hex(record: Any) -> ArrayLike:
     """Inverse of `hex_of`."""
     if isinstance(record, str):
-        return float.fromhex(record)
+        return float_of_hex(record)
     if not isinstance(record, list):
         raise TypeError(f"{record!r} is not a list")
-    return [float.fromhex(value) for value in record]
+    return [float_of_hex(value) for value in record]
+
+
+def float_of_hex(text: Any) -> float:
+    """A hexadecimal float; raises ValueError for anything that could be read as a decimal number as well,
+    such as "100", which is 256."""
+    if not isinstance(text, str) or not _HEXADECIMAL.fullmatch(text):
+        raise ValueError(f"{text!r:.40} is not a hexadecimal float such as 0x1.9p+6, or inf")
+    return float.fromhex(text)

@@ -105,7 +105,8 @@ class SetTest:
 
 def _thresholds(values: ArrayLike) -> Vector:
     try:
-        array = np.array(values, np.float64)
+        given = np.array(values)
+        array = given.astype(np.float64, casting="unsafe" if given.dtype.kind in "biufO" else "safe")
     except (TypeError, ValueError) as error:
         raise InputError(f"thresholds are numbers, one for all labels or one each: {error}") from error
     if array.ndim > 1 or not np.isfinite(array).all():

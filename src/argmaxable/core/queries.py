@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from argmaxable.core.balls import Ball
 from argmaxable.core.boxes import Box
-from argmaxable.core.errors import DomainError
+from argmaxable.core.errors import DomainError, InputError
 from argmaxable.core.hull import Hull
 from argmaxable.core.matrices import finite_matrix, read_arrays
 from argmaxable.exact.rounding import length_bounds
@@ -39,6 +39,8 @@ def domain_of_queries(queries: ArrayLike, kind: QuerySet | str = QuerySet.HULL) 
         return Hull(points)
     if QuerySet(kind) is QuerySet.BOX:
         return Box(points.min(axis=0), points.max(axis=0))
+    if not points.any():
+        raise InputError("all queries are zero: there is no ball around them. Take them as a hull or a box.")
     return Ball(float(length_bounds(points).max()))
 
 

@@ -124,6 +124,8 @@ def _on_the_curve(unit: Matrix, degree: int) -> Matrix | None:
 def _least_products(circle: Matrix, most: int) -> list[float]:
     """For m = 1, …, most: from below, the smallest product of 1 − cos over a label's m nearest others."""
     count = len(circle)
+    if count == 1:  # no other label is near
+        return []
     order = np.argsort(np.arctan2(circle[:, 1], circle[:, 0]))
     points = circle[order]
     reach = min(most, count - 1)

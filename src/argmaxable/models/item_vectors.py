@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 # What the computed bias of Euclidean search is called.
 L2_BIAS = "−½‖w‖²"
 # Rows squared at a time.
+# What rounding to half precision, the coarsest that indices store, can do to lengths, and some more.
+_UNEQUAL = 0.01
 _BLOCK_ROWS = 4096
 _UNIT = 2.0**-53
 
@@ -59,6 +61,8 @@ def finding_of_items(items: ItemVectors, metric: Metric, options: ReadOptions) -
 
     def read() -> Arrays:
         rows = items.read()
+        if metric is Metric.COSINE:
+            _require_equal_lengths(rows)
         return rows, l2_bias(rows) if metric is Metric.L2 else None
 
     count, size = items.weight.shape
@@ -85,6 +89,18 @@ def _notes(metric: Metric) -> Iterator[str]:
         )
     if metric is Metric.COSINE:
         yield "Vectors of equal length rank by cosine as by inner product; they are taken as stored."
+
+
+def _require_equal_lengths(rows: NDArray[Any]) -> None:
+    """Raise LoadError unless vectors are as long as each other, up to rounding: an index for cosines stores
+    them so, and only then inner products rank as cosines do."""
+    lengths = np.sqrt(-2 * l2_bias(rows))
+    least, most = float(lengths.min()), float(lengths.max())
+    if not most <= least * (1 + _UNEQUAL):
+        raise LoadError(
+            f"vectors have lengths from {least:.3g} to {most:.3g}, so this index was not made for cosines. "
+            "Choose tensor='ip' or tensor='l2' (--tensor)."
+        )
 
 
 def l2_bias(rows: NDArray[Any]) -> NDArray[np.float64]:

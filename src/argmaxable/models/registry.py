@@ -163,6 +163,8 @@ BUILT_IN: tuple[ModelFormat, ...] = (
     # A frozen graph, or the saved_model.pb of a SavedModel; the index of a checkpoint.
     FileFormat("tensorflow", (".pb",), "argmaxable.models.tensorflow.reader:find"),
     FolderFormat("tensorflow", ("saved_model.pb",), "argmaxable.models.tensorflow.reader:find_folder"),
+    # faiss's files are often called .index, as TensorFlow's are: first bytes count before that suffix.
+    FileFormat("faiss", (".faiss",), "argmaxable.models.faiss.reader:find", magic=_FAISS),
     FileFormat("tensorflow", (".index",), "argmaxable.models.tensorflow.reader:find_checkpoint"),
     # Not .bin: these weights can't be read without the network beside them.
     FileFormat("openvino", (".xml",), "argmaxable.models.openvino.reader:find"),
@@ -181,7 +183,6 @@ BUILT_IN: tuple[ModelFormat, ...] = (
     # fastText and CTranslate2 also say .bin, which is mostly PyTorch's: first bytes count before that suffix.
     FileFormat("fasttext", (".ftz",), "argmaxable.models.fasttext.reader:find", magic=b"\xba\x16\x4f\x2f"),
     FileFormat("ctranslate2", (), "argmaxable.models.ctranslate2.reader:find", magic=_CTRANSLATE2),
-    FileFormat("faiss", (".faiss",), "argmaxable.models.faiss.reader:find", magic=_FAISS),
     FileFormat("hnswlib", (".hnsw", ".hnswlib"), "argmaxable.models.hnswlib.reader:find", magic=_HNSWLIB),
     FileFormat("word2vec", (".vec", ".w2v"), "argmaxable.models.word2vec.reader:find", magic=_WORD2VEC),
     FileFormat("parquet", (".parquet",), "argmaxable.models.parquet.reader:find", magic=b"PAR1"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from argmaxable.check.ceilings import failed_ceilings
 from argmaxable.check.probabilities import never_enters
 from argmaxable.core.ceiling import Ceiling, CeilingClaim, Ceilings, Entry, Membership, Mixture, Nucleus
+from argmaxable.core.domain import float_of_hex
 from argmaxable.proofs.claims_file import Folder, write_claims
 from argmaxable.proofs.kind import Bundle, ClaimFiles, ClassClaimKind
 from argmaxable.proofs.values import (
@@ -65,7 +66,7 @@ class CeilingKind(ClassClaimKind[CeilingClaim, CeilingSettings]):
     def decode(self, line: Line, evidence: EvidenceReader) -> CeilingClaim:
         mixture = None
         if "certificate" in line:
-            margin = finite_number(float.fromhex(line["margin"]), 0.0)
+            margin = finite_number(float_of_hex(line["margin"]), 0.0)
             mixture = Mixture(evidence.certificate(line["certificate"]), margin)
         ceiling = Ceiling(
             class_id=whole_number(line["class"], 0, LARGEST),

@@ -5,7 +5,7 @@ No verdict rests on any of it, but people read it. What can't be compared is sai
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from argmaxable.core.head import labels_sha256
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from argmaxable.compute.prepared import PreparedHead
     from argmaxable.core.head import Head
     from argmaxable.proofs.kind import Bundle
+
+
+# Why a claim is undecided where a run was stopped.
+_UNFINISHED = ("interrupted", "not reached")
 
 
 def contradictions(bundle: Bundle[Any, Any], head: PreparedHead) -> Iterator[str]:
@@ -34,12 +38,27 @@ def not_compared(bundle: Bundle[Any, Any], head: Head) -> Iterator[str]:
         )
     if head.labels is None and not _are_numbers(bundle):
         yield f"the labels: {head.name} has none. Pass --labels FILE to compare them"
+    if (
+        head.labels is not None
+        and bundle.claims
+        and _are_numbers(bundle)
+        and not _has_its_labels(bundle, head)
+    ):
+        yield "the labels: the bundle calls classes by their numbers"
 
 
 def differs(name: str, said: object, found: object) -> Iterator[str]:
     """The contradiction, if it is one; 12.0 and true are not whole numbers."""
     if type(said) is not type(found) or said != found:
         yield f"it says {name} {visible(str(said))}, found {found}"
+
+
+def contradicts_completeness(manifest: Mapping[str, Any], reasons: Iterable[str]) -> Iterator[str]:
+    """The contradiction between `complete` and the reasons of claims that are undecided, if there is one."""
+    if not isinstance(manifest.get("complete"), bool):
+        yield "it does not say whether it is complete"
+    elif manifest["complete"] and any(reason.strip().lower() in _UNFINISHED for reason in reasons):
+        yield "it says that it is complete, but some of its claims are undecided for an interruption"
 
 
 # ---------------------------------------------------------------------- files and head
@@ -74,12 +93,25 @@ def _about_labels(bundle: Bundle[Any, Any], head: Head) -> Iterator[str]:
     if is_unlabelled:
         if not _are_numbers(bundle):
             yield "it says that the model has no labels, but its lines have"
+        yield from _numbers_as_labels(bundle, head)
         return
     if head.labels is not None:
         yield from _wrong_labels(bundle, head)
     found = labels_sha256(head.labels) or _sha256_of_lines(bundle, head)
     if bundle.names_its_files and found:
         yield from differs("labels_sha256", said, found)
+
+
+def _numbers_as_labels(bundle: Bundle[Any, Any], head: Head) -> Iterator[str]:
+    """Numbers instead of labels are no lie, unless they are the labels of other classes."""
+    known = set(head.labels or ())
+    for number, label in _names(bundle):
+        if label in known and number < head.classes and label != head.label(number):
+            yield (
+                f"it calls class {number} by its number, which is the label of another class; this one is "
+                f"{visible(head.label(number))}"
+            )
+            return
 
 
 def _wrong_labels(bundle: Bundle[Any, Any], head: Head) -> Iterator[str]:
@@ -101,6 +133,10 @@ def _wrong_labels(bundle: Bundle[Any, Any], head: Head) -> Iterator[str]:
 def _are_numbers(bundle: Bundle[Any, Any]) -> bool:
     """Whether each class is called by its number, as classes of a model without labels are."""
     return all(label == str(number) for number, label in _names(bundle))
+
+
+def _has_its_labels(bundle: Bundle[Any, Any], head: Head) -> bool:
+    return all(number < head.classes and label == head.label(number) for number, label in _names(bundle))
 
 
 def _names(bundle: Bundle[Any, Any]) -> Iterator[tuple[int, str]]:

@@ -12,7 +12,7 @@ from argmaxable.core.errors import BundleError, InputError
 from argmaxable.core.feasibility import Feasibility
 from argmaxable.core.label_sets import LabelSets, SetClaim, SetMethod, SetTest, set_name
 from argmaxable.proofs.claims_file import Folder, are_in, read_claims, write_claims
-from argmaxable.proofs.in_words import differs
+from argmaxable.proofs.in_words import contradicts_completeness, differs
 from argmaxable.proofs.kind import Bundle, ClaimFiles, ClaimKind
 from argmaxable.proofs.values import (
     LARGEST,
@@ -117,6 +117,7 @@ class SetClaims(ClaimKind[SetClaim, SetTest]):
         for status in Feasibility:
             found = sum(claim.status is status for claim in bundle.claims)
             yield from differs(status.value, bundle.manifest.get(status.value), found)
+        yield from contradicts_completeness(bundle.manifest, (claim.reason for claim in bundle.claims))
 
 
 SETS = SetClaims()

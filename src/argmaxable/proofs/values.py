@@ -7,6 +7,8 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
 
+from argmaxable.core.domain import float_of_hex
+
 # JSON has whole numbers of any size; class numbers and shares are far below this.
 LARGEST = 2**62
 
@@ -51,7 +53,7 @@ def finite_number(value: Any, missing: float) -> float:
 
 def positive_hex(value: Any) -> float:
     """A finite float above 0 from its hexadecimal form; raises ValueError or TypeError for anything else."""
-    number = float.fromhex(value)
+    number = float_of_hex(value)
     if not 0 < number < math.inf:
         raise ValueError(f"{value!r} is not a finite number above 0")
     return number

@@ -29,7 +29,7 @@ from argmaxable.proofs.evidence import (
     EvidenceWriter,
     Line,
 )
-from argmaxable.proofs.in_words import differs
+from argmaxable.proofs.in_words import contradicts_completeness, differs
 from argmaxable.proofs.kind import Bundle, ClaimFiles, ClassClaimKind
 from argmaxable.proofs.values import (
     LARGEST,
@@ -55,8 +55,6 @@ if TYPE_CHECKING:
 _DIGITS = 4
 # Powers of two beyond these are of no use to float64, nor to points a little finer.
 _EXPONENTS = (-4000, 4000)
-# Reasons of classes that a run did not get to.
-_UNFINISHED = ("interrupted", "not reached")
 
 
 class VerdictClaims(ClassClaimKind[Verdict, None]):
@@ -144,10 +142,7 @@ class VerdictClaims(ClassClaimKind[Verdict, None]):
             found = sum(claim.status is status for claim in claims)
             yield from differs(status.value, manifest.get(status.value), found)
         yield from differs("tied", manifest.get("tied"), sum(_is_tied(claim) for claim in claims))
-        if not isinstance(manifest.get("complete"), bool):
-            yield "it does not say whether it is complete"
-        elif manifest["complete"] and any(claim.reason in _UNFINISHED for claim in claims):
-            yield "it says that it is complete, but some of its classes are undecided for an interruption"
+        yield from contradicts_completeness(manifest, (claim.reason for claim in claims))
         yield from _wrong_ties(claims, head.twins)
         yield from _wrong_twins(claims, head.twins)
 

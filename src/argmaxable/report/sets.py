@@ -20,19 +20,15 @@ _MOST_LISTED = 20
 # Labels of a proof named in text.
 _MOST_LABELS = 6
 _MEANING = {
-    SetKind.EXACTLY: "exactly these labels above their thresholds, all others below",
-    SetKind.TOP: "these labels above all others",
-    SetKind.AT_LEAST: "these labels above their thresholds",
+    SetKind.EXACTLY: "exactly these labels above {} and every other label below",
+    SetKind.TOP: "these labels above every other label",
+    SetKind.AT_LEAST: "these labels above {}",
 }
-_EVERY = {"proven": "Proven", "refuted": "Refuted", "open": "Open"}
 
 
 def describe_sets(found: LabelSets, source: DomainSource | None, *, everything: bool = False) -> list[str]:
     """The answer, then the sets that can never be predicted, those of most examples first."""
-    lines = [
-        headline(found, source),
-        f"A set is predicted where some input puts {_MEANING[found.test.kind]}.",
-    ]
+    lines = [headline(found, source), meaning(found)]
     never = by_examples(found.having(Feasibility.INFEASIBLE))
     listed = never if everything else never[:_MOST_LISTED]
     lines += [f"  {set_line(claim)}" for claim in listed]
@@ -49,6 +45,17 @@ def describe_sets(found: LabelSets, source: DomainSource | None, *, everything: 
     return lines
 
 
+def meaning(found: LabelSets) -> str:
+    """What it means that a set is predicted, with the thresholds."""
+    return f"A set is predicted where some input puts {_MEANING[found.test.kind].format(_limits(found))}."
+
+
+def _limits(found: LabelSets) -> str:
+    """The thresholds on the logits: one, or the range of them."""
+    low, high = float(found.test.thresholds.min()), float(found.test.thresholds.max())
+    return f"a logit of {low:g}" if low == high else f"their thresholds (logits from {low:g} to {high:g})"
+
+
 def stored_line(run_id: int, *, was_known: bool, is_complete: bool) -> str:
     """Where the answer is stored."""
     if was_known:
@@ -63,11 +70,13 @@ def headline(found: LabelSets, source: DomainSource | None) -> str:
     never, unknown = found.having(Feasibility.INFEASIBLE), len(found.having(Feasibility.UNDECIDED))
     left = f" {counted(unknown, 'set is', 'sets are')} undecided." if unknown else ""
     if not found.is_complete:
-        left = f" Not finished:{left}"
+        left = f" Not finished:{left}" if left else " Not finished."
+    if unknown == total:
+        return f"No label set is decided.{left}"
     if not never:
         return f"{total - unknown:,} of {counted(total, 'label set', 'label sets')} can be predicted.{left}"
     share = ""
-    if found.examples > total:
+    if any(claim.count != 1 for claim in found.claims):
         part = sum(claim.count for claim in never) / found.examples
         share = f"; they are {_percent(part)} of {counted(found.examples, 'example', 'examples')}"
     verb = never_predicted(found.domain, source)
@@ -93,10 +102,11 @@ def set_line(claim: SetClaim) -> str:
 def describe_every(found: EverySet) -> list[str]:
     """The answer about every set of at most k labels."""
     what = f"every set of at most {counted(found.active, 'label', 'labels')} can be predicted"
-    lines = [f"{_EVERY[found.status.value]}: {what}; {found.why}."]
     if found.refuted_by is not None:
-        lines = [f"Refuted: not {what}. This one never is:", f"  {set_line(found.refuted_by)}"]
-    return lines
+        return [f"Refuted: not {what}. This one never is:", f"  {set_line(found.refuted_by)}"]
+    if found.status.value == "proven":
+        return [f"Proven: {what}; {found.why}."]
+    return [f"Open: it is not known whether {what}; {found.why}."]
 
 
 # ---------------------------------------------------------------------- for machines

@@ -186,7 +186,7 @@ def report_page(site: Site, run_id: int) -> str:
 
 def sets_page(site: Site, run_id: int) -> str:
     """The page about stored sets of labels that `argmaxable report` writes."""
-    return sets_html(site.store.sets.read(run_id), site.store.sets.run(run_id).domain_source)
+    return sets_html(site.store.sets.read(run_id), site.store.sets.run(run_id).domain_source, home="/")
 
 
 # ---------------------------------------------------------------------- a class

@@ -63,4 +63,13 @@ def test_what_is_not_all_tried_stays_open() -> None:
     generator = np.random.default_rng(0)
     head = am.Head(np.eye(12) + 0.01 * generator.normal(size=(12, 12)), np.full(12, -0.5))
     found = am.every_set(head, am.Box(-9.0, 9.0), active=3, tries=20, engine=ONE)
-    assert (found.status, found.why) == (am.EveryStatus.OPEN, "20 of 299 sets were tried, all fine")
+    assert (found.status, found.why) == (am.EveryStatus.OPEN, "20 of 299 sets were shown to come out")
+
+
+def test_rows_whose_squares_underflow_are_not_taken_for_orthogonal() -> None:
+    unit = np.sqrt(4.94e-324)
+    centre, off = np.array([0.71, 0.71]) * unit, np.array([0.52, -0.52]) * unit
+    head = am.Head(np.stack([centre, centre + off, centre - off]))  # the first is the mean of the other two
+    assert not is_incoherent(head, am.SetTest("top"), 1)
+    found = am.every_set(head, am.Everywhere(), active=1, kind="top", engine=ONE)
+    assert found.status is am.EveryStatus.REFUTED

@@ -284,3 +284,39 @@ def test_a_time_limit_leaves_the_rest_undecided() -> None:
 def test_what_makes_no_sense_is_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(am.InputError, match=message):
         am.sets(HEAD, am.Ball(1.0), **arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [am.Hull([[1.0]]), am.Hull([[1.0], [1.0]]), am.Box(1, 1), am.Reach([1.0], [[0.0]], am.Ball(2.0))],
+    ids=["hull", "hull of equal points", "box", "reach"],
+)
+@pytest.mark.parametrize("kind", list(am.SetKind))
+def test_over_a_single_point_every_set_is_decided(domain: am.Domain, kind: am.SetKind) -> None:
+    head = am.Head(np.array([[-1.0], [-2.0], [0.0]]), np.array([-2.0, 0.5, 2.0]))  # scores −3, −1.5, 2
+    asked = [members for size in (1, 2) for members in itertools.combinations(range(3), size)]
+    found = am.sets(head, domain, asked, kind=kind, engine=am.Engine(workers=1))
+    assert not found.having(am.Feasibility.UNDECIDED)
+    first = {am.SetKind.EXACTLY: [(2,)], am.SetKind.TOP: [(2,), (1, 2)], am.SetKind.AT_LEAST: [(2,)]}[kind]
+    assert [claim.members for claim in found.having(am.Feasibility.FEASIBLE)] == first
+
+
+@pytest.mark.parametrize("within", [am.Ball(2.0), am.Box(-2.0, 2.0)])
+@pytest.mark.parametrize("kind", [am.SetKind.EXACTLY, am.SetKind.AT_LEAST])
+def test_a_reach_with_more_moves_than_features_is_its_image(within: am.Domain, kind: am.SetKind) -> None:
+    """x = −1 + 0.5 v + w fills an interval, so that a box of x has the same answers."""
+    head = am.Head(np.array([[-2.0], [1.0], [1.0], [-1.0]]), np.array([-2.0, -1.5, 0.5, -1.5]))
+    thresholds = [2.0, 1.0, -1.5, -0.5]
+    asked = [members for size in range(4) for members in itertools.combinations(range(4), size)]
+    reach = am.Reach([-1.0], [[0.5, 1.0]], within)
+    width = 3.0 if isinstance(within, am.Box) else 2.0 * 1.25**0.5
+    settings = {"kind": kind, "thresholds": thresholds, "engine": am.Engine(workers=1)}
+    box = am.Box(-1 - width, -1 + width)
+    found, same = (am.sets(head, domain, asked, **settings) for domain in (reach, box))
+    assert [claim.status for claim in found.claims] == [claim.status for claim in same.claims]
+
+
+def test_a_bias_less_its_threshold_that_overflows_is_refused() -> None:
+    head = am.Head(np.ones((2, 1)), np.array([1e308, 0.0]))
+    with pytest.raises(am.InputError, match="beyond the range of float64"):
+        am.sets(head, am.Box(-1, 1), [(0,)], thresholds=-1e308)

@@ -26,7 +26,7 @@ from argmaxable.core.head import Head
 from argmaxable.core.label_sets import LabelSets, Members, SetClaim, SetKind, SetTest
 from argmaxable.core.progress import Deadline, ProgressCallback, ignore_progress
 from argmaxable.exact.dyadic import Dyadic
-from argmaxable.exact.rounding import gamma
+from argmaxable.exact.rounding import TINY, gamma
 from argmaxable.questions.argmax import DEFAULT_DOMAIN
 from argmaxable.questions.sets.sets import sets
 from argmaxable.run.plan import DEFAULT_ENGINE, Engine
@@ -121,9 +121,11 @@ def _verdict(active: int, total: int, found: list[LabelSets]) -> EverySet:
         return EverySet(active, EveryStatus.REFUTED, "this set can never be predicted", worst, tried)
     if feasible == total:
         return EverySet(active, EveryStatus.PROVEN, f"all {total:,} sets were tried", None, tried)
-    return EverySet(
-        active, EveryStatus.OPEN, f"{feasible:,} of {total:,} sets were tried, all fine", None, tried
-    )
+    why = f"{feasible:,} of {total:,} sets were shown to come out"
+    undecided = len(tried.having(Feasibility.UNDECIDED))
+    if undecided:
+        why += f", {undecided:,} were tried and stay undecided"
+    return EverySet(active, EveryStatus.OPEN, why, None, tried)
 
 
 def _all_sets(labels: int, least: int, most: int) -> Iterator[Members]:
@@ -198,8 +200,8 @@ def _coherence(head: Head) -> tuple[float, float, float]:
     least, above, below = math.inf, 0.0, 0.0
     rows = head.rows(slice(None))
     sizes = np.sqrt((rows * rows).sum(axis=1))
-    # A product of d terms is within γ_d ‖w_i‖ ‖w_j‖ of the exact one.
-    error = gamma(head.features + 8) * float(sizes.max()) ** 2
+    # A product of d terms is within γ_d ‖w_i‖ ‖w_j‖ of the exact one, and underflow takes TINY off each.
+    error = gamma(head.features + 8) * float(sizes.max()) ** 2 + 2 * (head.features + 8) * TINY
     for block in blocks(head.classes, head.classes):
         products = rows[block] @ rows.T
         diagonal = np.arange(block.start, block.stop)

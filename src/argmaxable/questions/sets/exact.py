@@ -36,7 +36,7 @@ def whole_certificate(rows: SignedRows, certificate: Certificate) -> Certificate
     """
     table = _table(rows, certificate.classes)
     if certificate.coordinates is not None and not rows.space.coordinates.domain.removes_mean:
-        table = table[:, _columns(rows, certificate.coordinates)]
+        table = table[:, _columns(rows, certificate.coordinates, table.shape[1] - 1)]
     target = np.zeros((1, table.shape[1]), dtype=object)
     equations = Dyadic(np.vstack([table, target]), 0)
     solved = weights_solving(equations, Dyadic.of(certificate.weights), certificate.basis)
@@ -50,15 +50,15 @@ def _table(rows: SignedRows, ids: Ids) -> NDArray[Any]:
     LayerNorm leaves only differences to the last feature."""
     head, domain = rows.space.checker.head, rows.space.coordinates.domain
     signs = np.where(rows.inside[ids], 1, -1).astype(object)
-    seen = domain.scaled_rows(Dyadic.of(head.rows(ids)))
+    seen = domain.rows_seen_exactly(Dyadic.of(head.rows(ids)))
     table = (seen[:, :-1] - seen[:, -1:] if domain.removes_mean else seen).integers * signs[:, None]
     return table if rows.space.has_cut else np.hstack([table, signs[:, None]])
 
 
-def _columns(rows: SignedRows, coordinates: Ids) -> list[int]:
+def _columns(rows: SignedRows, coordinates: Ids, cut: int) -> list[int]:
     """Columns of the table for features, and for the cut where there is one."""
     features = [int(feature) for feature in coordinates if feature >= 0]
-    return features if rows.space.has_cut else [*features, rows.space.checker.head.features]
+    return features if rows.space.has_cut else [*features, cut]
 
 
 def _whole(ids: Ids, weights: list[int]) -> Certificate:
@@ -162,7 +162,7 @@ def _system(rows: SignedRows, ids: Ids) -> tuple[Dyadic, Dyadic]:
     fixed = domain.fixed_part(head.features)
     if fixed.any():
         offsets = offsets + plain @ Dyadic.of(fixed)
-    seen = domain.scaled_rows(plain)
+    seen = domain.rows_seen_exactly(plain)
     table = seen[:, :-1] - seen[:, -1:] if domain.removes_mean else seen[:, coordinates.used]
     return table * signs[:, None], offsets * signs
 

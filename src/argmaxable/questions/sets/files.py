@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -63,7 +63,10 @@ def read_sets(path: Path, head: Head) -> SetFile:
 
 
 class _Names:
-    """Labels by their names, or by their numbers."""
+    """Labels by their names; by their numbers as JSON writes numbers, or where the model has no names.
+
+    Numbers in a text are not taken for labels beside names: they may be an identifier of the example.
+    """
 
     def __init__(self, head: Head) -> None:
         self.head = head
@@ -81,7 +84,7 @@ class _Names:
             return found[0]
         if len(found) > 1:
             raise InputError(f"{len(found)} labels are called {visible(str(label))}. Name it by its number.")
-        if str(label).isdecimal() and len(str(label)) < 10:
+        if not self.known and str(label).isdecimal() and len(str(label)) < 10:
             return int(label)
         hint = "" if self.known else " The model has no labels: pass --labels FILE, or numbers."
         raise InputError(f"the model has no label {visible(str(label))}.{hint}")
@@ -90,7 +93,7 @@ class _Names:
 def _from_json_lines(path: Path, head: Head) -> Iterator[tuple[Members, int]]:
     """A line is a list of labels, or an object with `labels` and perhaps `count`."""
     names = _Names(head)
-    with path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8-sig") as file:
         for number, line in enumerate(file, 1):
             if line.strip():
                 with _at(path, number):
@@ -113,13 +116,22 @@ def _from_csv(path: Path, head: Head) -> Iterator[tuple[Members, int]]:
     that names a column `count` is not a set: that column counts."""
     names, place = _Names(head), None
     with path.open(encoding="utf-8-sig", newline="") as file:
-        for number, cells in enumerate(csv.reader(file), 1):
+        for number, cells in enumerate(_csv_lines(path, file), 1):
+            if not cells:  # a blank line; an empty set is written as ""
+                continue
             lowered = [cell.strip().lower() for cell in cells]
             if number == 1 and (_COUNT in lowered or lowered == ["labels"]):
                 place = lowered.index(_COUNT) if _COUNT in lowered else None
                 continue
             with _at(path, number):
                 yield _csv_set(cells, place, names)
+
+
+def _csv_lines(path: Path, file: TextIO) -> Iterator[list[str]]:
+    try:
+        yield from csv.reader(file)
+    except csv.Error as error:
+        raise InputError(f"{path} is not CSV: {error}. A quotation mark may not be closed.") from error
 
 
 def _csv_set(cells: list[str], place: int | None, names: _Names) -> tuple[Members, int]:
@@ -157,10 +169,12 @@ def _from_matrix(path: Path, head: Head) -> Iterator[tuple[Members, int]]:
     arrays = _csr_arrays(path)
     rows, columns = (int(side) for side in arrays["shape"])
     indices, starts, data = arrays["indices"], arrays["indptr"], arrays["data"]
+    if np.isnan(data).any():
+        raise InputError(f"{path} holds NaN: whether such a label is on can't be told.")
     if columns != head.classes:
         raise InputError(f"{path} has {columns:,} columns, but the model has {head.classes:,} labels.")
     is_sound = (
-        len(starts) == rows + 1
+        len(starts) == rows + 1 > 0
         and len(indices) == len(data) == starts[-1]
         and starts[0] == 0
         and (np.diff(starts) >= 0).all()
@@ -182,6 +196,8 @@ def _csr_arrays(path: Path) -> dict[str, Any]:
         raise InputError(
             f"{path} is not a sparse matrix as scipy.sparse.save_npz writes it: {error}"
         ) from error
+    if arrays["format"].size != 1 or arrays["shape"].shape != (2,):
+        raise InputError(f"{path} is damaged: it has no single format, or no shape of two numbers.")
     form = arrays["format"].item()
     form = form.decode("ascii", "replace") if isinstance(form, bytes) else str(form)
     numbers = all(arrays[name].dtype.kind in "iu" for name in ("indices", "indptr", "shape"))

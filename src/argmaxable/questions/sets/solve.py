@@ -148,7 +148,15 @@ class _SetAttempt:
         lower = float(self.checker.margins([self.members], point)[0])
         if lower > 0:
             return SetAnswer(point[0], lower, method=SetMethod.MEAN_DIRECTION)
-        return SetAnswer(reason="the domain is a single point")
+        self._try(self._broken_at_the_only_point())
+        return self.answer if self.answer.is_settled else SetAnswer(reason="the domain is a single point")
+
+    def _broken_at_the_only_point(self) -> Certificate:
+        """The condition that is broken the most; for the top k, one of a member and one of another label."""
+        gaps = self.rows.precise_gaps(np.zeros(0))
+        sides = [self.rows.asked] if self.space.has_cut else [self.rows.inside, ~self.rows.inside]
+        worst = [np.arange(len(gaps))[side][gaps[side].argmin()] for side in sides]
+        return Certificate(np.array(worst, np.intp), np.ones(len(worst)))
 
     # ------------------------------------------------------------------ the problem
 

@@ -21,7 +21,7 @@ from argmaxable.report.answer import domain_line
 from argmaxable.report.page.columns import columns, shown_label
 from argmaxable.report.page.pictures import margin_charts, steps_chart, weight_charts
 from argmaxable.report.page.wording import CHARACTERS, STATUSES
-from argmaxable.report.sets import by_examples, headline
+from argmaxable.report.sets import by_examples, headline, meaning
 
 if TYPE_CHECKING:
     from argmaxable.core.domain_source import DomainSource
@@ -64,12 +64,15 @@ def page(content: Content, weights: Weights | None = None) -> str:
     return text.lstrip()
 
 
-def sets_page(found: LabelSets, source: DomainSource | None) -> str:
-    """A page about sets of labels: the answer, then those that can never be predicted."""
+def sets_page(found: LabelSets, source: DomainSource | None, *, home: str = "") -> str:
+    """A page about sets of labels: the answer, then those that can never be predicted; with a link to
+    `home`, the address of all runs, if there is one."""
     return render(
         "sets.html",
         "report.css",
         answer=headline(found, source),
+        meaning=meaning(found),
+        home=home,
         domain_line=domain_line(found.domain, source),
         found=found,
         never=by_examples(found.having(Feasibility.INFEASIBLE)),
