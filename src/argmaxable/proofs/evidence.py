@@ -69,7 +69,8 @@ class EvidenceWriter:
 
     def point(self, values: Vector, prefix: str = "") -> Line:
         """The part of a line that names a point."""
-        single = values.astype(np.float32)
+        with np.errstate(over="ignore"):  # what float32 does not hold becomes infinite, and differs
+            single = values.astype(np.float32)
         if (single == values).all():
             self.points32.append(single)
             return {f"{prefix}point32": len(self.points32) - 1}

@@ -128,7 +128,7 @@ def _layer_norm(tape: Tape, given: CallArguments) -> Result:
     x, shape, weight, bias, eps, *_ = given.bound(
         "input", "normalized_shape", "weight", "bias", eps=1e-5, cudnn_enable=True
     )
-    if len(given.integers(shape)) != 1 or given.number(eps) < 0:
+    if len(given.integers(shape)) != 1 or not given.number(eps) >= 0:
         raise NoCounterpart("normalized_shape")
     name = given.tensor(x)
     rank = tape.rank(name)
@@ -146,7 +146,7 @@ def _layer_norm(tape: Tape, given: CallArguments) -> Result:
 
 def _rms_norm(tape: Tape, given: CallArguments) -> str:
     x, shape, weight, eps = given.bound("input", "normalized_shape", "weight", "eps")
-    if len(given.integers(shape)) != 1 or weight is None or (eps is not None and given.number(eps) < 0):
+    if len(given.integers(shape)) != 1 or weight is None or (eps is not None and not given.number(eps) >= 0):
         raise NoCounterpart("normalized_shape")
     name = given.tensor(x)
     return tape.add("RMSNormalization", (name, given.tensor(weight)), tape.rank(name), axis=-1)
@@ -319,12 +319,15 @@ def _pool(tape: Tape, given: CallArguments) -> str:
     if given.op.startswith("max"):
         x, *_ = given.bound(*names, "dilation", "ceil_mode")
         return tape.add("MaxPool", (given.tensor(x),), rank)
-    x, *_, includes, divisor = given.bound(
+    x, kernel, *_, includes, divisor = given.bound(
         *names, ceil_mode=False, count_include_pad=True, divisor_override=None
     )
     if divisor is not None:
         raise NoCounterpart("divisor_override")
-    return tape.add("AveragePool", (given.tensor(x),), rank, count_include_pad=int(given.flag(includes)))
+    size = given.integers(kernel)
+    shape = size if len(size) == rank - 2 else size * (rank - 2)
+    includes = int(given.flag(includes))
+    return tape.add("AveragePool", (given.tensor(x),), rank, count_include_pad=includes, kernel_shape=shape)
 
 
 def _lstm(tape: Tape, given: CallArguments) -> tuple[str, ...]:

@@ -61,6 +61,7 @@ class Tape:
 
     nodes: list[Node] = field(default_factory=list)
     shapes: dict[str, tuple[int | str, ...]] = field(default_factory=dict)
+    declared: dict[str, str] = field(default_factory=dict)
     integers: dict[str, tuple[int, ...]] = field(default_factory=dict)
     numbers: dict[str, float] = field(default_factory=dict)
     stored: dict[str, ArchivedTensor] = field(default_factory=dict)
@@ -251,8 +252,10 @@ class Tape:
             scalars=values.single_numbers() | self.numbers,
             integers=self.integers,
             types={name: each.dtype for name, each in stored.items()}
-            | dict.fromkeys(self.numbers, "float64"),
+            | {name: "int64" if name in self.integers else "float64" for name in self.numbers},
             shapes=self.shapes,
+            declared=self.declared,
+            promotes=True,
         )
         return graph, values
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from argmaxable.models.activations import RANGES, Range
 from argmaxable.models.graph.gates import gated_minimum
+from argmaxable.models.graph.rounding import outwards
 
 if TYPE_CHECKING:
     from argmaxable.models.graph.nodes import Graph, Node
@@ -55,7 +58,7 @@ def _parametric(node: Node) -> Range | None:
     if node.op in _SWISHES and alpha > 0:
         return RANGES["silu"][0] / alpha, math.inf
     if node.op in ("Elu", "Celu") and alpha > 0:  # α(exp(x) − 1), of x/α for Celu, where x < 0
-        return -alpha, math.inf
+        return float(outwards(np.array(-alpha), np.array(0.0))[0]), math.inf
     if node.op == "ThresholdedRelu" and alpha >= 0:  # x where x > α, else 0
         return 0.0, math.inf
     if node.op == "Selu" and not node.attributes:

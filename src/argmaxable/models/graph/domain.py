@@ -3,9 +3,11 @@
 A walk back from the head bounds every tensor on the way: an activation function by its range, whatever it
 is given; pooling, changes of layout and choices by the bounds of what they take in, since they put out
 nothing new or means; sums, products and quantisation by interval arithmetic; a norm by the solid that
-holds all its outputs. Anything else, a linear layer above all, bounds nothing. The operations are taken as
-exact, as the head's own are, but for the length that a norm gives (see `models/norm_solid.py`) and for
-what is computed in half precision (see `half_precision.py`).
+holds all its outputs. Anything else, a linear layer above all, bounds nothing, nor does anything computed
+with what may be whole numbers, which wrap round (see `casts.py`). Bounds have room for the rounding of
+float32 in sums, products, quotients and means (see `rounding.py`), in the length that a norm gives (see
+`models/norm_solid.py`), and for half precision (see `half_precision.py`). Taken as exact are the mean that a
+LayerNorm takes off, and gain, shift and means over positions where the domain is a norm's solid.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from argmaxable.core.balls import LayerNorm, RMSNorm
 from argmaxable.core.boxes import Box, Everywhere
 from argmaxable.core.errors import DomainError, LoadError
 from argmaxable.models.finding import HeadInputs
+from argmaxable.models.graph import rounding
 from argmaxable.models.graph.activations import activation_range
+from argmaxable.models.graph.casts import HALF_CAST, float_tensors, with_told_casts
 from argmaxable.models.graph.half_precision import half_tensors, surviving
 from argmaxable.models.graph.layout import Axis, adds_zeros, axis_before, keeps_entries, takes_extremes
 from argmaxable.models.graph.norms import GraphNorm, norm_behind
@@ -58,6 +62,8 @@ _LARGEST_CONSTANT = 2**16
 _MOST_PLACES = 16
 # Rounds the few float64 operations behind a bound outwards.
 _OUTWARDS = 1 + 2.0**-40
+# The same for the float32 operations of dynamic quantisation, a few roundings of at most 510 half steps.
+_STEP_ROOM = 1 + 2.0**-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +98,7 @@ def inputs_of(graph: Graph, features: tuple[Features, ...], size: int, read: Rea
     None where no operation is known to use the head, or several do and have different domains. `read` gives
     the values of stored constants.
     """
-    search = _Search(graph, size, read)
+    search = _Search(graph.fixed, size, read)
     try:
         with np.errstate(all="ignore"):  # constants of damaged files may be infinite or no numbers
             found = [_inputs(search, each) for each in features[:_MOST_PLACES]]
@@ -116,8 +122,9 @@ class _Search:
     """One walk through a graph, which remembers what it has found: tensors are used many times."""
 
     def __init__(self, graph: Graph, size: int, read: Reader) -> None:
-        self.graph, self.size, self.read = graph, size, read
-        self.halves = half_tensors(graph)
+        self.size, self.read = size, read
+        self.halves, self.floats = half_tensors(graph), float_tensors(graph)
+        self.graph = with_told_casts(graph, self.floats, self.halves)
         self._known: dict[tuple[str, Axis | None], _Values] = {}
 
     def values(self, name: str, axis: Axis | None, depth: int = 0) -> _Values:
@@ -145,7 +152,9 @@ class _Search:
             return _anything("quantised in steps that are not known")
         lowest, highest = ((end - zero) * (1.0 if in_steps else step) for end in _STEPS[type_])
         what = "counted in steps" if in_steps else f"in steps of {step:g}"
-        return _range(f"quantised to {type_} {what}", lowest, highest)
+        return _Values(
+            f"quantised to {type_} {what}", *rounding.outwards(np.array(lowest), np.array(highest))
+        )
 
     def _bounds(self, name: str, axis: Axis | None, depth: int) -> _Values:
         graph = self.graph
@@ -157,9 +166,11 @@ class _Search:
         norm = norm_behind(graph, name)
         if norm is not None and {name, norm.normalised} & self.halves:
             return _anything(f"{norm.name} in half precision, whose rounding has no bound")
-        if norm is not None:
+        if norm is not None and (not norm.counts or self._are_floats(norm.normalised)):
             return self._norm(norm, name, axis)
         activation = activation_range(graph, node, name)
+        if node.op == "Mul" and not self._are_floats(*node.inputs):
+            activation = None
         if activation is not None and node.op == "Mul" and {name, *node.inputs} & self.halves:
             return _anything(f"{activation[0]}, in half precision, which can round to less than its minimum")
         if activation is not None:
@@ -171,6 +182,10 @@ class _Search:
         if product is not None:
             return _anything(f"a linear layer ({node.op} with {product.weight.name}), which bounds nothing")
         return _anything(f"{node.op}, which bounds nothing")
+
+    def _are_floats(self, *names: str) -> bool:
+        """Whether none of these may hold whole numbers that an operation turns into floats by itself."""
+        return not self.graph.promotes or self.floats.union(self.graph.constants).issuperset(names)
 
     def _constant(self, name: str) -> _Values:
         size = self.graph.size(name)
@@ -204,7 +219,7 @@ class _Search:
         # Of n numbers with Σz² ≤ n none exceeds √n, and if they sum to 0, √(n − 1). float32 adds a little.
         gain = gain * room_for_rounding(size)
         reach = np.abs(gain) * math.sqrt(size - norm.centred) * _OUTWARDS
-        lo, hi = shift - reach, shift + reach
+        lo, hi = rounding.outwards(shift - reach, shift + reach)
         if axis is None or not axis.is_last or not sizes <= {self.size}:
             return _range(norm.name, float(lo.min()), float(hi.max()))
         solid = (LayerNorm if norm.centred else RMSNorm)(_single(gain), _single(shift))
@@ -224,7 +239,12 @@ class _Search:
         if node.op not in _WORDS:
             return None
         names = node.inputs[1:] if node.op == "Where" else node.inputs
-        parts = [self.values(each, self._axis_in(node, each, axis), depth) for each in names]
+        parts = [
+            self.values(each, self._axis_in(node, each, axis), depth)
+            if self._are_floats(each)
+            else _anything("what may be whole numbers")
+            for each in names
+        ]
         if not parts or (node.op in ("Sub", "Mul", "Div") and len(parts) != 2):  # a damaged graph
             return None
         lo, hi = _arithmetic(node.op, parts)
@@ -252,7 +272,8 @@ class _Search:
         inner = self.values(node.input(0), axis, depth)
         low = scalars.get(node.input(1), node.number("min", -math.inf))
         high = scalars.get(node.input(2), node.number("max", math.inf))
-        lo, hi = np.maximum(inner.lo, low), np.minimum(inner.hi, high)
+        least, most = rounding.outwards(np.array(low), np.array(high))
+        lo, hi = np.maximum(inner.lo, least), np.minimum(inner.hi, most)
         # Where the limits cross, the upper one counts; one that varies may cross anything.
         varies = any(limit and limit not in scalars for limit in node.inputs[1:])
         if varies or low > high or (lo > hi).any():
@@ -276,7 +297,13 @@ class _Search:
             inner = replace(inner, solid=None)
         if adds_zeros(node):
             inner = replace(inner, lo=np.minimum(inner.lo, 0.0), hi=np.maximum(inner.hi, 0.0), solid=None)
-        silent = node.op in ("Identity", "Cast", "Dropout")
+        if node.op in rounding.AVERAGING:
+            lo, hi = rounding.mean_outwards(inner.lo, inner.hi, rounding.summands(self.graph, node))
+            inner = replace(inner, lo=lo, hi=hi)
+        if node.op == "Cast":  # perhaps from float64
+            lo, hi = rounding.outwards(inner.lo, inner.hi)
+            inner = replace(inner, lo=lo, hi=hi)
+        silent = node.op in ("Identity", "Cast", HALF_CAST, "Dropout")
         return inner if silent else inner.then(node.op)
 
 
@@ -297,7 +324,7 @@ def _dynamically_quantised(values: _Values) -> _Values:
 
     0 is always a step, so a sign is kept; the ends may be missed by half a step.
     """
-    half_step = (np.maximum(values.hi, 0.0) - np.minimum(values.lo, 0.0)) / 510 * _OUTWARDS
+    half_step = (np.maximum(values.hi, 0.0) - np.minimum(values.lo, 0.0)) / 510 * _STEP_ROOM
     lo = np.where(values.lo >= 0, 0.0, values.lo - half_step)
     hi = np.where(values.hi <= 0, 0.0, values.hi + half_step)
     return replace(values, lo=lo, hi=hi, solid=None).then("quantised")
@@ -305,36 +332,39 @@ def _dynamically_quantised(values: _Values) -> _Values:
 
 def _arithmetic(op: str, parts: list[_Values]) -> tuple[Vector, Vector]:
     """Bounds for a combination of tensors, from those of its parts."""
-    first, *others = ((part.lo, part.hi) for part in parts)
-    lo, hi = first
+    ranges = [(part.lo, part.hi) for part in parts]
+    (lo, hi), *others = ranges
     for other_lo, other_hi in others:
         if op in ("Add", "Sum"):
             lo, hi = lo + other_lo, hi + other_hi
         elif op == "Sub":
             lo, hi = lo - other_hi, hi - other_lo
         elif op == "Mul":
-            lo, hi = _product(lo, hi, other_lo, other_hi)
+            lo, hi = _extremes(np.multiply, lo, hi, other_lo, other_hi)
+        elif op == "Div" and ((other_lo > 0) | (other_hi < 0)).all():
+            lo, hi = _extremes(np.divide, lo, hi, other_lo, other_hi)
         elif op == "Div":
-            lo, hi = _quotient(lo, hi, other_lo, other_hi)
+            lo, hi = np.array(-math.inf), np.array(math.inf)
         elif op == "Max":
             lo, hi = np.maximum(lo, other_lo), np.maximum(hi, other_hi)
         elif op == "Min":
             lo, hi = np.minimum(lo, other_lo), np.minimum(hi, other_hi)
         else:  # Concat, Where, If and Mean: something of one, of the other, or between
             lo, hi = np.minimum(lo, other_lo), np.maximum(hi, other_hi)
-    return lo, hi
+    if op == "Mean":
+        return rounding.mean_outwards(lo, hi, len(parts))
+    if op == "Sum" and len(parts) > 2:
+        return rounding.sum_outwards(lo, hi, ranges)
+    return rounding.outwards(lo, hi) if op in ("Add", "Sum", "Sub", "Mul", "Div") else (lo, hi)
 
 
-def _product(lo: Vector, hi: Vector, other_lo: Vector, other_hi: Vector) -> tuple[Vector, Vector]:
+def _extremes(
+    combine: np.ufunc, lo: Vector, hi: Vector, other_lo: Vector, other_hi: Vector
+) -> tuple[Vector, Vector]:
+    """Bounds of a product or quotient, which are those of its ends; 0 · ∞ and ∞ / ∞ are 0 here."""
     ends = [
-        np.nan_to_num(end * other, nan=0.0, posinf=math.inf, neginf=-math.inf)  # 0 · ∞ is 0 here
+        np.nan_to_num(combine(end, other), nan=0.0, posinf=math.inf, neginf=-math.inf)
         for end in (lo, hi)
         for other in (other_lo, other_hi)
     ]
     return np.minimum.reduce(np.broadcast_arrays(*ends)), np.maximum.reduce(np.broadcast_arrays(*ends))
-
-
-def _quotient(lo: Vector, hi: Vector, other_lo: Vector, other_hi: Vector) -> tuple[Vector, Vector]:
-    if not ((other_lo > 0) | (other_hi < 0)).all():
-        return np.array(-math.inf), np.array(math.inf)
-    return _product(lo, hi, 1 / other_hi / _OUTWARDS, 1 / other_lo * _OUTWARDS)

@@ -20,6 +20,7 @@ from argmaxable.models.graph.linear_layer import (
 
 if TYPE_CHECKING:
     from argmaxable.models.graph.nodes import Graph
+    from argmaxable.models.graph.products import Stored
     from argmaxable.models.graph.trace_layer import LinearLayer
     from argmaxable.models.registry import ReadOptions
 
@@ -63,13 +64,17 @@ def find_in_graph(
         inputs=None if options.transpose else inputs_of(graph, layer.features, features, values),
         alternatives=tuple(_info(graph, name) for name in other_weights(graph, layer.weight.name)),
         activation=layer.activation,
-        notes=(*_notes(layer), *doubts),
+        notes=(*_notes(graph, layer, bias), *doubts),
         taps=() if options.transpose else _taps(layer),
     )
 
 
-def _notes(layer: LinearLayer) -> Iterator[str]:
+def _notes(graph: Graph, layer: LinearLayer, bias: Stored | None) -> Iterator[str]:
     yield from layer.notes
+    parts = [layer.weight] if bias is None else [layer.weight, bias]
+    for name in dict.fromkeys(name for each in parts for name in (each.name, each.scale, each.zero_point)):
+        if name in graph.replaceable:
+            yield f"{name!r} is also an input of the graph: whoever runs the model can replace it"
     if layer.activation == "sigmoid":
         yield SIGMOID_NOTE
     if layer.crossing:

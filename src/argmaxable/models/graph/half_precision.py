@@ -38,13 +38,13 @@ _ROUNDED_OFTEN = frozenset(
 
 
 def half_tensors(graph: Graph) -> frozenset[str]:
-    """The names of tensors in half precision: such constants and casts, and whatever has the same type."""
+    """The names of tensors in half precision: so stored, declared or cast, and whatever has the same type."""
     groups = [_of_one_type(node) for node in graph.nodes]
     members: dict[str, list[int]] = {}
     for number, group in enumerate(groups):
         for name in group:
             members.setdefault(name, []).append(number)
-    found = {name for name, type_ in graph.types.items() if _is_half(type_)}
+    found = {name for types in (graph.types, graph.declared) for name in types if _is_half(types[name])}
     found.update(name for node in graph.nodes if _casts_to_half(node) for name in node.outputs)
     waiting = list(found)
     while waiting:

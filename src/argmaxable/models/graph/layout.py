@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from argmaxable.models.graph.casts import HALF_CAST
 from argmaxable.models.graph.nodes import Graph, Node, is_float_cast
 
-_UNCHANGED = frozenset({"Identity", "Cast", "Dropout"})
+_UNCHANGED = frozenset({"Identity", "Cast", HALF_CAST, "Dropout"})
 _RESHAPING = frozenset({"Reshape", "Flatten"})
 _POOLING = frozenset({"AveragePool", "MaxPool", "GlobalAveragePool", "GlobalMaxPool"})
 _REDUCING = frozenset({"ReduceMean", "ReduceMax", "ReduceMin"})

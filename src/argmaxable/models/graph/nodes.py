@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 # Enough for any way from an output to its head or from a head to an activation; a damaged graph may run
@@ -49,7 +49,10 @@ class Graph:
     `constants` has the shapes of stored tensors, `scalars` the values of those with one number, `integers`
     the values of short lists of them (shapes, axes), `types` the names of their types (numpy's);
     `shapes` are those that tensors were declared with, where a name stands for a length that is not known in
-    advance and −1 for one without a name; `opset` is the version of ONNX's operations.
+    advance and −1 for one without a name; `declared` are the names of types that tensors other than constants
+    were declared with. `replaceable` are constants that are also inputs of the graph, so that whoever runs
+    the model can replace them: they have no part in `scalars` and `integers`. `opset` is the version of
+    ONNX's operations; `promotes` says that operations turn whole numbers that meet floats into floats.
     """
 
     nodes: tuple[Node, ...]
@@ -59,7 +62,10 @@ class Graph:
     integers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     types: Mapping[str, str] = field(default_factory=dict)
     shapes: Mapping[str, tuple[int | str, ...]] = field(default_factory=dict)
+    declared: Mapping[str, str] = field(default_factory=dict)
+    replaceable: frozenset[str] = frozenset()
     opset: int = 13
+    promotes: bool = False
 
     @cached_property
     def producers(self) -> dict[str, Node]:
@@ -69,6 +75,14 @@ class Graph:
     def ranks(self) -> dict[str, int]:
         """How many axes tensors were declared with."""
         return {name: len(shape) for name, shape in self.shapes.items()}
+
+    @cached_property
+    def fixed(self) -> Graph:
+        """The same graph, where what can be replaced is an input and no constant."""
+        if not self.replaceable:
+            return self
+        constants = {name: shape for name, shape in self.constants.items() if name not in self.replaceable}
+        return replace(self, constants=constants, replaceable=frozenset())
 
     def origin(self, name: str, passing: frozenset[str]) -> str:
         """The tensor that a name carries, looking back through the first input of these operations."""

@@ -6,17 +6,25 @@ its input: u = x − mean(x). So ‖z‖ ≤ √n over the n normalised numbers,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from argmaxable.models.graph.broadcast import constant_shape
+from argmaxable.models.graph.layout import axes_of, counted_from_end
+from argmaxable.models.graph.lengths import ONE, Length
 from argmaxable.models.graph.products import Stored, stored_matrix
+from argmaxable.models.graph.shape_values import lengths_of, target_of
 
 if TYPE_CHECKING:
     from argmaxable.models.graph.nodes import Graph, Node
 
 _SAME = frozenset({"Identity", "Cast", "Dropout"})
-_BROADCAST = _SAME | {"Reshape", "Expand", "Squeeze", "Unsqueeze"}
+# Also repeats a tensor as an operation with a larger one would. A change of shape might lay a mean along
+# another axis than it was taken over.
+_SPREAD = _SAME | {"Expand"}
+_RESHAPING = _SAME | {"Reshape", "Squeeze", "Unsqueeze"}
 
 
 @dataclass(frozen=True)
@@ -84,7 +92,8 @@ def _fused(graph: Graph, node: Node, form: _Fused, name: str) -> GraphNorm | Non
         _row(graph, node.input(place)) for place in (form.gain, form.shift) if place and node.input(place)
     ]
     gains = [each for each in stored if each is not None]
-    if len(gains) != len(stored) or not gains or node.outputs[:1] != (name,):
+    has_epsilon = 0 <= node.number("epsilon", 0) < math.inf
+    if len(gains) != len(stored) or not gains or node.outputs[:1] != (name,) or not has_epsilon:
         return None
     axis = (int(node.number("axis", -1)),)
     return GraphNorm(form.centred, (gains[0],), gains[1] if len(gains) > 1 else None, axis, node.input(0))
@@ -142,7 +151,7 @@ def _scaled_mean(graph: Graph, name: str) -> tuple[Stored, str, str] | None:
     if node is None or node.op not in ("Add", "Sub"):
         return None
     for place in (0, 1) if node.op == "Add" else (0,):
-        shift = _row(graph, graph.origin(node.input(place), _BROADCAST))
+        shift = _row(graph, node.input(place), reshaped=True)
         product = graph.producers.get(graph.origin(node.input(1 - place), _SAME))
         if shift is None or product is None or product.op != "Mul":
             continue
@@ -161,7 +170,7 @@ def _by_deviation(
 ) -> tuple[tuple[int, ...], tuple[Stored, ...]] | None:
     """For m = gain / √(mean((x − mean(x))²) + ε), of these very x and mean: the axes and the gain."""
     factors = list(_factors(graph, m))
-    gains = [row for each in factors if (row := _row(graph, graph.origin(each, _BROADCAST))) is not None]
+    gains = [row for each in factors if (row := _row(graph, each, reshaped=True)) is not None]
     roots = [root for each in factors if (root := _reciprocal(graph, each))]
     if len(gains) + len(roots) != len(factors) or len(roots) != 1 or len(gains) > 1:
         return None
@@ -179,10 +188,10 @@ def _by_deviation(
 
 def _differences(graph: Graph, deviation: str, x: str, mean: str) -> Iterator[str]:
     """The tensors x − mean whose squares a deviation is the mean of."""
-    root = graph.producers.get(graph.origin(deviation, _BROADCAST))
-    total = graph.producers.get(graph.origin(root.input(0), _BROADCAST)) if root is not None else None
+    root = graph.producers.get(graph.origin(deviation, _SPREAD))
+    total = graph.producers.get(graph.origin(root.input(0), _SPREAD)) if root is not None else None
     for each in () if total is None else total.inputs:
-        variance = graph.producers.get(graph.origin(each, _BROADCAST))
+        variance = graph.producers.get(graph.origin(each, _SPREAD))
         name = _squared(graph, variance.input(0)) if variance is not None else None
         node = graph.producers.get(name or "")
         is_difference = node is not None and node.op == "Sub"
@@ -208,7 +217,7 @@ def _factors(graph: Graph, name: str, depth: int = 0) -> Iterator[str]:
 
 def _reciprocal(graph: Graph, name: str) -> str:
     """What a tensor is one over, or an empty name."""
-    node = graph.producers.get(graph.origin(name, _BROADCAST))
+    node = graph.producers.get(graph.origin(name, _SPREAD))
     if node is not None and node.op == "Reciprocal":
         return node.input(0)
     if node is not None and node.op == "Div" and graph.scalars.get(node.input(0)) == 1:
@@ -226,22 +235,23 @@ class _Mean:
 
 def _mean_square(graph: Graph, deviation: str, u: str) -> list[_Mean]:
     """For √(mean(u²) + ε) with ε ≥ 0: the mean, and that which u is free of, if over the same axes."""
-    root = graph.producers.get(graph.origin(deviation, _BROADCAST))
-    total = (
-        graph.producers.get(graph.origin(root.input(0), _BROADCAST)) if root and root.op == "Sqrt" else None
-    )
+    name, outside = _spread(graph, deviation, u)
+    root = graph.producers.get(name)
+    if root is None or root.op != "Sqrt":
+        return []
+    name, inside = _spread(graph, root.input(0), u)
+    total = graph.producers.get(name)
     if total is None or total.op != "Add":
         return []
     epsilons = [graph.scalars.get(graph.origin(each, _SAME)) for each in total.inputs]
     rest = [each for each, epsilon in zip(total.inputs, epsilons, strict=True) if epsilon is None]
-    if len(rest) != 1 or min(epsilon for epsilon in epsilons if epsilon is not None) < 0:
+    if len(rest) != 1 or not all(epsilon is None or epsilon >= 0 for epsilon in epsilons):
         return []
-    variance = graph.origin(rest[0], _BROADCAST)
     centre = _centre(graph, u)
-    mean = _mean(graph, variance, u, square=True)
+    mean = _mean(graph, rest[0], u, square=True, restored=outside + inside)
     if mean is not None:
         return [mean, centre[1]] if centre is not None and centre[1].axes == mean.axes else [mean]
-    return [] if centre is None else _variance(graph, variance, *centre)
+    return [] if centre is None else _variance(graph, rest[0], *centre, restored=outside + inside)
 
 
 def _centre(graph: Graph, u: str) -> tuple[str, _Mean] | None:
@@ -250,29 +260,33 @@ def _centre(graph: Graph, u: str) -> tuple[str, _Mean] | None:
     if node is None or node.op != "Sub":
         return None
     x = graph.origin(node.input(0), _SAME)
-    mean = _mean(graph, graph.origin(node.input(1), _BROADCAST), x)
+    mean = _mean(graph, node.input(1), x)
     return None if mean is None else (x, mean)
 
 
-def _variance(graph: Graph, name: str, x: str, centre: _Mean) -> list[_Mean]:
+def _variance(graph: Graph, name: str, x: str, centre: _Mean, restored: int) -> list[_Mean]:
     """The means in mean(x²) − mean(x)², perhaps kept from falling below 0; none if it is not such a thing."""
+    name, more = _spread(graph, name, x)
     node = graph.producers.get(name)
     if node is not None and node.op == "Max":
         variables = [each for each in node.inputs if graph.scalars.get(each) != 0]
-        node = graph.producers.get(graph.origin(variables[0], _BROADCAST)) if len(variables) == 1 else None
+        node = graph.producers.get(graph.origin(variables[0], _SPREAD)) if len(variables) == 1 else None
     if node is None or node.op != "Sub":
         return []
-    squares = _mean(graph, graph.origin(node.input(0), _BROADCAST), x, square=True)
-    root = _squared(graph, graph.origin(node.input(1), _BROADCAST))
-    mean = _mean(graph, graph.origin(root or "", _BROADCAST), x)
+    squares = _mean(graph, node.input(0), x, square=True, restored=restored + more)
+    root = _squared(graph, node.input(1))
+    mean = _mean(graph, root or "", x, restored=restored + more)
     found = [each for each in (squares, mean, centre) if each is not None and each.axes == centre.axes]
     return found if len(found) == 3 else []
 
 
-def _mean(graph: Graph, name: str, x: str, *, square: bool = False) -> _Mean | None:
-    """How a tensor is the mean of x, or of its square; None where it is neither."""
-    node = graph.producers.get(name)
-    count = None
+def _mean(graph: Graph, name: str, x: str, *, square: bool = False, restored: int = 0) -> _Mean | None:
+    """How a tensor is the mean of x, or of its square, along the axes it was taken over; else None.
+
+    `restored` says how often a last axis was put back after it.
+    """
+    name, more = _spread(graph, name, x)
+    node, count = graph.producers.get(name), None
     if node is not None and node.op in ("Mul", "Div"):
         numbers = [graph.scalars.get(each) for each in node.inputs]
         sums = [each for each, number in zip(node.inputs, numbers, strict=True) if number is None]
@@ -287,16 +301,45 @@ def _mean(graph: Graph, name: str, x: str, *, square: bool = False) -> _Mean | N
     if square:
         averaged = _squared(graph, node.input(0))
     axes = _axes(graph, node)
-    return _Mean(axes, count) if averaged == x and axes is not None else None
+    # An axis that is gone must have been put back, or the mean would lie along another one.
+    is_in_place = restored + more == int(node.number("keepdims", 1) == 0)
+    return _Mean(axes, count) if averaged == x and axes is not None and is_in_place else None
 
 
-def _row(graph: Graph, name: str) -> Stored | None:
+def _spread(graph: Graph, name: str, like: str) -> tuple[str, int]:
+    """What a name carries, perhaps repeated, and whether it was given a last axis on the way (1 or 0)."""
+    name = graph.origin(name, _SPREAD)
+    node = graph.producers.get(name)
+    if node is None or not _puts_back(graph, node, like):
+        return name, 0
+    return graph.origin(node.input(0), _SAME), 1
+
+
+def _puts_back(graph: Graph, node: Node, like: str) -> bool:
+    """Whether a node gives a tensor that lacks the last axis of another one such an axis, of length 1."""
+    if node.op == "Unsqueeze":
+        return counted_from_end(axes_of(graph, node), graph.ranks.get(node.outputs[0])) == frozenset({-1})
+    target, is_whole = target_of(graph, node) if node.op == "Reshape" else (None, False)
+    lengths = lengths_of(graph, like)
+    if target is None or not is_whole or lengths is None or len(target) != len(lengths):
+        return False
+    pairs = zip(target[:-1], lengths[:-1], strict=True)
+    # 0 copies a length; where all others are as they were, −1 can only be the one that is left.
+    changed = [each for each, length in pairs if each not in (0, length) and _as_length(each) != length]
+    return target[-1] in (1, ONE) and changed in ([], [-1])
+
+
+def _as_length(each: int | Length) -> Length:
+    return each if isinstance(each, Length) else Length(each)
+
+
+def _row(graph: Graph, name: str, *, reshaped: bool = False) -> Stored | None:
     """The stored constant behind a name, if it is one number or a list along the last axis."""
-    found = stored_matrix(graph, name)
+    found = stored_matrix(graph, graph.origin(name, _RESHAPING) if reshaped else name)
     if found is None or found[1]:
         return None
-    shape = graph.constants[found[0].name]
-    return found[0] if set(shape[:-1]) <= {1} else None
+    shapes = [graph.constants[found[0].name], *([constant_shape(graph, name)] if reshaped else [])]
+    return found[0] if all(shape is not None and set(shape[:-1]) <= {1} for shape in shapes) else None
 
 
 def _squared(graph: Graph, name: str) -> str | None:

@@ -214,6 +214,9 @@ def _layer_norm(file: KerasFile, layer: KerasLayer, features: int) -> Domain | N
     # With rms_scaling Keras divides by the deviation but leaves the mean in, which may be anything.
     if layer.config.get("axis", -1) not in (-1, [-1]) or layer.config.get("rms_scaling"):
         return None
+    epsilon = layer.config.get("epsilon", 1e-3)
+    if not isinstance(epsilon, int | float) or not epsilon >= 0:
+        return None
     group = next((each for each in file.groups if each.layer == layer.name), None)
     has_gain, has_shift = layer.config.get("scale") is not False, layer.config.get("center") is not False
     gain = group.array("gamma", "0") if group and has_gain else None

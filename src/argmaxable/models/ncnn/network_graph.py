@@ -258,7 +258,7 @@ def _norm(parts: _Parts, layer: NcnnLayer) -> None:
     """Over the last axis, unless there are more numbers in it than a list of gains has."""
     size = layer.integer(0)
     gain = f"{layer.name}.gamma"
-    if not layer.integer(2, 1) or layer.real(1, 0.001) < 0 or gain not in parts.arrays:
+    if not layer.integer(2, 1) or not layer.real(1, 0.001) >= 0 or gain not in parts.arrays:
         raise NotTranslated("affine")
     op = {"LayerNorm": "LayerNormalization", "RMSNorm": "RMSNormalization"}[layer.kind]
     shift = (f"{layer.name}.beta",) if layer.kind == "LayerNorm" else ()

@@ -11,7 +11,7 @@ import mmap
 from collections import ChainMap
 from collections.abc import Mapping, MutableMapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -47,6 +47,10 @@ _INTEGERS = ("int32", "int64")
 _SHORT_LIST = 16
 # ONNX's own operations and ONNX Runtime's.
 _KNOWN_DOMAINS = frozenset({"", "com.microsoft"})
+# The version of ONNX's operations in which Dropout is switched off unless an input says otherwise.
+_DROPOUT_IS_OFF_SINCE = 7
+# The version of the format (ir_version) in which constants need no longer be listed as inputs.
+_REPLACEABLE_SINCE = 4
 # protobuf's own limit for one message; larger models keep their weights in files beside.
 _LARGEST_MESSAGE = 2**31
 
@@ -59,6 +63,7 @@ class _Parts:
     nodes: list[Node] = field(default_factory=list)
     tensors: dict[str, TensorProto] = field(default_factory=dict)
     shapes: dict[str, tuple[int | str, ...]] = field(default_factory=dict)
+    declared: dict[str, str] = field(default_factory=dict)
     functions: frozenset[tuple[str, str]] = frozenset()
     opset: int = 13
     taken: set[str] = field(default_factory=set)
@@ -72,8 +77,9 @@ def find(path: Path, options: ReadOptions) -> Finding:
     """
     model = _parse(path)
     parts = _Parts(path, functions=_functions(model), opset=_opset(model))
+    parts.taken.update(_text(each.name) for each in model.graph.input)
     outputs = _join(model.graph, parts, {}, "")
-    graph = _graph(parts, outputs)
+    graph = _graph(parts, outputs, _replaceable(model))
     values = ConstantReader(parts.tensors, path)
     metadata = _metadata(model)
     return find_in_graph("onnx", graph, options, values, lambda classes: labels_of(metadata, path, classes))
@@ -121,6 +127,18 @@ def _opset(model: ModelProto) -> int:
     return int(dict(sets).get("ai.onnx", 1))
 
 
+def _replaceable(model: ModelProto) -> frozenset[str]:
+    """The constants that whoever runs the model can replace: those that are also inputs of the graph.
+
+    Before version 4 of the format all constants had to be listed as inputs, and runtimes take them as fixed.
+    """
+    if model.ir_version < _REPLACEABLE_SINCE:
+        return frozenset()
+    stored = {*(each.name for each in model.graph.initializer)}
+    stored |= {each.values.name for each in model.graph.sparse_initializer}
+    return frozenset(_text(each.name) for each in model.graph.input if each.name in stored)
+
+
 def _metadata(model: ModelProto) -> dict[str, str]:
     repeated = twice(_text(each.key) for each in model.metadata_props)
     if repeated is not None:
@@ -163,9 +181,11 @@ def _join(graph: GraphProto, parts: _Parts, outer: MutableMapping[str, str], pre
         if name not in constants:
             names[name] = _free(name, prefix, parts)
     for value in (*graph.input, *graph.output, *graph.value_info):
+        name = names.get(_text(value.name), _text(value.name))
         if value.type.tensor_type.HasField("shape"):
-            name = _text(value.name)
-            parts.shapes[names.get(name, name)] = _declared(value.type.tensor_type.shape)
+            parts.shapes[name] = _declared(value.type.tensor_type.shape)
+        if value.type.tensor_type.elem_type:
+            parts.declared[name] = _type_name(value.type.tensor_type.elem_type)
     for node in graph.node:
         op = _operation(node, parts.functions)
         if op == "If":
@@ -201,9 +221,11 @@ def _text(value: str | bytes) -> str:
 
 
 def _free(name: str, prefix: str, parts: _Parts) -> str:
-    free = prefix + name if name in parts.taken else name
-    parts.taken.add(free)
-    return free
+    """A name that no other tensor has; without a prefix, in the outermost graph, the name itself."""
+    while prefix and name in parts.taken:
+        name = prefix + name
+    parts.taken.add(name)
+    return name
 
 
 def _join_branches(node: NodeProto, parts: _Parts, names: MutableMapping[str, str], prefix: str) -> None:
@@ -262,10 +284,12 @@ def _translate(node: NodeProto, op: str, names: Mapping[str, str]) -> Node:
     return Node(op, inputs, outputs, attributes)
 
 
-def _graph(parts: _Parts, outputs: list[str]) -> Graph:
+def _graph(parts: _Parts, outputs: list[str], replaceable: frozenset[str]) -> Graph:
     scalars: dict[str, float] = {}
     integers: dict[str, tuple[int, ...]] = {}
     for name, tensor in parts.tensors.items():
+        if name in replaceable:  # nothing may rest on its value
+            continue
         if len(tensor.dims) > 1 or math.prod(tensor.dims) > _SHORT_LIST or tensor.external_data:
             continue
         numbers = _small(tensor)
@@ -274,14 +298,27 @@ def _graph(parts: _Parts, outputs: list[str]) -> Graph:
         if TYPES.get(tensor.data_type) in _INTEGERS:
             integers[name] = tuple(int(number) for number in numbers)
     return Graph(
-        nodes=tuple(parts.nodes),
+        nodes=tuple(_as_run(node, scalars, parts.opset) for node in parts.nodes),
         outputs=tuple(outputs),
         constants={name: tuple(tensor.dims) for name, tensor in parts.tensors.items()},
         scalars=scalars,
         integers=integers,
         types={name: _type_name(tensor.data_type) for name, tensor in parts.tensors.items()},
         shapes=parts.shapes,
+        declared=parts.declared,
+        replaceable=replaceable,
         opset=parts.opset,
+    )
+
+
+def _as_run(node: Node, scalars: Mapping[str, float], opset: int) -> Node:
+    """A Dropout that is not certain to be switched off is another operation, which ends every walk."""
+    if node.op != "Dropout":
+        return node
+    is_off = node.number("is_test", 0) if opset < _DROPOUT_IS_OFF_SINCE else True
+    mode = node.input(2)
+    return (
+        node if is_off and (not mode or scalars.get(mode) == 0) else replace(node, op="Dropout in training")
     )
 
 

@@ -45,6 +45,11 @@ class Constant:
     length: int
 
 
+def type_name(type_: str) -> str:
+    """numpy's name of an element type, or an empty name."""
+    return _TYPES.get(type_, ("", 0))[0]
+
+
 def constant_of(layer: NetworkLayer, size: int) -> Constant:
     """Where the constant of a Const layer is, in a file of this size; raises LoadError."""
     what = f"constant {layer.name[:80]!r}"

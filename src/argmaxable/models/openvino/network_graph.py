@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from argmaxable.core.errors import LoadError
 from argmaxable.models.graph.nodes import Graph, Node
 from argmaxable.models.graph.translation import Given, NotTranslated
-from argmaxable.models.openvino.constants import Constant, ConstantsFile, constant_of
+from argmaxable.models.openvino.constants import Constant, ConstantsFile, constant_of, type_name
 from argmaxable.models.openvino.operations import translated
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ class _Parts:
     nodes: list[Node] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    declared: dict[str, str] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
     stored: set[str] = field(default_factory=set)
     steps: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -58,6 +59,7 @@ def translate(network: LayerNetwork, weights: Path) -> tuple[Graph, ConstantsFil
         scalars={name: numbers[0] for name, numbers in parts.numbers.items() if len(numbers) == 1},
         types={name: constant.dtype for name, constant in constants.items()},
         shapes=parts.shapes,
+        declared=parts.declared,
     )
     return graph, parts.values
 
@@ -101,7 +103,9 @@ def _add(parts: _Parts, layer: NetworkLayer, network: LayerNetwork) -> None:
     for name, port in zip(outputs, layer.outputs, strict=True):
         if port.shape:
             parts.shapes[name] = port.shape
-    if layer.kind != "Parameter":  # what nothing computes is the model's input
+    if layer.kind == "Parameter":  # what nothing computes is the model's input
+        parts.declared |= dict.fromkeys(outputs, type_name(layer.attributes.get("element_type", "")))
+    else:
         parts.nodes.append(_node(parts, layer, tuple(inputs), outputs))
 
 

@@ -77,8 +77,8 @@ def _reduction(layer: NetworkLayer, given: Given) -> Translated:
 
 
 def _norm(layer: NetworkLayer, given: Given) -> Translated:
-    """Mean and variance normalisation, whose ε is never negative; gain and shift follow it."""
-    if not _flag(layer, "normalize_variance", default=True) or float(layer.attributes.get("eps", "nan")) < 0:
+    """Mean and variance normalisation, whose ε must not be negative; gain and shift follow it."""
+    if not _flag(layer, "normalize_variance", default=True) or not float(layer.attributes["eps"]) >= 0:
         raise NotTranslated("normalize_variance")
     axes = tuple(map(given.from_end, given.integers(1)))
     return Translated("MeanVarianceNormalization", given.names[:1], {"axes": axes})
@@ -87,7 +87,8 @@ def _norm(layer: NetworkLayer, given: Given) -> Translated:
 def _pooling(layer: NetworkLayer, given: Given) -> Translated:
     op = {"AvgPool": "AveragePool", "MaxPool": "MaxPool"}[layer.kind]
     includes = layer.kind == "AvgPool" and not _flag(layer, "exclude-pad")
-    return Translated(op, given.names, {"count_include_pad": int(includes)})
+    attributes: dict[str, Attribute] = {"count_include_pad": int(includes)}
+    return Translated(op, given.names, attributes | {"kernel_shape": layer.integers("kernel", ())})
 
 
 # ---------------------------------------------------------------------- layout

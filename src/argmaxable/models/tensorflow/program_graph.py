@@ -43,6 +43,7 @@ class _Parts:
     constants: dict[str, GraphConstant]
     nodes: list[Node] = field(default_factory=list)
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    declared: dict[str, str] = field(default_factory=dict)
     stored: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, tuple[float, ...]] = field(default_factory=dict)
     products: dict[str, Node] = field(default_factory=dict)
@@ -88,6 +89,7 @@ def translate(
         },
         types={name: constant.dtype for name, constant in constants.items()},
         shapes=parts.shapes,
+        declared=parts.declared,
     )
     return graph, parts.values
 
@@ -185,10 +187,13 @@ def _in_order(flat: FlatGraph) -> list[FlatNode]:
 
 
 def _declare(parts: _Parts, node: FlatNode) -> None:
-    """The shapes that a file declares for what a node puts out."""
+    """The shapes that a file declares for what a node puts out, and the type of an input."""
     shapes = node.operation.attributes.get("_output_shapes")
     if not isinstance(shapes, tuple):
         shapes = (node.operation.attributes.get("shape"),) if node.kind in _GIVEN else ()
+    type_ = node.operation.attributes.get("dtype")
+    if node.kind in _GIVEN and isinstance(type_, int) and type_ in TYPES:
+        parts.declared[node.name] = TYPES[type_][0]
     for number, shape in enumerate(shapes):
         if isinstance(shape, DeclaredShape) and shape.lengths is not None:
             parts.shapes[f"{node.name}:{number}" if number else node.name] = shape.lengths

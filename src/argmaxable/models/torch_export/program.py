@@ -41,6 +41,7 @@ class ExportedGraph:
     stored: Mapping[str, tuple[str, str]]
     outputs: tuple[str, ...]
     shapes: Mapping[str, Shape]
+    types: Mapping[str, str]
     changed: frozenset[str]
 
 
@@ -88,7 +89,8 @@ def _program(value: Any) -> ExportedGraph:
         elif "mutation" in kind:
             changed.add(_text(detail.get("buffer_name", detail.get("parameter_name", ""))))
     shapes = {_text(name): _shape(each["sizes"]) for name, each in graph["tensor_values"].items()}
-    return ExportedGraph(calls, tuple(inputs), stored, tuple(outputs), shapes, frozenset(changed))
+    types = {name: TYPES.get(each["dtype"], "unknown") for name, each in graph["tensor_values"].items()}
+    return ExportedGraph(calls, tuple(inputs), stored, tuple(outputs), shapes, types, frozenset(changed))
 
 
 def _call(node: Any) -> Call:

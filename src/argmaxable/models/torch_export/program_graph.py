@@ -37,6 +37,7 @@ def translate(
             values[name] = tape.given(name)
             if name in program.shapes:
                 tape.shapes[name] = program.shapes[name]
+                tape.declared[name] = program.types[name]
         else:
             values[name] = tape.constant(program.stored[name][1], tensor)
             if program.stored[name][1] in program.changed:
