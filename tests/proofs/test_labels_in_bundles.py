@@ -11,7 +11,7 @@ import pytest
 from running import Command
 
 import argmaxable as am
-from argmaxable.proofs import write_bundle
+from argmaxable.proofs.bundle import write_bundle
 
 ROOT = Path(__file__).resolve().parents[2]
 WEIGHT = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
