@@ -12,8 +12,8 @@ from __future__ import annotations
 import ast
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, cached_property
 from pathlib import Path
 
 LONG_FUNCTION = 60
@@ -69,8 +69,14 @@ class House:
             text = path.read_text(encoding="utf-8")
             self.lines += len(text.splitlines())
             self.trees[self._name(path)] = ast.parse(text)
-        self.imports = {name: self._imports(ast.walk(tree)) - {name} for name, tree in self.trees.items()}
-        self.loads = {name: self._imports(_on_load(tree)) - {name} for name, tree in self.trees.items()}
+
+    @cached_property
+    def imports(self) -> dict[str, set[str]]:
+        return {name: self._imports(statements(tree)) - {name} for name, tree in self.trees.items()}
+
+    @cached_property
+    def loads(self) -> dict[str, set[str]]:
+        return {name: self._imports(_on_load(tree)) - {name} for name, tree in self.trees.items()}
 
     def _name(self, path: Path) -> str:
         return ".".join(path.relative_to(self.package).with_suffix("").parts)
@@ -173,19 +179,31 @@ class House:
         ]
 
 
-def _on_load(tree: ast.Module) -> Iterator[ast.AST]:
+def statements(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Every statement of a module, at any depth; expressions hold none, and are nine tenths of a tree."""
+    return _below(tree, lambda node: True)
+
+
+def _on_load(tree: ast.Module) -> Iterator[ast.stmt]:
     """What runs when a module is loaded: everything but functions and what is for type checkers alone."""
+    return _below(tree, _runs_on_load)
+
+
+def _runs_on_load(node: ast.AST) -> bool:
+    if isinstance(node, ast.If):
+        return "TYPE_CHECKING" not in _names(node.test)
+    return not isinstance(node, ast.FunctionDef)
+
+
+def _below(tree: ast.Module, is_entered: Callable[[ast.AST], bool]) -> Iterator[ast.stmt]:
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
-        yield node
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in _names(node.test):
-            continue
-        waiting += [
-            child
-            for child in ast.iter_child_nodes(node)
-            if not isinstance(child, ast.FunctionDef | ast.Lambda)
-        ]
+        if isinstance(node, ast.stmt):
+            yield node
+        if is_entered(node):
+            for blocks in ("body", "orelse", "finalbody", "handlers", "cases"):
+                waiting += getattr(node, blocks, ())
 
 
 def _length(chain: tuple[str, ...]) -> int:

@@ -145,10 +145,15 @@ def exact_margin(head: am.Head, domain: am.Box | am.Everywhere, class_id: int) -
 @functools.lru_cache(maxsize=64)
 def exact_differences(head: am.Head, class_id: int) -> tuple[list[Rationals], Rationals]:
     """w_c − w_i and b_c − b_i of all rivals i, as rationals."""
-    rows, biases = [rationals(row) for row in head.rows(slice(None))], rationals(head.biases())
+    rows, biases = _exact_head(head)
     rivals = [i for i in range(head.classes) if i != class_id]
     gaps = [[a - b for a, b in zip(rows[class_id], rows[i], strict=True)] for i in rivals]
     return gaps, [biases[class_id] - biases[i] for i in rivals]
+
+
+@functools.lru_cache(maxsize=4)
+def _exact_head(head: am.Head) -> tuple[list[Rationals], Rationals]:
+    return [rationals(row) for row in head.rows(slice(None))], rationals(head.biases())
 
 
 def _minimise(
@@ -221,8 +226,13 @@ def _pivot(tableau: list[list[Any]], line: list[Any], basis: list[int], row: int
 
 
 def dot(left: Sequence[Any], right: Sequence[Any]) -> Any:
-    """The inner product of two lists of rationals."""
-    return sum((a * b for a, b in zip(left, right, strict=True)), Fraction(0))
+    """The inner product of two lists of rationals; over one denominator, since a sum of fractions would be
+    reduced after every term."""
+    terms = [
+        (a.numerator * b.numerator, a.denominator * b.denominator) for a, b in zip(left, right, strict=True)
+    ]
+    denominator = math.lcm(*(below for _, below in terms))
+    return Fraction(sum(above * (denominator // below) for above, below in terms), denominator)
 
 
 def _require_reached(

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import argmaxable
-from scripts.house import FLOORS, House, room_of
+from scripts.house import FLOORS, House, room_of, statements
 
 PACKAGE = Path(argmaxable.__file__).parent
 MODULES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
 
-HOUSE = House(PACKAGE.parents[1])
+NAMES = [".".join(Path(module).with_suffix("").parts) for module in MODULES]
 FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floor}
 TRUSTED = {"exact", "core", "compute", "check", "proofs"}
 # Whatever finds answers is clever, and not trusted.
@@ -73,8 +73,13 @@ ANYONE_MAY_KNOW = {"numpy", "scipy"} | set(sys.stdlib_module_names) - MAY_KNOW.k
 
 
 @functools.cache
+def house() -> House:
+    """Read once, and not before a test needs it."""
+    return House(PACKAGE.parents[1])
+
+
 def tree_of(module: str) -> ast.Module:
-    return ast.parse((PACKAGE / module).read_text(encoding="utf-8"), module)
+    return house().trees[".".join(Path(module).with_suffix("").parts)]
 
 
 @functools.cache
@@ -84,7 +89,7 @@ def imports_of(module: str) -> frozenset[str]:
 
 
 def _imports_of(module: str) -> Iterator[str]:
-    for node in ast.walk(tree_of(module)):
+    for node in statements(tree_of(module)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -97,24 +102,24 @@ def _imports_of(module: str) -> Iterator[str]:
 
 
 def test_every_room_is_on_a_floor_and_every_floor_has_its_rooms() -> None:
-    assert HOUSE.rooms == FLOOR_OF.keys()
+    assert house().rooms == FLOOR_OF.keys()
 
 
-@pytest.mark.parametrize("module", sorted(HOUSE.trees))
+@pytest.mark.parametrize("module", sorted(NAMES))
 def test_imports_go_down_and_rooms_of_a_floor_never_meet(module: str) -> None:
     room = room_of(module)
-    others = {room_of(other) for other in HOUSE.imports[module]} - {room}
+    others = {room_of(other) for other in house().imports[module]} - {room}
     if room == "__init__":  # the public face shows every room but the command line
         assert "cli" not in others
     else:
         assert all(FLOOR_OF[other] < FLOOR_OF[room] for other in others)
 
 
-@pytest.mark.parametrize("module", [name for name in sorted(HOUSE.trees) if room_of(name) in TRUSTED])
+@pytest.mark.parametrize("module", [name for name in sorted(NAMES) if room_of(name) in TRUSTED])
 def test_what_is_trusted_reaches_no_solver(module: str) -> None:
     reached, waiting = {module}, [module]
     while waiting:
-        new = HOUSE.imports[waiting.pop()] - reached
+        new = house().imports[waiting.pop()] - reached
         reached |= new
         waiting += new
     assert not {room_of(name) for name in reached} & SOLVERS
@@ -153,7 +158,7 @@ def test_every_folder_of_modules_is_a_package() -> None:
 
 
 def test_no_class_name_is_defined_twice() -> None:
-    assert HOUSE.repeated_classes == {}
+    assert house().repeated_classes == {}
 
 
 def test_there_is_no_utils_module() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import unicodedata
 
 import pytest
@@ -27,6 +28,7 @@ OTHER_NAMES = {"canadian-syllabics": "Canadian Aboriginal", "nko": "Nko"}
 UNNAMED = set("ᴯᴻᵎ𐞀𐞁𐞂ͺ〻𖿣")
 
 
+@functools.cache
 def letters_by_script() -> dict[str, list[str]]:
     letters: dict[str, list[str]] = {}
     for char in map(chr, range(0x110000)):
@@ -35,17 +37,14 @@ def letters_by_script() -> dict[str, list[str]]:
     return letters
 
 
-LETTERS = letters_by_script()
-
-
 @pytest.mark.parametrize("script", sorted(SCRIPTS))
 def test_every_letter_of_a_script_is_recognised(script: str) -> None:
-    letters = LETTERS[OTHER_NAMES.get(script, script.title())]
+    letters = letters_by_script()[OTHER_NAMES.get(script, script.title())]
     assert {char for char in letters if scripts_of(char) != {script}} <= UNNAMED
 
 
 def test_a_letter_of_one_script_is_never_taken_for_anothers() -> None:
-    for real, letters in LETTERS.items():
+    for real, letters in letters_by_script().items():
         known = {name for name in SCRIPTS if OTHER_NAMES.get(name, name.title()) == real}
         for char in letters if real not in ("Common", "Inherited") else ():
             assert scripts_of(char) & SCRIPTS <= known, char

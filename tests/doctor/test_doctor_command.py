@@ -13,27 +13,29 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers  # whose classes are loaded by those who name them
 import yaml
 from running import Command
 from safetensors.numpy import save_file
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
 ROOT = Path(__file__).parent.parent.parent
 SMALL = {"vocab_size": 300, "bos_token_id": 0, "eos_token_id": 0}
 
 
-def gpt2() -> PreTrainedModel:
+def gpt2() -> transformers.PreTrainedModel:
     torch.manual_seed(0)
-    return GPT2LMHeadModel(GPT2Config(n_embd=24, n_layer=1, n_head=2, n_positions=16, **SMALL))
+    return transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(n_embd=24, n_layer=1, n_head=2, n_positions=16, **SMALL)
+    )
 
 
-def llama(dtype: torch.dtype = torch.float32) -> PreTrainedModel:
+def llama(dtype: torch.dtype = torch.float32) -> transformers.PreTrainedModel:
     """With a head of its own, as larger ones have."""
     torch.manual_seed(0)
-    config = LlamaConfig(
+    config = transformers.LlamaConfig(
         hidden_size=24, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, **SMALL
     )
-    return LlamaForCausalLM(config).to(dtype)
+    return transformers.LlamaForCausalLM(config).to(dtype)
 
 
 def findings(command: Command, model: Path, *options: str) -> dict[str, dict[str, Any]]:
@@ -64,7 +66,7 @@ def healthy(classes: int = 60, features: int = 5, seed: int = 0) -> Any:
 
 
 @pytest.fixture
-def resized(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[PreTrainedModel, Path]:
+def resized(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[transformers.PreTrainedModel, Path]:
     model = request.param()
     model.resize_token_embeddings(307)
     model.save_pretrained(tmp_path)
@@ -81,7 +83,7 @@ MODELS = pytest.mark.parametrize(
 
 @MODELS
 def test_exactly_the_new_tokens_of_a_resized_model_are_at_the_mean(
-    command: Command, resized: tuple[PreTrainedModel, Path]
+    command: Command, resized: tuple[transformers.PreTrainedModel, Path]
 ) -> None:
     found = findings(command, resized[1])
     assert list(found) == ["at the mean"]
@@ -90,13 +92,13 @@ def test_exactly_the_new_tokens_of_a_resized_model_are_at_the_mean(
 
 @MODELS
 def test_the_new_tokens_of_a_resized_model_are_proven_lost(
-    command: Command, resized: tuple[PreTrainedModel, Path]
+    command: Command, resized: tuple[transformers.PreTrainedModel, Path]
 ) -> None:
     classes = findings(command, resized[1])["at the mean"]["classes"]
     assert {each["verdict"] for each in classes} <= {"unargmaxable", "argmaxable on paper only"}
 
 
-def train(model: PreTrainedModel, folder: Path, rate: float) -> None:
+def train(model: transformers.PreTrainedModel, folder: Path, rate: float) -> None:
     """One step on a text with the new tokens in it."""
     tokens = torch.arange(296, 307)[None]
     model(tokens, labels=tokens).loss.backward()
@@ -106,7 +108,7 @@ def train(model: PreTrainedModel, folder: Path, rate: float) -> None:
 
 @MODELS
 def test_new_tokens_that_a_step_moved_a_little_are_near_the_mean_and_still_lost(
-    command: Command, resized: tuple[PreTrainedModel, Path]
+    command: Command, resized: tuple[transformers.PreTrainedModel, Path]
 ) -> None:
     train(*resized, rate=0.01)
     found = findings(command, resized[1])
@@ -117,7 +119,7 @@ def test_new_tokens_that_a_step_moved_a_little_are_near_the_mean_and_still_lost(
 
 @MODELS
 def test_new_tokens_that_a_step_moved_among_the_others_are_healthy(
-    command: Command, resized: tuple[PreTrainedModel, Path]
+    command: Command, resized: tuple[transformers.PreTrainedModel, Path]
 ) -> None:
     train(*resized, rate=0.3)
     assert findings(command, resized[1]) == {}
@@ -125,7 +127,7 @@ def test_new_tokens_that_a_step_moved_among_the_others_are_healthy(
 
 @pytest.mark.parametrize("resized", [gpt2, llama], indirect=True)
 def test_new_tokens_that_a_step_moved_far_are_proven_argmaxable(
-    command: Command, resized: tuple[PreTrainedModel, Path]
+    command: Command, resized: tuple[transformers.PreTrainedModel, Path]
 ) -> None:
     train(*resized, rate=1.0)
     found = findings(command, resized[1])["norm"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import open_browser
+from chromium import PATIENCE_MS, open_browser
 from opened_pages import Heard, Opener
 from playwright.sync_api import Browser, Page
 
@@ -28,6 +28,7 @@ def open_page(browser: Browser, tmp_path: Path) -> Iterator[Opener]:
         path = tmp_path / f"report{len(contexts)}.html"
         path.write_text(text, encoding="utf-8")
         contexts.append(browser.new_context(**options))
+        contexts[-1].set_default_timeout(PATIENCE_MS)
         page, heard = contexts[-1].new_page(), Heard()
         page.on("console", lambda message: heard.messages.append(message.text))
         page.on("pageerror", lambda error: heard.messages.append(str(error)))

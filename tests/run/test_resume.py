@@ -109,7 +109,7 @@ def fail(progress: am.Progress) -> None:
         {"classes": Selection((3, 4))},
         {"seed": 1},
         {"patience": 3},
-        {"method": am.Algorithm.REFLECTION},
+        {"method": am.Algorithm.REFLECTION, "patience": 30},  # as the first has it
     ],
     ids=str,
 )

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import open_browser
-from playwright.sync_api import Browser, expect
+from chromium import PATIENCE_MS, open_browser
+from playwright.sync_api import Browser
 from starlette.testclient import TestClient
 from visits import Open, Visit
 
@@ -17,9 +17,6 @@ import argmaxable as am
 from argmaxable.serve.app import make_app
 from argmaxable.serve.views import Site
 from argmaxable.store import open_store
-
-# Other work on the machine must not fail a test: what is waited for, comes. This ends a test that hangs.
-expect.set_options(timeout=600_000)
 
 
 @pytest.fixture
@@ -48,6 +45,7 @@ def visit(browser: Browser) -> Iterator[Open]:
 
     def opened(address: str, **options: Any) -> Visit:
         contexts.append(browser.new_context(**options))
+        contexts[-1].set_default_timeout(PATIENCE_MS)
         visit = Visit(contexts[-1].new_page())
         page = visit.page
         page.on("console", lambda message: visit.messages.append(message.text))

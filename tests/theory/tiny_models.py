@@ -9,16 +9,8 @@ from typing import Any
 
 import numpy as np
 import torch
+import transformers  # whose classes are loaded by those who name them
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import (
-    GPT2Config,
-    GPT2LMHeadModel,
-    LlamaConfig,
-    LlamaForCausalLM,
-    MarianConfig,
-    MarianMTModel,
-    PreTrainedTokenizerFast,
-)
 
 from argmaxable.layers.language_model import LanguageModel, Text
 
@@ -43,30 +35,30 @@ class Saved:
 
 
 def llama() -> Any:
-    config = LlamaConfig(
+    config = transformers.LlamaConfig(
         vocab_size=CLASSES, hidden_size=FEATURES, intermediate_size=24, num_hidden_layers=2,
         num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=64, bos_token_id=1,
         eos_token_id=2, pad_token_id=0, initializer_range=0.5,
     )  # fmt: skip
-    return LlamaForCausalLM(config)
+    return transformers.LlamaForCausalLM(config)
 
 
 def gpt2() -> Any:
-    config = GPT2Config(
+    config = transformers.GPT2Config(
         vocab_size=CLASSES, n_embd=FEATURES, n_layer=2, n_head=2, n_positions=64, bos_token_id=1,
         eos_token_id=2, pad_token_id=0, initializer_range=0.5,
     )  # fmt: skip
-    return GPT2LMHeadModel(config)
+    return transformers.GPT2LMHeadModel(config)
 
 
 def marian() -> Any:
-    config = MarianConfig(
+    config = transformers.MarianConfig(
         vocab_size=CLASSES, decoder_vocab_size=CLASSES, d_model=FEATURES, encoder_layers=1, decoder_layers=1,
         encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=16, decoder_ffn_dim=16,
         max_position_embeddings=64, pad_token_id=0, eos_token_id=2, decoder_start_token_id=0,
         forced_eos_token_id=2, bos_token_id=1, scale_embedding=False,
     )  # fmt: skip
-    return MarianMTModel(config)
+    return transformers.MarianMTModel(config)
 
 
 def train(model: Any, steps: int = 10) -> Any:
@@ -98,6 +90,6 @@ def _tokenizer() -> Any:
     names = ["<pad>", "<s>", "</s>", *(f"w{number}" for number in range(3, CLASSES))]
     tokenizer = Tokenizer(models.WordLevel({name: at for at, name in enumerate(names)}, unk_token="<s>"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return PreTrainedTokenizerFast(
+    return transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token="<pad>", bos_token="<s>", eos_token="</s>", unk_token="<s>"
     )

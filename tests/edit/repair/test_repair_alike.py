@@ -15,13 +15,13 @@ BOX = am.Box(-10.0, 10.0)
 OUTER, EQUAL = 60, 150
 
 
-def crowded(features: int) -> am.Head:
+def crowded(features: int, equal: int = EQUAL) -> am.Head:
     """Rows around the origin, and at the origin many that are equal and too low to win."""
     generator = np.random.default_rng(features)
     outer = generator.standard_normal((OUTER, features))
     outer /= np.sqrt((outer * outer).sum(axis=1, keepdims=True))
-    rows = np.concatenate([outer, np.zeros((EQUAL, features))]).astype(np.float32)
-    biases = np.concatenate([generator.uniform(0, 0.1, OUTER), np.full(EQUAL, -0.05)]).astype(np.float32)
+    rows = np.concatenate([outer, np.zeros((equal, features))]).astype(np.float32)
+    biases = np.concatenate([generator.uniform(0, 0.1, OUTER), np.full(equal, -0.05)]).astype(np.float32)
     return am.Head(rows, biases)
 
 
@@ -61,11 +61,15 @@ def test_rows_move_along_two_features_where_there_are_too_few_for_one_each() -> 
     assert len({row.tobytes() for row in repaired.after.weight}) == head.classes
 
 
-@pytest.mark.parametrize("features", [6, 100])
-def test_for_a_large_crowd_a_point_for_each_is_enough(features: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    head = crowded(features)
+# Few features, along all of which rows move; and one for each row.
+@pytest.mark.parametrize(("features", "equal"), [(4, 50), (100, EQUAL)])
+def test_for_a_large_crowd_a_point_for_each_is_enough(
+    features: int, equal: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = crowded(features, equal)
+    monkeypatch.setattr(alike, "_SAMPLE", equal // 3)
     closely = am.repair(head, BOX, margin=0.001, engine=ONE)
-    monkeypatch.setattr(alike, "_MOST_SHARP", 50)
+    monkeypatch.setattr(alike, "_MOST_SHARP", equal // 3)
     repaired = am.repair(head, BOX, margin=0.001, engine=ONE)
     assert repaired.margins.min() >= 0.001
     assert len(repaired.result.argmaxable) == head.classes

@@ -350,7 +350,8 @@ def test_twins_tie_at_best(dtype: Any) -> None:
 def test_twins_that_others_dominate_do_not_count_as_tied(method: Algorithm, shift: float) -> None:
     # Two zero rows in the middle of a square; at x = 0 they tie with everyone, which proves nothing.
     corners = np.array([[1.0, 1], [1, -1], [-1, 1], [-1, -1]])
-    result = verify(Head(np.vstack([corners, np.zeros((2, 2))]) + shift), method=method, engine=ONE_PROCESS)
+    head = Head(np.vstack([corners, np.zeros((2, 2))]) + shift)
+    result = verify(head, method=method, patience=30, engine=ONE_PROCESS)
     assert [verdict.status for verdict in result.verdicts[4:]] == [Status.UNARGMAXABLE] * 2
     assert not result.tied
 

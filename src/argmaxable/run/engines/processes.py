@@ -101,10 +101,10 @@ class Processes:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+        remove_left_behind()
 
     def close(self) -> None:
-        """End the processes, whatever they do, and remove their files; and those of runs that were killed."""
+        """End the processes, whatever they do, and remove their files."""
         end_all(self._workers.values())
         self._workers.clear()
         self._files.close()
-        remove_left_behind()
