@@ -31,7 +31,7 @@ Solve = Callable[["Ids", "Vector"], "list[Estimate] | None"]
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
+class RaisedLevel:
     """Raises for all classes of the head; the scores of these, without raises, at the point chosen; the
     classes that are alike, with the one in their middle; of these a sample that was solved; and the classes
     that win elsewhere."""
@@ -49,7 +49,9 @@ class Level:
         return rest, np.resize(self.sample, len(rest))
 
 
-def first_raises(solver: MarginSolver, ids: Ids, targets: Vector, group: Group, solve: Solve) -> Level | None:
+def first_raises(
+    solver: MarginSolver, ids: Ids, targets: Vector, group: Group, solve: Solve
+) -> RaisedLevel | None:
     """Raises of `ids` at which most of them should reach their targets, if those of the group are alike; None
     where there are too few of them, or no such level was found."""
     members, target = group.members, float(targets.max())
@@ -80,7 +82,9 @@ def first_raises(solver: MarginSolver, ids: Ids, targets: Vector, group: Group, 
     return None
 
 
-def _at_height(height: float, ids: Ids, scores: Vector, group: Group, sample: Ids, target: float) -> Level:
+def _at_height(
+    height: float, ids: Ids, scores: Vector, group: Group, sample: Ids, target: float
+) -> RaisedLevel:
     """All classes that much above the best score at the point, but for those that are too far below it."""
     raises = np.zeros(len(scores))
     raises[ids] = np.maximum(scores.max() + height - scores[ids], 0.0)
@@ -88,10 +92,10 @@ def _at_height(height: float, ids: Ids, scores: Vector, group: Group, sample: Id
     raises[far] = 0.0
     if raises[group.stem] > 0:  # in the middle of the rest, it wins at the point itself or nowhere
         raises[group.stem] += target
-    return Level(raises, scores, group.stem, group.members, sample, far)
+    return RaisedLevel(raises, scores, group.stem, group.members, sample, far)
 
 
-def _with_far(level: Level, ids: Ids, targets: Vector, solve: Solve) -> Level | None:
+def _with_far(level: RaisedLevel, ids: Ids, targets: Vector, solve: Solve) -> RaisedLevel | None:
     """The same with raises for classes that win elsewhere: what each needs beside the rest."""
     if not len(level.far):
         return level
