@@ -13,8 +13,9 @@ from argmaxable.check.checker import Checker
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
 from argmaxable.edit.repair.alike import Group
+from argmaxable.edit.repair.evidence import Wanted
 from argmaxable.edit.repair.margin import Estimate, MarginQuestion, MarginSolver, answering
-from argmaxable.edit.repair.raises import Ending, Raises, Wanted, least_raises
+from argmaxable.edit.repair.raises import Ending, Raises, least_raises
 from argmaxable.edit.repair.rows import Steps, crowded_rows, stepped_rows
 from argmaxable.edit.repair.task import ROOM, Draft, RepairTask
 from argmaxable.run.engines.engine import Job
