@@ -40,6 +40,15 @@ def test_an_expectation_gives_each_of_the_rest_what_its_leader_needs() -> None:
         assert (cut.classes.tolist(), cut.weights.tolist()) == ([leader], [1.0])
 
 
+def test_at_a_level_each_of_the_rest_is_expected_to_be_as_high_as_its_leader() -> None:
+    scores = np.random.default_rng(3).standard_normal(201)
+    (crowd,) = crowds_of([np.arange(200)])
+    for cut, class_id, leader in zip(
+        crowd.at_level(scores).expectations(0.0), crowd.rest, crowd.leaders, strict=True
+    ):
+        assert scores[class_id] + cut.constant == pytest.approx(scores[leader])
+
+
 @pytest.mark.parametrize("features", [6, 100])
 def test_a_crowd_is_repaired_as_closely_as_few_classes(features: int) -> None:
     head = crowded(features)

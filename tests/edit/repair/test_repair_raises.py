@@ -9,8 +9,9 @@ from scipy.optimize import linprog
 
 import argmaxable as am
 from argmaxable.core.progress import Deadline
+from argmaxable.edit.repair.evidence import Wanted
 from argmaxable.edit.repair.margin import MarginSolver
-from argmaxable.edit.repair.raises import ACCURACY, Ending, Wanted, least_raises
+from argmaxable.edit.repair.raises import ACCURACY, Ending, least_raises
 
 BOX = am.Box(-10.0, 10.0)
 MARGIN = 0.05

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from argmaxable.check.checker import Checker
 from argmaxable.core.errors import InputError
 from argmaxable.core.head import Head
+from argmaxable.edit.repair.alike import Group
+from argmaxable.edit.repair.evidence import Wanted
 from argmaxable.edit.repair.margin import Estimate, MarginQuestion, MarginSolver, answering
-from argmaxable.edit.repair.raises import Ending, Raises, Wanted, least_raises
+from argmaxable.edit.repair.raises import Ending, Raises, least_raises
 from argmaxable.edit.repair.rows import Steps, crowded_rows, stepped_rows
 from argmaxable.edit.repair.task import ROOM, Draft, RepairTask
 from argmaxable.run.engines.engine import Job
@@ -54,12 +56,11 @@ def by_bias(task: RepairTask, *, bias_only: bool, even: bool) -> Draft:
     raise InputError(_no_raise(task, found, bias_only))
 
 
-def _groups(near_to: dict[int, int]) -> list[Ids]:
-    """The classes that have moved away from the same one."""
+def _groups(near_to: dict[int, int]) -> list[Group]:
     members: dict[int, list[int]] = {}
     for class_id, near in near_to.items():
         members.setdefault(near, []).append(class_id)
-    return [np.array(group, np.intp) for group in members.values()]
+    return [Group(near, np.array(group, np.intp)) for near, group in members.items()]
 
 
 def _pool(task: RepairTask, solver: MarginSolver) -> Estimators:
@@ -79,7 +80,7 @@ def _raise_biases(
     solver: MarginSolver,
     pool: Estimators,
     *,
-    alike: list[Ids],
+    alike: list[Group],
     even: bool,
 ) -> tuple[Raises, Draft | None]:
     """The least raises and the head that has them; rounding to the bias's dtype may cost each class a unit in
@@ -100,7 +101,7 @@ def _raise_biases(
 
 
 def _raises(
-    task: RepairTask, solver: MarginSolver, pool: Estimators, unit: float, alike: list[Ids]
+    task: RepairTask, solver: MarginSolver, pool: Estimators, unit: float, alike: list[Group]
 ) -> Raises:
     scale = solver.coordinates.scale
     middle = solver.middle

@@ -31,6 +31,10 @@ class Cut:
     classes: Ids
     weights: Vector
 
+    def value(self, raises: Vector) -> float:
+        """What the class needs beside these raises of all."""
+        return self.constant + float(self.weights @ raises[self.classes])
+
 
 def least_solution(
     cuts: list[Cut], classes: int, limit: float, *, room: float = 0.0, start: Vector | None = None

@@ -13,48 +13,57 @@ gives δ_c = max over i of τ − gap_i(x_c) + δ_i: the least solution of those
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from argmaxable.compute.blocks import blocks
-from argmaxable.core.progress import Deadline, Progress, ProgressCallback, ignore_progress
-from argmaxable.core.verdict import Certificate
-from argmaxable.edit.repair.alike import Crowd, are_large, crowds_of, rest_of
-from argmaxable.edit.repair.cuts import Cut, least_at_points, least_solution
+from argmaxable.core.progress import Deadline, ProgressCallback, ignore_progress
+from argmaxable.edit.repair.alike import Crowd, Following, Group, are_large, crowds_of, rest_of
+from argmaxable.edit.repair.cuts import least_solution
+from argmaxable.edit.repair.evidence import Answers, Evidence, Wanted
+from argmaxable.edit.repair.level import first_raises
 from argmaxable.edit.repair.margin import MarginQuestion
+from argmaxable.edit.repair.needs import needs_at
 
 if TYPE_CHECKING:
-    from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
+    from argmaxable.core.arrays import Ids, Matrix, Vector
     from argmaxable.edit.repair.margin import Estimate, MarginSolver
 
 # The largest raise is found to within this share of itself.
 ACCURACY = 0.02
+# The same for large crowds, beside what is expected of them. The first round with all classes looks the
+# second share of that beyond what should suffice, as some need more than was expected; the third tells how
+# well that has to be known.
+_ROUGH, _BEYOND, _KNOWN = 0.15, 0.5, 0.2
 _MOST_ROUNDS = 60
-# Room beyond the targets: in units of the largest while most classes lack theirs, then as a share of the
-# accuracy in units of the largest raise; divided by when a round has gained nothing, and the least.
+# Until a raise is known that suffices: room beyond the targets, in units of the largest while most classes
+# lack theirs, then as a share of the accuracy in units of the largest raise; divided by when a round has
+# gained nothing, and the least.
 _FIRST_ROOM, _LATER_ROOM, _NARROWING, _LEAST_ROOM = 0.25, 1 / 4, 4.0, 1e-4
 # Raised classes stand in each other's way, of which cuts at small raises tell too little. So while most lack
-# their target and the least raise known rises, the first multiple of it is looked at. What samples make
-# expect is too much, as a rule; of that the second is looked at first.
-_AHEAD, _BEHIND = 1.1, 1.0
-# After the first round margins are known within this share of the accuracy, in units of the largest raise,
-# whether they reach the target or not: each solve moves both bounds.
-_SHARP = 1 / 16
-# Classes pass their room on to each other. Where the raise found is too large, the next room aims at this
-# share of the accuracy.
-_CAREFUL = 0.6
-# A round that gains less than this share of its room has gained nothing.
-_WORTH = 0.05
-# Most classes have their target when at most the first share of those solved lacks it, and lack it when at
-# least the second does.
-_FEW, _MOST = 0.1, 0.6
-
-# Answers questions about classes beside raises of some (ids, raises), in any order, as (number, estimate).
-Answers = Callable[[list[MarginQuestion], "Ids", "Vector"], Iterable[tuple[int, "Estimate"]]]
+# their target and the least raise known rises, this multiple of it is looked at.
+_AHEAD = 1.1
+# Margins are concave in the raises: cuts made at a raise that suffices are off by the square of how far that
+# is too large. So the least raise is nearer to what suffices than to what is known to be needed, and the next
+# round looks this far from the latter to the former; half as far each time the latter has risen by less than
+# the second share of what is left, down to the third share of the accuracy.
+_BETWEEN, _RISEN, _NEAREST = 0.6, 0.1, 0.5
+# Where no more than the first share of the classes lack their targets and no raise is known that suffices,
+# they are raised by the second number times what they lack, for at most so many rounds.
+_SOME, _MORE, _MOST_GUESSES = 0.25, 2.0, 4
+# Margins are known within the first share of the targets in the first round; then so well that the bounds on
+# raises come nearer by all but the second share of what is left, as errors add up along the cuts.
+_FIRST_SHARP, _SHARP = 0.1, 1 / 32
+# What points of large crowds have to spare, in units of the target.
+_SPARE = 0.25
+# A round that gains less than this share of its room, or of what is left, has gained nothing; then margins
+# are looked at more sharply, down to the second number.
+_WORTH, _LEAST_SHARPNESS = 0.05, 1 / 64
+# Most classes lack their target when at least this share of those solved does.
+_MOST = 0.6
 
 
 class Ending(Enum):
@@ -64,15 +73,6 @@ class Ending(Enum):
     HOPELESS = auto()  # no raise below the limit suffices, proven
     TIME = auto()  # the deadline passed
     ROUNDS = auto()  # nothing more was found
-
-
-@dataclass(frozen=True, eq=False)
-class Wanted:
-    """Classes, the margin each is to have, and a point (coordinates) from which to start."""
-
-    ids: Ids
-    targets: Vector
-    points: Matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,64 +93,82 @@ class Raises:
 
 
 @dataclass(eq=False)
-class _Search:
-    """Both bounds on the least raises of the active classes, and the evidence for them."""
+class _Search(Evidence):
+    """Where to solve next, until both bounds meet."""
 
-    solver: MarginSolver
-    wanted: Wanted
-    standing: Wanted
-    limit: float
-    deadline: Deadline
-    answers: Answers
-    progress: ProgressCallback
-    crowds: list[Crowd]
-    ids: Ids = field(init=False)
-    targets: Vector = field(init=False)
-    points: Matrix = field(init=False)  # at which `upper` suffices
-    latest: Matrix = field(init=False)  # found last
-    lower: Vector = field(init=False)
-    upper: Vector | None = None
-    cuts: list[Cut] = field(default_factory=list)
+    crowds: list[Crowd] = field(default_factory=list)
+    guess: Vector | None = None  # where the first rounds look
+    likely: Vector | None = None  # what suffices, as far as a sample tells; `upper` if all were solved
     room: float = field(init=False)
-    is_known: Mask = field(init=False)  # whether a sharp cut is known
     is_sampling: bool = field(init=False)
     factor: float = 1.0  # of the least raise by all that is known, for the next round
+    share: float = _BETWEEN  # of the way from what is needed to what suffices, for the next round
+    sharpness: float = 1.0  # of what margins have to be known within
     expected: Vector = field(init=False)  # raises of all classes, by what is known and expected
-    rounds: int = 0
     unmet: int = 0
-    used_room: float = 0.0
+    guesses: int = 0  # one after the other
+    lacking: Vector = field(init=False)  # what the classes just solved lack of their targets
 
     def __post_init__(self) -> None:
-        self.ids, self.targets, self.points = self.wanted.ids, self.wanted.targets, self.wanted.points.copy()
-        self.latest = self.points
-        self.lower = np.zeros(len(self.ids))
+        super().__post_init__()
         self.room = _FIRST_ROOM * float(self.targets.max())
-        self.cuts = self._pair_cuts()
-        self.is_known = np.zeros(len(self.ids), bool)
         self.is_sampling = bool(self.crowds)
         self.expected = np.zeros(self.solver.classes)
+        self.lacking = np.zeros(len(self.ids))
+
+    def guess_level(self, groups: Iterable[Group]) -> None:
+        """Begin with all classes at one level, if those of the largest group are alike."""
+        largest = max(groups, key=lambda group: len(group.members), default=None)
+        if largest is None:
+            return
+        level = first_raises(self.solver, self.ids, self.targets, largest, self._margins)
+        if level is None:
+            return
+        others = np.setdiff1d(self.ids, np.concatenate([level.members, level.far, [level.stem]]))
+        crowds = [crowd for crowd in self.crowds if not np.isin(crowd.rest, others).any()]
+        self.crowds = [
+            crowd if np.isin(crowd.rest, level.far).any() else crowd.at_level(level.scores)
+            for crowd in crowds + crowds_of([others])
+        ]
+        self.is_sampling = bool(self.crowds)
+        following = Following.of(self.ids, self.crowds)
+        self.guess = following.spread(level.raises[self.ids[following.places]])
+        self.solver.liken(*level.alike(self.ids[following.places]))
+
+    def _margins(self, ids: Ids, raises: Vector) -> list[Estimate] | None:
+        tolerance = _FIRST_SHARP * float(self.targets.max())
+        questions = [self.solver.question(each, 0.0, tolerance, is_sharp=True) for each in ids.tolist()]
+        found = dict(self.estimates(questions, raises[self.ids]))
+        return [found[number] for number in range(len(ids))] if len(found) == len(ids) else None
 
     @property
     def gap(self) -> float:
         """How much more the raise that suffices is than the least known or, of crowds, to be expected."""
-        if self.upper is None:
+        if self.likely is None:
             return np.inf
-        known = max(self.lower.max(), self.expected.max()) if are_large(self.crowds) else self.lower.max()
-        return float(self.upper.max() - known)
+        is_expected = self.is_sampling or are_large(self.crowds)
+        known = max(self.lower.max(), self.expected.max()) if is_expected else self.lower.max()
+        return float(self.likely.max() - known)
 
     @property
     def is_close(self) -> bool:
-        return self.upper is not None and self.gap <= ACCURACY * float(self.upper.max())
+        return self.likely is not None and self.gap <= self.accuracy * float(self.likely.max())
 
-    def everywhere(self, raises: Vector) -> Vector:
-        """Raises of the active classes as raises of all."""
-        spread = np.zeros(self.solver.classes)
-        spread[self.ids] = raises
-        return spread
+    @property
+    def accuracy(self) -> float:
+        return _ROUGH if are_large(self.crowds) else ACCURACY
 
     def test(self) -> Vector:
-        """Where to solve next: the least raise that leaves each class, by all that is known, some room beyond
-        its target. What is then found to be missing was not known; if nothing is, the raise suffices."""
+        """Where to solve next: between what is needed and what suffices. Where nothing is known to suffice:
+        the least raise that leaves each class, by all that is known, some room beyond its target. What is
+        then found to be missing was not known; if nothing is, the raise suffices."""
+        if self.guess is not None:
+            return self.guess
+        if self.likely is not None:
+            needed = np.maximum(self.lower, self.expected[self.ids])
+            if not self.is_sampling and self.upper is None:  # the first round with all classes
+                return (1 + _BEYOND * self.accuracy) * self.likely
+            return np.maximum(needed + self.share * (self.likely - needed), self.lower)
         ample = self._least(self.room, is_expected=True)
         while ample is None and self.room > self.least_room:
             self.room /= 4
@@ -175,8 +193,7 @@ class _Search:
         """Solve the active classes that need it and move both bounds. Returns an ending when done."""
         self.rounds += 1
         test = self.test()
-        room, known, before = self.room, self.upper, self.expected
-        self.used_room = room
+        room, gap, before, known = self.room, self.gap, self.expected, self.likely
         unmet = self._solve_at(test)
         lower = self._least(0.0)
         if lower is None:
@@ -185,181 +202,130 @@ class _Search:
         expected = self._least(0.0, is_expected=True) if self.crowds else lower
         self.expected = before if expected is None else expected
         if self.is_sampling:
-            self._end_sampling(unmet)
+            self.likely = self._likely_by_sample()
         else:
             self.crowds = self.crowds if are_large(self.crowds) else []  # each has a cut of its own now
-            for points in (self.latest, self._better_points(test)):  # the second is dropped if classes join
-                self._find_sufficient(points, room / 2)
+            for points in (self.latest, self.better_points(test)):  # the second is dropped if classes join
+                self.find_sufficient(points, room / 2)
+            self.likely = self.upper
         if self.deadline.has_passed:
             return Ending.TIME
-        has_gained = self.upper is not known or (self.expected - before).max() > _WORTH * room
+        has_gained = self.gap < (1 - _WORTH) * gap or (self.expected - before).max() > _WORTH * room
         is_rising = before.max() < (1 - ACCURACY) * self.expected.max()
+        is_stuck = not has_gained and min(room / self.least_room, self.sharpness / _LEAST_SHARPNESS) <= 1
         self._look_closer(unmet, has_gained=has_gained, is_rising=is_rising)
-        is_stuck = not has_gained and room <= self.least_room
+        self._look_nearer(float(self.expected.max() - before.max()), has_fallen=self.likely is not known)
+        self._guess_again(test)
+        if self.is_sampling:
+            self._end_sampling(is_stuck=is_stuck)
+            return None
         return Ending.CLOSE if self.is_close else Ending.ROUNDS if is_stuck else None
 
-    def _end_sampling(self, unmet: float) -> None:
+    def _guess_again(self, test: Vector) -> None:
+        """Where no raise is known that suffices, but few classes lack their targets: raise them some more."""
+        following = Following.of(self.ids, self.crowds if self.is_sampling else [])
+        has_joined = len(self.ids) > len(test)  # then others than these stand in the way
+        is_some = 0 < self.unmet <= _SOME * len(following.places)
+        if self.likely is None and is_some and self.guesses < _MOST_GUESSES and not has_joined:
+            more = test + _MORE * self.lacking
+            self.guess, self.guesses = following.spread(more[following.places]), self.guesses + 1
+        else:
+            self.guess, self.guesses = None, 0
+
+    def _end_sampling(self, *, is_stuck: bool) -> None:
         """Solve all classes from the next round on, if the samples have told what to expect."""
-        if unmet <= _FEW:
+        is_known = self.gap <= max(_KNOWN * self.accuracy, ACCURACY / 2) * float(self.expected.max())
+        if is_known or is_stuck:
             self.is_sampling = False
             for crowd in self.crowds:
                 self.solver.liken(crowd.rest, crowd.leaders)
 
+    def _likely_by_sample(self) -> Vector | None:
+        """What suffices at the points of the sample, if the rest follows its leaders."""
+        following = Following.of(self.ids, self.crowds)
+        needs = needs_at(self.solver, self.ids, self.targets, self.latest, following.places)
+        found = needs.of_leaders(following.leaders, following.more).least(self.limit)
+        raises = None if found is None else following.spread(found)
+        is_less = raises is not None and (self.likely is None or raises.max() < self.likely.max())
+        return raises if is_less else self.likely
+
     def _look_closer(self, unmet: float, *, has_gained: bool, is_rising: bool) -> None:
-        """How far ahead and with how much room the next round looks."""
-        if is_rising and unmet >= _MOST and self.factor >= 1:
-            self.factor = _AHEAD
-        else:
-            self.factor = _BEHIND if unmet <= _FEW and self.crowds else 1.0
+        """How far ahead, with how much room and how sharply the next round looks."""
+        self.factor = _AHEAD if is_rising and unmet >= _MOST and self.factor >= 1 else 1.0
         if not has_gained:
             self.room /= _NARROWING
+            self.sharpness /= _NARROWING
         if unmet < _MOST:
             self.room = min(self.room, _LATER_ROOM * ACCURACY * float(self.expected.max()))
-        if self.upper is not None and not self.is_close:
-            share = ACCURACY * float(self.upper.max()) / self.gap
-            self.room = min(self.room, max(_CAREFUL * share, 1 / _NARROWING**2) * self.used_room)
+
+    def _look_nearer(self, risen: float, *, has_fallen: bool) -> None:
+        """How far from what is needed the next round looks, when that has risen by so much in the last."""
+        if self.likely is None or not has_fallen:
+            self.share = _BETWEEN
+        elif risen < _RISEN * self.gap:
+            nearest = _NEAREST * self.accuracy * float(self.likely.max()) / self.gap
+            self.share = min(max(self.share / 2, nearest), _BETWEEN)
+
+    def _tolerance(self, test: Vector) -> float:
+        """How well margins should be known beside this raise."""
+        if self.guess is not None:
+            return _FIRST_SHARP * float(self.targets.max())
+        if self.rounds == 1:
+            return self.room / 2
+        largest = self.accuracy * float(test.max())
+        wide = largest if self.likely is None else max(self.gap, largest)
+        sharp = self.sharpness * _SHARP * wide / self._amplification()
+        return min(sharp, self.room / 2) if self.likely is None else sharp
+
+    def _amplification(self) -> float:
+        """By how much the largest raise grows if every cut asks for one more."""
+        room = self.least_room
+        ample = self._least(room, is_expected=True)
+        return 1.0 if ample is None else max(1.0, float(ample.max() - self.expected.max()) / room)
 
     def _solve_at(self, test: Vector) -> float:
-        """Points and cuts for the classes whose latest point does not do beside this raise, as far as the
+        """Points and cuts for the classes of which too little is known beside this raise, as far as the
         time allows; returns the share of them that lacks its target."""
-        is_sharp = self.rounds > 1
-        places = np.flatnonzero((self._costs(self.latest, test) > test) | (is_sharp & ~self.is_known))
-        is_rest, is_crowded = np.isin(self.ids, rest_of(self.crowds)), are_large(self.crowds)
-        if self.is_sampling:
-            places = places[~is_rest[places]]
-        # By all that is known each class has room beyond its target. Half of it is aimed at, so that small
-        # changes of others' raises leave the point good.
-        aims = self.targets[places] + self.room / 2
-        tolerance = self.room / 2
-        sharp = min(tolerance, _SHARP * ACCURACY * float(test.max())) if is_sharp else None
+        tolerance, is_sharp = self._tolerance(test), self.rounds > 1 or self.guess is not None
+        places, is_rest = self._unknown(test, tolerance), np.isin(self.ids, rest_of(self.crowds))
+        is_enough = is_rest & are_large(self.crowds)  # a point that does
         questions = [
-            self.solver.question(int(self.ids[place]), aim, tolerance)
-            if sharp is None or (is_rest[place] and is_crowded)
-            else self.solver.question(int(self.ids[place]), aim, sharp, is_sharp=True)
-            for place, aim in zip(places.tolist(), aims.tolist(), strict=True)
+            self._question(place, tolerance, is_sharp=is_sharp, is_enough=bool(is_enough[place]))
+            for place in places.tolist()
         ]
-        self.latest, self.unmet = self.latest.copy(), len(places)
-        for number, found in self._estimates(questions, test):
+        self.latest, self.unmet, self.lacking = self.latest.copy(), len(places), np.zeros(len(self.ids))
+        for number, found in self.estimates(questions, test):
             place = places[number]
-            self.latest[place], self.is_known[place] = found.x, is_sharp
+            self.latest[place] = found.x
             is_met = found.lower >= self.targets[place]
             self.unmet -= is_met
-            if not is_met or questions[number].is_sharp or sharp is None:
-                self.cuts.append(self._cut(place, found))
+            self.lacking[place] = max(float(self.targets[place]) - found.lower, 0.0)
+            if not (is_met and is_enough[place]):
+                cut = self.cut(place, found)
+                self.cuts.append(cut)
+                self.newest[cut.class_id] = cut
         return self.unmet / max(len(places), 1)
 
-    def _estimates(self, questions: list[MarginQuestion], raises: Vector) -> Iterator[tuple[int, Estimate]]:
-        """Answers beside these raises in order, until the time is over: what is learned from them then does
-        not depend on who was faster."""
-        found: dict[int, Estimate] = {}
-        for number, estimate in self.answers(questions, self.ids, raises):
-            found[number] = estimate
-            self._tell(len(found), len(questions))
-            if self.deadline.has_passed:
-                break
-        for number in sorted(found):
-            self.solver.remember(questions[number].class_id, found[number])
-            yield number, found[number]
+    def _question(self, place: int, tolerance: float, *, is_sharp: bool, is_enough: bool) -> MarginQuestion:
+        class_id, target = int(self.ids[place]), float(self.targets[place])
+        if is_enough:  # with some to spare, so that it still does when neighbours turn out to need more
+            return self.solver.question(class_id, (1 + _SPARE) * target, _FIRST_SHARP * target)
+        return self.solver.question(class_id, target + tolerance, tolerance, is_sharp=is_sharp)
 
-    def _tell(self, done: int, total: int) -> None:
-        scale = self.solver.coordinates.scale
-        known = f"at least {self.lower.max() / scale:.4g}"
-        if self.upper is not None:
-            known += f", at most {self.upper.max() / scale:.4g}"
-        note = f"{done:,} of {total:,} classes, largest raise {known}"
-        self.progress(Progress(f"raising biases, round {self.rounds}", done, total, note=note))
-
-    def _pair_cuts(self) -> list[Cut]:
-        """What each class needs beside the one with the nearest row: for equal rows, all there is to know."""
-        if len(self.ids) < 2:
-            return []
-        rows = self.solver.rows[self.ids]
-        squares = (rows * rows).sum(axis=1)
-        rivals = np.empty(len(self.ids), np.intp)
-        for block in blocks(len(rows), len(rows)):
-            apart = squares - 2 * (rows[block] @ rows.T)
-            apart[np.arange(len(apart)), np.arange(block.start, block.stop)] = np.inf
-            rivals[block] = self.ids[apart.argmin(axis=1)]
-        bounds = self.solver.checker.rival_bounds(self.ids, rivals) * self.solver.coordinates.scale
-        return [
-            Cut(int(class_id), float(target - bound), np.array([rival]), np.ones(1))
-            for class_id, target, bound, rival in zip(self.ids, self.targets, bounds, rivals, strict=True)
-        ]
-
-    def _cut(self, place: int, estimate: Estimate) -> Cut:
-        """What the weights prove of every sufficient raise; the checker's bound makes it a theorem."""
-        class_id = int(self.ids[place])
-        certificate = Certificate(estimate.classes, estimate.weights)
-        bound = float(self.solver.checker.bounds(np.array([class_id]), certificate)[0])
-        constant = float(self.targets[place]) - bound * self.solver.coordinates.scale
-        return Cut(class_id, constant, estimate.classes, estimate.weights)
-
-    def _needs(self, points: Matrix) -> tuple[Vector, Matrix]:
-        """What each active class needs at its point: against all unraised, and against each active one."""
-        own = np.einsum("ij,ij->i", points, self.solver.rows[self.ids]) + self.solver.biases[self.ids]
-        among = self.targets[:, None] - own[:, None] + self.solver.scores(points, self.ids)
-        np.fill_diagonal(among, -np.inf)
-        strongest = np.full(len(self.ids), -np.inf)
-        for block in blocks(len(self.ids), self.solver.classes):
-            scores = self.solver.scores(points[block])
-            scores[:, self.ids] = -np.inf
-            strongest[block] = scores.max(axis=1)
-        return np.maximum(self.targets - own + strongest, 0.0), among
-
-    def _better_points(self, test: Vector) -> Matrix:
-        """For each class that of its two points which costs less beside the others' test raises."""
-        is_better = self._costs(self.latest, test) < self._costs(self.points, test)
-        return np.where(is_better[:, None], self.latest, self.points)
-
-    def _costs(self, points: Matrix, raises: Vector) -> Vector:
-        """What raise each active class needs at its point, beside these of the others."""
-        alone, among = self._needs(points)
-        return np.asarray(np.maximum(alone, (among + raises).max(axis=1)))
-
-    def _find_sufficient(self, points: Matrix, tolerance: float) -> None:
-        """The least raise that suffices at the points; standing classes that would lose become active."""
-        while len(points) == len(self.ids):
-            upper = least_at_points(*self._needs(points), self.limit)
-            if upper is None:
-                self.points = points if self.upper is None else self.points
-                return
-            if self.upper is not None and upper.max() >= self.upper.max():
-                return
-            losing = self._losing(upper, tolerance)
-            if not len(losing):
-                self.upper, self.points = upper, points
-                return
-            self._activate(losing)
-            points = np.concatenate([points, self.standing.points[losing]])
-
-    def _losing(self, raises: Vector, tolerance: float) -> Ids:
-        """Which standing classes (by place) have no point any more at which they have their target."""
-        standing = self.standing
-        rest = np.flatnonzero(~np.isin(standing.ids, self.ids))
-        if not len(rest):
-            return rest
-        own = np.einsum("ij,ij->i", standing.points[rest], self.solver.rows[standing.ids[rest]])
-        own += self.solver.biases[standing.ids[rest]]
-        rivals = np.empty(len(rest))
-        for block in blocks(len(rest), len(self.ids)):
-            rivals[block] = (self.solver.scores(standing.points[rest[block]], self.ids) + raises).max(axis=1)
-        doubtful = rest[own - rivals < standing.targets[rest]]
-        asked = zip(standing.ids[doubtful].tolist(), standing.targets[doubtful].tolist(), strict=True)
-        questions = [self.solver.question(*each, tolerance / 4) for each in asked]
-        losing = np.ones(len(doubtful), bool)
-        for number, found in self._estimates(questions, raises):
-            standing.points[doubtful[number]] = found.x
-            losing[number] = found.lower < questions[number].target
-        return np.asarray(doubtful[losing])
-
-    def _activate(self, places: Ids) -> None:
-        self.ids = np.concatenate([self.ids, self.standing.ids[places]])
-        self.targets = np.concatenate([self.targets, self.standing.targets[places]])
-        self.points = np.concatenate([self.points, self.standing.points[places]])
-        self.latest = np.concatenate([self.latest, self.standing.points[places]])
-        self.lower = np.concatenate([self.lower, np.zeros(len(places))])
-        self.is_known = np.concatenate([self.is_known, np.zeros(len(places), bool)])
-        self.upper = None if self.upper is None else np.concatenate([self.upper, np.zeros(len(places))])
+    def _unknown(self, test: Vector, tolerance: float) -> Ids:
+        """The places of classes whose latest points do not do beside this raise, or whose latest cuts leave
+        open by more than the tolerance what they need; of large crowds the former alone."""
+        is_rest = np.isin(self.ids, rest_of(self.crowds))
+        places = np.flatnonzero(~is_rest) if self.is_sampling else np.arange(len(self.ids))
+        needed = needs_at(self.solver, self.ids, self.targets, self.latest, places).beside(test)
+        spread, proven = self.everywhere(test), np.full(len(places), -np.inf)
+        for number, class_id in enumerate(self.ids[places].tolist()):
+            if class_id in self.newest:
+                proven[number] = self.newest[class_id].value(spread)
+        is_open = needed - proven > tolerance
+        if are_large(self.crowds):
+            is_open &= ~is_rest[places]
+        return np.asarray(places[is_open | (needed > test[places])])
 
 
 def least_raises(
@@ -370,7 +336,7 @@ def least_raises(
     limit: float,
     deadline: Deadline,
     extra: float = 0.0,
-    alike: Iterable[Ids] = (),
+    alike: Iterable[Group] = (),
     answers: Answers | None = None,
     progress: ProgressCallback = ignore_progress,
 ) -> Raises:
@@ -387,7 +353,10 @@ def least_raises(
         for number, question in enumerate(questions):
             yield number, solver.estimate(question, spread)
 
-    search = _Search(solver, wanted, standing, limit, deadline, answers or alone, progress, crowds_of(alike))
+    groups = list(alike)
+    crowds = crowds_of([group.members for group in groups])
+    search = _Search(solver, wanted, standing, limit, deadline, answers or alone, progress, crowds=crowds)
+    search.guess_level(groups)
     ending = None
     while ending is None and search.rounds < _MOST_ROUNDS:
         ending = search.round()
