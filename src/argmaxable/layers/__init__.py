@@ -11,6 +11,7 @@ except ImportError as error:
 
 from argmaxable.layers.head import SoftmaxHead
 from argmaxable.layers.huggingface import load_pretrained, trainer_callback
+from argmaxable.layers.lightning_callback import lightning_callback
 from argmaxable.layers.monitor import HeadMonitor, Health, effective_rank, gradient_lost
 from argmaxable.layers.multilabel import DFTLinear
 from argmaxable.layers.plif import PLIF
@@ -42,6 +43,7 @@ __all__ = [
     "VoronoiLinear",
     "effective_rank",
     "gradient_lost",
+    "lightning_callback",
     "load_pretrained",
     "make_spherical",
     "make_voronoi",

@@ -8,6 +8,7 @@ backward runs a second time, the chunks are computed again there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +17,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from argmaxable.layers.objective import mixture_loss, smoothed_mixture_loss, softmax_loss
+from argmaxable.layers.aims import Aims
+from argmaxable.layers.objective import mixture_loss, softmax_loss
 from argmaxable.layers.pointwise import (
     BLOCK_LOGITS,
     Transform,
@@ -44,13 +46,12 @@ class Inputs(NamedTuple):
 
 @dataclass(frozen=True)
 class LossTask:
-    """What is asked of the inputs: `targets` has a class for each of the kept `tokens` (None: all)."""
+    """What is asked of the inputs: `aims` is about the kept `tokens` (None: all)."""
 
     transform: Transform
     mixtures: int
-    targets: Tensor
+    aims: Aims
     tokens: Tensor | None
-    smoothing: float
     reduction: str
     is_training: bool
 
@@ -110,9 +111,11 @@ def _gradients_again(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
 
 def _token_weights(task: LossTask, dtype: torch.dtype) -> Tensor:
     """What each kept token's loss counts; no tokens make a loss of 0."""
-    count = len(task.targets)
-    weight = 1 / max(count, 1) if task.reduction == "mean" else 1.0
-    return torch.full((count,), weight, dtype=dtype, device=task.targets.device)
+    tokens = task.aims.targets
+    # A sum of weights may be any number, and only one of no tokens at all is harmless.
+    count = task.aims.count(dtype) if task.reduction == "mean" and len(tokens) else 1.0
+    weight = 1 / count if count else math.nan
+    return torch.full((len(tokens),), weight, dtype=dtype, device=tokens.device)
 
 
 class _Sums(NamedTuple):
@@ -131,7 +134,7 @@ class _Chunk:
     """Some tokens (n of them) on their way through the head."""
 
     hidden: Tensor  # n × features
-    targets: Tensor  # n
+    aims: Aims  # of n tokens
     weights: Tensor  # n
     components: Tensor  # (n · mixtures) × width
 
@@ -192,13 +195,13 @@ class _Pass:
     def _components(self, part: slice, weights: Tensor) -> _Chunk:
         tokens, inputs = self.task.tokens, self.inputs
         hidden = inputs.hidden[part] if tokens is None else inputs.hidden[tokens[part]]
-        targets = self.task.targets[part]
+        aims = self.task.aims.part(part)
         if self.mixture is None:
-            return _Chunk(hidden, targets, weights, hidden)
+            return _Chunk(hidden, aims, weights, hidden)
         latent = _affine(hidden, self.mixture.latent, self.mixture.latent_bias).tanh_()
         log_prior = (hidden @ self.mixture.prior.T).log_softmax(1)
         components = latent.view(-1, inputs.weight.shape[1])
-        return _MixedChunk(hidden, targets, weights, components, log_prior, torch.empty_like(log_prior))
+        return _MixedChunk(hidden, aims, weights, components, log_prior, torch.empty_like(log_prior))
 
     def _logits(self, components: Tensor) -> Tensor:
         like = components[:, :1].expand(-1, self.inputs.weight.shape[0])
@@ -207,7 +210,7 @@ class _Pass:
     def _turn_into_gradient(self, logits: Tensor, chunk: _Chunk) -> Tensor:
         """The loss of each token; the logits become their own weighted gradient, if that is wanted."""
         losses = []
-        for part in _slices(len(chunk.targets), self.block_tokens):
+        for part in _slices(len(chunk.weights), self.block_tokens):
             z = logits[part.start * self.task.mixtures : part.stop * self.task.mixtures]
             values = self.kernel.values(z)
             losses.append(self._block_loss(values, chunk, part))
@@ -216,15 +219,11 @@ class _Pass:
         return torch.cat(losses)
 
     def _block_loss(self, values: Tensor, chunk: _Chunk, part: slice) -> Tensor:
-        targets, smoothing = chunk.targets[part], self.task.smoothing
+        aims = chunk.aims.part(part)
         weights = chunk.weights[part] if self.with_gradients else None
         if not isinstance(chunk, _MixedChunk):
-            return softmax_loss(values, targets, weights, smoothing)
-        log_prior = chunk.log_prior[part]
-        if smoothing:
-            loss, shares = smoothed_mixture_loss(values, targets, weights, log_prior, smoothing, self.work)
-        else:
-            loss, shares = mixture_loss(values, targets, weights, log_prior)
+            return softmax_loss(values, aims, weights)
+        loss, shares = mixture_loss(values, aims, weights, chunk.log_prior[part], self.work)
         if shares is not None:
             chunk.shares[part] = shares
         return loss
@@ -247,8 +246,8 @@ class _Pass:
         sums = self.sums
         # tanh′ = 1 − tanh², formed in place.
         by_component.addcmul_(by_component * chunk.components, chunk.components, value=-1)
-        by_latent = by_component.view(len(chunk.targets), -1)
-        by_prior = chunk.log_prior.exp().mul_(chunk.weights[:, None]).sub_(chunk.shares)
+        by_latent = by_component.view(len(chunk.weights), -1)
+        by_prior = chunk.log_prior.exp().mul_(chunk.shares.sum(1, keepdim=True)).sub_(chunk.shares)
         if sums.latent is not None:
             sums.latent.addmm_(by_latent.T, chunk.hidden)
         if sums.latent_bias is not None:
@@ -278,14 +277,24 @@ class _Pass:
 def _plain_loss(task: LossTask, *tensors: Tensor | None) -> Tensor:
     inputs, tables = _in_one_precision(tensors)
     hidden = inputs.hidden if task.tokens is None else inputs.hidden[task.tokens]
-    log_probs = _plain_log_probs(task, inputs, hidden, tables)
-    at_target = log_probs.gather(1, task.targets[:, None])[:, 0]
-    losses = -torch.lerp(at_target, log_probs.mean(1), task.smoothing) if task.smoothing else -at_target
+    log_probs, log_sum = _plain_log_probs(task, inputs, hidden, tables)
+    losses = _plain_token_losses(task.aims, log_probs)
+    if task.aims.z_loss:
+        losses = losses + task.aims.z_loss * log_sum.square()
     if task.reduction != "none":
         return (losses * _token_weights(task, inputs.hidden.dtype)).sum()
     if task.tokens is None:
         return losses
     return losses.new_zeros(len(inputs.hidden)).index_copy(0, task.tokens, losses)
+
+
+def _plain_token_losses(aims: Aims, log_probs: Tensor) -> Tensor:
+    if aims.is_one_class:
+        losses = -log_probs.gather(1, aims.targets[:, None])[:, 0]
+        scale = aims.token_weights(losses.dtype)
+        return losses if scale is None else losses * scale
+    wanted = aims.dense(log_probs.shape[1], log_probs.dtype)
+    return -torch.where(wanted == 0, 0, wanted * log_probs).sum(1)
 
 
 def _in_one_precision(tensors: tuple[Tensor | None, ...]) -> tuple[Inputs, tuple[Tensor, ...]]:
@@ -300,17 +309,20 @@ def _in_one_precision(tensors: tuple[Tensor | None, ...]) -> tuple[Inputs, tuple
     return Inputs(hidden.to(dtype), weight.to(dtype), *converted), tables
 
 
-def _plain_log_probs(task: LossTask, inputs: Inputs, hidden: Tensor, tables: tuple[Tensor, ...]) -> Tensor:
+def _plain_log_probs(
+    task: LossTask, inputs: Inputs, hidden: Tensor, tables: tuple[Tensor, ...]
+) -> tuple[Tensor, Tensor]:
+    """And log Σ exp of each row of transformed logits."""
     components = hidden
     if inputs.latent is not None:
         latent = _affine(hidden, inputs.latent, inputs.latent_bias).tanh()
         components = latent.view(-1, inputs.weight.shape[1])
     values = task.transform.formula(_affine(components, inputs.weight, inputs.bias), tables)
-    log_probs = values.log_softmax(1)
+    log_probs, log_sum = values.log_softmax(1), values.logsumexp(1)
     if inputs.prior is None:
-        return log_probs
+        return log_probs, log_sum
     log_prior = (hidden @ inputs.prior.T).log_softmax(1)
-    return (log_probs.view(*log_prior.shape, -1) + log_prior[:, :, None]).logsumexp(1)
+    return (log_probs.view(*log_prior.shape, -1) + log_prior[:, :, None]).logsumexp(1), log_sum
 
 
 def _affine(x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor | None = None) -> Tensor:
