@@ -24,6 +24,7 @@ from argmaxable.layers.loss import Inputs, LossTask, chunked_loss, plain_loss
 from argmaxable.layers.loss_arguments import is_class, require_loss_arguments
 from argmaxable.layers.plif import PLIF
 from argmaxable.layers.pointwise import FAR, Transform, computing_dtype, is_traced
+from argmaxable.layers.products import half_asked_for
 from argmaxable.layers.transform_records import from_record, has_record, record_of
 from argmaxable.layers.transforms import Identity, MonotonicNetwork, SigSoftmax
 
@@ -233,7 +234,8 @@ class SoftmaxHead(nn.Module):
         kept = aims if tokens is None else aims.part(tokens)
         for hook in self.loss_hooks:
             hook(hidden if tokens is None else hidden[tokens], kept.targets)
-        task = LossTask(self.transform, self.mixtures, kept, tokens, reduction, torch.is_grad_enabled())
+        half = half_asked_for(hidden, self.weight)
+        task = LossTask(self.transform, self.mixtures, kept, tokens, reduction, torch.is_grad_enabled(), half)
         return chunked_loss(task, self._inputs(hidden))
 
     def _traced_loss(self, hidden: Tensor, aims: Aims, ignore_index: int, reduction: str) -> Tensor:

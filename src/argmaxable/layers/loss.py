@@ -26,6 +26,7 @@ from argmaxable.layers.pointwise import (
     computing_dtype,
     recorded_gradients,
 )
+from argmaxable.layers.products import product
 
 # Logits of a chunk: 6.4 MB in float32. Larger chunks make the products hardly faster.
 _CHUNK_LOGITS = 1_600_000
@@ -54,6 +55,7 @@ class LossTask:
     tokens: Tensor | None
     reduction: str
     is_training: bool
+    half: bool = False  # whether matrices are multiplied in bfloat16 (see products.py)
 
 
 def chunked_loss(task: LossTask, inputs: Inputs) -> Tensor:
@@ -161,6 +163,8 @@ class _Pass:
         self.task = task
         self.inputs, tables = _in_one_precision(tensors)
         self.dtype = self.inputs.hidden.dtype
+        # Rounded once: all chunks meet the same weight.
+        self.weight = self.inputs.weight.to(torch.bfloat16) if task.half else self.inputs.weight
         latent, latent_bias, prior = self.inputs[3:]
         self.mixture = None if latent is None or prior is None else _Mixture(latent, latent_bias, prior)
         self.with_gradients = bool(wanted)
@@ -198,12 +202,25 @@ class _Pass:
         aims = self.task.aims.part(part)
         if self.mixture is None:
             return _Chunk(hidden, aims, weights, hidden)
-        latent = _affine(hidden, self.mixture.latent, self.mixture.latent_bias).tanh_()
+        latent = self._product(hidden, self.mixture.latent.T)
+        latent = latent if self.mixture.latent_bias is None else latent.add_(self.mixture.latent_bias)
         log_prior = (hidden @ self.mixture.prior.T).log_softmax(1)
-        components = latent.view(-1, inputs.weight.shape[1])
+        components = latent.tanh_().view(-1, inputs.weight.shape[1])
         return _MixedChunk(hidden, aims, weights, components, log_prior, torch.empty_like(log_prior))
 
+    def _product(self, a: Tensor, b: Tensor) -> Tensor:
+        return product(a, b, half=self.task.half)
+
+    def _add_product(self, total: Tensor, a: Tensor, b: Tensor) -> None:
+        if self.task.half:
+            total.add_(self._product(a, b))
+        else:
+            total.addmm_(a, b)
+
     def _logits(self, components: Tensor) -> Tensor:
+        if self.task.half:
+            logits = self._product(components, self.weight.T)
+            return logits if self.inputs.bias is None else logits.add_(self.inputs.bias)
         like = components[:, :1].expand(-1, self.inputs.weight.shape[0])
         return _affine(components, self.inputs.weight, self.inputs.bias, out=self.work.take("logits", like))
 
@@ -230,15 +247,15 @@ class _Pass:
 
     def _pull_back(self, gradient: Tensor, chunk: _Chunk, part: slice) -> None:
         """From the logits' gradient to those of everything in front of them."""
-        sums, inputs = self.sums, self.inputs
+        sums = self.sums
         if sums.weight is not None:
-            sums.weight.addmm_(gradient.T, chunk.components)
+            self._add_product(sums.weight, gradient.T, chunk.components)
         if sums.bias is not None:
             sums.bias.add_(gradient.sum(0))
         if self.mixture is not None and isinstance(chunk, _MixedChunk):
-            self._pull_back_mixture(gradient @ inputs.weight, chunk, self.mixture, part)
+            self._pull_back_mixture(self._product(gradient, self.weight), chunk, self.mixture, part)
         elif sums.hidden is not None:
-            self._put(sums.hidden, part, gradient @ inputs.weight)
+            self._put(sums.hidden, part, self._product(gradient, self.weight))
 
     def _pull_back_mixture(
         self, by_component: Tensor, chunk: _MixedChunk, mixture: _Mixture, part: slice
@@ -249,13 +266,15 @@ class _Pass:
         by_latent = by_component.view(len(chunk.weights), -1)
         by_prior = chunk.log_prior.exp().mul_(chunk.shares.sum(1, keepdim=True)).sub_(chunk.shares)
         if sums.latent is not None:
-            sums.latent.addmm_(by_latent.T, chunk.hidden)
+            self._add_product(sums.latent, by_latent.T, chunk.hidden)
         if sums.latent_bias is not None:
             sums.latent_bias.add_(by_latent.sum(0))
         if sums.prior is not None:
             sums.prior.addmm_(by_prior.T, chunk.hidden)
         if sums.hidden is not None:
-            self._put(sums.hidden, part, (by_latent @ mixture.latent).addmm_(by_prior, mixture.prior))
+            self._put(
+                sums.hidden, part, self._product(by_latent, mixture.latent).addmm_(by_prior, mixture.prior)
+            )
 
     def _put(self, whole: Tensor, part: slice, rows: Tensor) -> None:
         whole[part if self.task.tokens is None else self.task.tokens[part]] = rows
