@@ -26,6 +26,7 @@ from argmaxable.layers.prevention import (
 from argmaxable.layers.replace import replace_head
 from argmaxable.layers.softcap import SoftCap
 from argmaxable.layers.transforms import Identity, MonotonicNetwork, SigSoftmax
+from argmaxable.layers.vocabulary import VocabularyShard
 
 __all__ = [
     "PLIF",
@@ -40,6 +41,7 @@ __all__ = [
     "SoftmaxHead",
     "SphericalLinear",
     "Transform",
+    "VocabularyShard",
     "VoronoiLinear",
     "effective_rank",
     "gradient_lost",

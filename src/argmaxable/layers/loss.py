@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from argmaxable.core.errors import InputError
 from argmaxable.layers.aims import Aims
 from argmaxable.layers.objective import mixture_loss, softmax_loss
 from argmaxable.layers.pointwise import (
@@ -27,9 +28,10 @@ from argmaxable.layers.pointwise import (
     recorded_gradients,
 )
 from argmaxable.layers.products import product
+from argmaxable.layers.vocabulary import WHOLE, Vocabulary
 
-# Logits of a chunk: 6.4 MB in float32. Larger chunks make the products hardly faster.
-_CHUNK_LOGITS = 1_600_000
+# Logits of a chunk: 10.8 MB in float32. With 6.4 MB, two threads take a tenth longer for the products.
+_CHUNK_LOGITS = 2_700_000
 # Rows of a chunk at least: below, reading and writing the gradient of W for each chunk shows.
 _CHUNK_ROWS = 96
 
@@ -56,6 +58,7 @@ class LossTask:
     reduction: str
     is_training: bool
     half: bool = False  # whether matrices are multiplied in bfloat16 (see products.py)
+    vocabulary: Vocabulary = WHOLE
 
 
 def chunked_loss(task: LossTask, inputs: Inputs) -> Tensor:
@@ -84,6 +87,8 @@ class _ChunkedLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled():
+            if ctx.task.vocabulary is not WHOLE:
+                raise InputError("the loss of a shared vocabulary has no second derivative.")
             loss = partial(_plain_loss, ctx.task)
             return None, *recorded_gradients(loss, ctx.saved_tensors, ctx.needs_input_grad[1:], scale)
         gradients, ctx.gradients = ctx.gradients, None  # given away: whoever adds them up may keep them
@@ -177,7 +182,7 @@ class _Pass:
                 for part, is_wanted in zip(self.inputs, flags, strict=True)
             )
         )
-        classes = self.inputs.weight.shape[0]
+        classes = task.vocabulary.widest(self.inputs.weight.shape[0])
         rows = max(_CHUNK_ROWS, _CHUNK_LOGITS // classes)
         self.chunk_tokens = max(1, rows // task.mixtures)
         # Cache matters to processors only; elsewhere a chunk is one block.
@@ -239,8 +244,10 @@ class _Pass:
         aims = chunk.aims.part(part)
         weights = chunk.weights[part] if self.with_gradients else None
         if not isinstance(chunk, _MixedChunk):
-            return softmax_loss(values, aims, weights)
-        loss, shares = mixture_loss(values, aims, weights, chunk.log_prior[part], self.work)
+            return softmax_loss(values, aims, weights, self.task.vocabulary)
+        loss, shares = mixture_loss(
+            values, aims, weights, chunk.log_prior[part], self.work, self.task.vocabulary
+        )
         if shares is not None:
             chunk.shares[part] = shares
         return loss
@@ -253,9 +260,12 @@ class _Pass:
         if sums.bias is not None:
             sums.bias.add_(gradient.sum(0))
         if self.mixture is not None and isinstance(chunk, _MixedChunk):
-            self._pull_back_mixture(self._product(gradient, self.weight), chunk, self.mixture, part)
+            self._pull_back_mixture(self._by_component(gradient), chunk, self.mixture, part)
         elif sums.hidden is not None:
-            self._put(sums.hidden, part, self._product(gradient, self.weight))
+            self._put(sums.hidden, part, self._by_component(gradient))
+
+    def _by_component(self, gradient: Tensor) -> Tensor:
+        return self.task.vocabulary.add_up(self._product(gradient, self.weight))
 
     def _pull_back_mixture(
         self, by_component: Tensor, chunk: _MixedChunk, mixture: _Mixture, part: slice
@@ -289,7 +299,7 @@ class _Pass:
         """Of the inputs and the tables, in the computing precision; the buffers go first."""
         self.work.clear()
         self.kernel.work.clear()
-        learned = tuple(total.to(self.dtype) for total in self.kernel.sums)
+        learned = tuple(self.task.vocabulary.add_up(total).to(self.dtype) for total in self.kernel.sums)
         return *self.sums, *(learned or (None,) * len(self.kernel.tables))
 
 

@@ -11,21 +11,21 @@ from torch import Tensor
 
 from argmaxable.layers.aims import Aims
 from argmaxable.layers.pointwise import Workspace
+from argmaxable.layers.vocabulary import Vocabulary
 
 
-def softmax_loss(values: Tensor, aims: Aims, weights: Tensor | None) -> Tensor:
+def softmax_loss(values: Tensor, aims: Aims, weights: Tensor | None, vocabulary: Vocabulary) -> Tensor:
     """−Σ_c a_c log softmax(values)_c of each token, a what it aims at; and the z-loss."""
     if not aims.is_one_class:
         return _soft_loss(values, aims, weights)
     columns, scale = aims.targets[:, None], aims.token_weights(values.dtype)
-    at_target = values.gather(1, columns)
-    top, total = _exponentiate(values)
+    at_target, top, total = vocabulary.exponentiate(values, columns)
     log_sum = top + total.log()
     mass = None if scale is None else scale[:, None]
     if weights is not None:
         share = weights[:, None]
         values.mul_(_with_z(mass, log_sum, aims.z_loss) * share / total)
-        values.scatter_add_(1, columns, -share if mass is None else -share * mass)
+        vocabulary.add_at(values, columns, -share if mass is None else -share * mass)
     losses = log_sum - at_target
     return _with_z_loss(losses if mass is None else losses * mass, log_sum, aims.z_loss)
 
@@ -56,7 +56,12 @@ def _with_z_loss(losses: Tensor, log_sum: Tensor, z_loss: float) -> Tensor:
 
 
 def mixture_loss(
-    values: Tensor, aims: Aims, weights: Tensor | None, log_prior: Tensor, work: Workspace
+    values: Tensor,
+    aims: Aims,
+    weights: Tensor | None,
+    log_prior: Tensor,
+    work: Workspace,
+    vocabulary: Vocabulary,
 ) -> tuple[Tensor, Tensor | None]:
     """−Σ_c a_c log Σ_k π_k softmax_k(c) of each token, and what each component has in it (tokens × mixtures).
 
@@ -65,8 +70,7 @@ def mixture_loss(
     if not aims.is_one_class:
         return _soft_mixture_loss(values, aims, weights, log_prior, work)
     columns = aims.targets.repeat_interleave(log_prior.shape[1])[:, None]
-    at_target = values.gather(1, columns)
-    top, total = _exponentiate(values)
+    at_target, top, total = vocabulary.exponentiate(values, columns)
     joint = (at_target - top - total.log()).view_as(log_prior) + log_prior
     log_prob = joint.logsumexp(1, keepdim=True)
     scale = aims.token_weights(values.dtype)
@@ -76,7 +80,7 @@ def mixture_loss(
     weights = weights if scale is None else weights * scale
     shares = (joint - log_prob).exp_().mul_(weights[:, None])
     by_row = shares.view(-1, 1)
-    values.mul_(by_row / total).scatter_add_(1, columns, -by_row)
+    vocabulary.add_at(values.mul_(by_row / total), columns, -by_row)
     return losses, shares
 
 
@@ -98,10 +102,3 @@ def _soft_mixture_loss(
     by_token = weights[:, None, None]
     log_probs.exp_().mul_(claims).sub_(shares).mul_(by_token)
     return losses, (claims * by_token)[:, :, 0]
-
-
-def _exponentiate(values: Tensor) -> tuple[Tensor, Tensor]:
-    """values → e^(values − top); returns each row's top and the sum of its exponentials (rows × 1)."""
-    top = values.amax(1, keepdim=True)
-    values.sub_(top).exp_()
-    return top, values.sum(1, keepdim=True)
