@@ -21,11 +21,10 @@ import _record
 import torch
 import transformers
 
-from argmaxable.layers import PLIF, SoftmaxHead, replace_head
+from argmaxable.layers import SoftmaxHead, replace_head
 
 CLASSES, FEATURES, ROWS, LENGTH = 100_000, 64, 4, 256
-HEADS = ("own", "linear", "lms-plif", "mos")
-_MIXTURES = 4
+HEADS = ("own", "linear")
 
 
 def main() -> None:
@@ -49,7 +48,6 @@ def main() -> None:
             "classes": options.classes,
             "features": FEATURES,
             "tokens": ROWS * LENGTH,
-            "mixtures": _MIXTURES,
             "logits_mb": round(logits / 1e6, 1),
             "heads": rows,
         },
@@ -74,10 +72,7 @@ def step_peak(head: str, classes: int) -> int:
     )  # fmt: skip
     model = transformers.GPT2LMHeadModel(config)
     if head != "own":
-        settings: dict[str, Any] = {"mixtures": _MIXTURES} if head == "mos" else {}
-        if head.endswith("plif"):
-            settings["transform"] = PLIF(100_000)
-        replace_head(model, SoftmaxHead.from_name(head, FEATURES, classes, bias=False, **settings))
+        replace_head(model, SoftmaxHead.from_name(head, FEATURES, classes, bias=False))
     watch = Watch()
     with tempfile.TemporaryDirectory() as folder:
         arguments = transformers.TrainingArguments(
