@@ -2,10 +2,14 @@
 
 The yardstick is what anyone would write, cross_entropy(linear(h), targets), in the same run: rounds take
 turns, so that whatever else the machine does meets both. Medians over rounds; a ratio is the median of the
-rounds' ratios. Peak memory is that of a second step in a fresh process, beyond inputs, parameters and their
-gradients, measured in two ways: the rise of the process's peak resident memory (VmHWM, with large blocks of
-malloc returned at once), which counts what any library takes, and the peak of PyTorch's own allocations by
-its profiler.
+rounds' ratios. Each number of threads and each allocator has a process of its own: glibc's malloc as it is,
+which returns large blocks after each step and pays for their pages again, and with memory retained. Beside
+the heads: a naive loss in chunks, a compiled one, and PyTorch's AdaptiveLogSoftmaxWithLoss.
+
+Peak memory is that of a second step in a fresh process, beyond inputs, parameters and their gradients,
+measured in two ways: the rise of the process's peak resident memory (VmHWM, with large blocks of malloc
+returned at once), which counts what any library takes, and the peak of PyTorch's own allocations by its
+profiler.
 
     python benchmarks/layers.py [--rounds 9] [--mixture-rounds 3]
 """
@@ -27,16 +31,26 @@ from typing import Any
 import _record
 import torch
 import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
 
 from argmaxable.layers import PLIF, SoftmaxHead
 
 TOKENS, FEATURES, CLASSES, MIXTURES = 1400, 400, 10_000, 15
-THREADS = 2
+THREADS = (1, 2)
+# What glibc is told: nothing, or to keep what it was given.
+ALLOCATORS = {
+    "default": {},
+    "retained": {
+        "MALLOC_MMAP_THRESHOLD_": str(1 << 32),
+        "MALLOC_TRIM_THRESHOLD_": str(1 << 36),
+        "MALLOC_TOP_PAD_": str(1 << 26),
+    },
+}
 LOGITS_BYTES = TOKENS * CLASSES * 4
-# Each row: a setting and the most it may cost, relative to one linear loss (mixtures: to 15 of them).
+# The most a setting may cost with memory retained, relative to one linear loss (mixtures: to 15 of them).
 TIME_LIMITS = {
-    "lms-plif": 1.5,
-    "sigsoftmax": 1.15,
+    "lms-plif": 1.3,
+    "sigsoftmax": 1.1,
     "linear": None,
     "lms": None,
     "mos": 1.15,
@@ -52,6 +66,8 @@ MEMORY_LIMITS = {
     "mos-plif": 0.75,
 }
 NAIVE = "cross_entropy(linear)"
+CHUNKED, COMPILED, ADAPTIVE = "naive in chunks", "naive, compiled", "AdaptiveLogSoftmaxWithLoss"
+_CHUNK = 256  # tokens of the naive loss in chunks
 
 Work = Callable[[], None]
 
@@ -63,22 +79,32 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--mixture-rounds", type=int, default=3)
     parser.add_argument("--memory", metavar="HEAD", help=argparse.SUPPRESS)
+    parser.add_argument("--times", metavar="THREADS", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    torch.set_num_threads(THREADS)
     if options.memory:
+        torch.set_num_threads(max(THREADS))
         print(json.dumps(peak_memory(options.memory)))
         return
+    if options.times:
+        torch.set_num_threads(options.times)
+        print(json.dumps(measure_times(options.rounds, options.mixture_rounds)))
+        return
+    load = round(os.getloadavg()[0], 2)
     _record.write(
         "layers",
         {
             "torch": torch.__version__,
-            "threads": THREADS,
             "tokens": TOKENS,
             "features": FEATURES,
             "classes": CLASSES,
             "mixtures": MIXTURES,
-            "load_average_before": round(os.getloadavg()[0], 2),
-            "time": measure_times(options.rounds, options.mixture_rounds),
+            "load_average_before": load,
+            "time": [
+                {"allocator": allocator, "threads": threads, **row}
+                for allocator in ALLOCATORS
+                for threads in THREADS
+                for row in times_of(allocator, threads, options)
+            ],
             "memory": [measure_memory(name) for name in (*MEMORY_LIMITS, NAIVE)],
         },
     )
@@ -104,34 +130,74 @@ def head_of(name: str) -> SoftmaxHead:
 
 def step_of(name: str, h: torch.Tensor, targets: torch.Tensor) -> tuple[Work, list[torch.Tensor]]:
     """Loss and backward, and the tensors that receive gradients."""
-    head = head_of("linear" if name == NAIVE else name)
-    receiving = [h, *head.parameters()]
+    if name == ADAPTIVE:
+        torch.manual_seed(0)
+        # Frequent classes in the head, the rest in two clusters with fewer features.
+        layer: torch.nn.Module = torch.nn.AdaptiveLogSoftmaxWithLoss(FEATURES, CLASSES, [1000, 5000])
+        loss: Callable[[], torch.Tensor] = lambda: layer(h, targets).loss  # noqa: E731
+    else:
+        layer = head_of(name if name in TIME_LIMITS else "linear")
+        loss = loss_of(name, layer, h, targets)
+    receiving = [h, *layer.parameters()]
 
     def step() -> None:
         for tensor in receiving:
             tensor.grad = None
-        if name == NAIVE:
-            loss = F.cross_entropy(F.linear(h, head.weight, head.bias), targets)
-        else:
-            loss = head.loss(h, targets)
-        loss.backward()
+        loss().backward()
 
     return step, receiving
+
+
+def loss_of(
+    name: str, head: SoftmaxHead, h: torch.Tensor, targets: torch.Tensor
+) -> Callable[[], torch.Tensor]:
+    """A head's own loss, or one of the naive ones with its weights."""
+
+    def naive(h: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(F.linear(h, head.weight, head.bias), targets, reduction="sum")
+
+    def in_chunks() -> torch.Tensor:
+        parts = zip(h.split(_CHUNK), targets.split(_CHUNK), strict=True)
+        return sum(checkpoint(naive, *part, use_reentrant=False) for part in parts) / TOKENS
+
+    if name == COMPILED:
+        compiled = torch.compile(naive)
+        return lambda: compiled(h, targets) / TOKENS
+    kinds = {NAIVE: lambda: naive(h, targets) / TOKENS, CHUNKED: in_chunks}
+    return kinds.get(name, lambda: head.loss(h, targets))
 
 
 # ---------------------------------------------------------------------- time
 
 
+def times_of(allocator: str, threads: int, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """In a process with that allocator."""
+    command = [sys.executable, __file__, "--times", str(threads), "--rounds", str(options.rounds)]
+    # Fifteen losses take long, and say little more: with all threads and memory retained only.
+    mixture_rounds = options.mixture_rounds if (allocator, threads) == ("retained", max(THREADS)) else 0
+    command += ["--mixture-rounds", str(mixture_rounds)]
+    environment = {**os.environ, **ALLOCATORS[allocator]}
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
+    rows: list[dict[str, Any]] = json.loads(done.stdout)
+    if allocator != "retained":
+        rows = [row | {"limit": None, "met": None} for row in rows]
+    for row in rows:
+        print(allocator, threads, row, file=sys.stderr, flush=True)
+    return rows
+
+
 def measure_times(rounds: int, mixture_rounds: int) -> list[dict[str, Any]]:
     h, targets = problem()
-    steps = {name: step_of(name, h, targets)[0] for name in (NAIVE, *TIME_LIMITS)}
-    single = {name: step for name, step in steps.items() if name == NAIVE or not name.startswith("mos")}
-    rows = rows_of(take_turns(single, rounds), 1)
-    fifteen = {
-        NAIVE: lambda: [steps[NAIVE]() for _ in range(MIXTURES)][-1],
-        "mos": steps["mos"],
-        "mos-plif": steps["mos-plif"],
+    single = {
+        name: step_of(name, h, targets)[0]
+        for name in (NAIVE, *TIME_LIMITS, CHUNKED, COMPILED, ADAPTIVE)
+        if not name.startswith("mos")
     }
+    rows = rows_of(take_turns(single, rounds), 1)
+    if not mixture_rounds:
+        return rows
+    fifteen = {NAIVE: lambda: [single[NAIVE]() for _ in range(MIXTURES)][-1]}
+    fifteen |= {name: step_of(name, h, targets)[0] for name in TIME_LIMITS if name.startswith("mos")}
     return rows + rows_of(take_turns(fifteen, mixture_rounds), MIXTURES)
 
 
@@ -162,7 +228,6 @@ def rows_of(seconds: dict[str, list[float]], losses: int) -> list[dict[str, Any]
             "limit": limit,
             "met": None if limit is None else ratio <= limit,
         }
-        print(row, file=sys.stderr, flush=True)
         rows.append(row)
     return rows
 

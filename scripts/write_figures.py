@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/method.md", "docs/runs.md", "docs/scale.md", "docs/teach.md")
+PAGES = ("README.md", "docs/layers.md", "docs/method.md", "docs/runs.md", "docs/scale.md", "docs/teach.md")
 _PLACE = re.compile(r"(<!-- figures: ([\w-]+) -->\n)(.*?)(<!-- end of figures -->)", re.DOTALL)
 
 _HEADS = {
@@ -357,8 +357,56 @@ def grades() -> str:
     )
 
 
+def layer_times() -> str:
+    found = result("layers")
+    rows = {
+        (row["head"], row["linear_losses"], row["allocator"], row["threads"]): row for row in found["time"]
+    }
+    memory = {row["head"]: row for row in found["memory"]}
+    names = dict.fromkeys((row["head"], row["linear_losses"]) for row in found["time"])
+    cells = [(allocator, threads) for allocator in ("default", "retained") for threads in (1, 2)]
+    return table(
+        "loss | default, 1 thread | default, 2 | retained, 1 | retained, 2 | limit | memory | limit",
+        (
+            (
+                f"`{name}`" if losses == 1 else f"`{name}`, to {losses} linear losses",
+                *(_ratio(rows.get((name, losses, *cell))) for cell in cells),
+                _limit(rows[name, losses, "retained", 2]["limit"]),
+                *_memory(memory.get(name) if (losses == 1) != name.startswith("mos") else None),
+            )
+            for name, losses in names
+        ),
+    )
+
+
+def _memory(row: dict[str, Any] | None) -> tuple[str, str]:
+    return ("", "") if row is None else (f"{row['resident']:.2f}", _limit(row["limit"]))
+
+
+def _ratio(row: dict[str, Any] | None) -> str:
+    return "" if row is None else f"{row['ratio']:.2f}"
+
+
+def _limit(limit: float | None) -> str:
+    return "" if limit is None else f"{limit:g}"
+
+
+def trainer_memory() -> str:
+    found = result("trainer_memory")
+    heads = {row["head"]: row for row in found["heads"]}
+    own, ours = (heads[name]["peak_mb"] for name in ("own", "linear"))
+    return paragraph(
+        f"A Trainer step of a GPT-2 with {found['classes']:,} classes, {found['tokens']:,} tokens and",
+        f"{found['features']} features (all logits would take {found['logits_mb']:,.0f} MB) adds",
+        f"{own:,.0f} MB to the resident memory at its peak with the model's own head, and after",
+        f"`replace_head` with a `linear` one {ours:,.0f} MB (`benchmarks/trainer_memory.py`).",
+    )
+
+
 FIGURES: dict[str, Callable[[], str]] = {
     **{name: printed(name) for name in ("verify", "check", "runs", "show", "table", "summary", "latex")},
+    "layer-times": layer_times,
+    "trainer-memory": trainer_memory,
     "real-heads": real_heads,
     "paper": paper,
     "costs": costs,

@@ -66,6 +66,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "tokenizers": {"models/labels/tokenizer.py"},
     "torch": {"compute/torch_backend.py", "models/pytorch/tensors.py"} | under("layers"),
     "transformers": under("layers"),
+    "lightning": {"layers/lightning_callback.py"},
     "click": under("cli"),
     "uvicorn": {"serve/protocol.py", "serve/server.py"},
 }

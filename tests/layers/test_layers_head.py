@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -18,7 +17,18 @@ from torch.utils.checkpoint import checkpoint
 
 import argmaxable as am
 from argmaxable.core.errors import HeadError, InputError
-from argmaxable.layers import PLIF, Identity, Kernel, MonotonicNetwork, SigSoftmax, SoftmaxHead, Transform
+from argmaxable.layers import (
+    PLIF,
+    Identity,
+    Kernel,
+    MonotonicNetwork,
+    SigSoftmax,
+    SoftCap,
+    SoftmaxHead,
+    SphericalLinear,
+    Transform,
+    VoronoiLinear,
+)
 from argmaxable.layers import head as head_module
 
 FEATURES, CLASSES = 6, 40
@@ -407,29 +417,34 @@ def test_a_plif_fused_by_the_compiler_agrees_with_the_eager_one() -> None:
         torch.testing.assert_close(fused, eager, rtol=1e-5, atol=1e-5)
 
 
-def test_two_processes_train_as_one_on_both_batches(tmp_path: Path) -> None:
-    worker = Path(__file__).with_name("ddp_worker.py")
-    environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-    started = [
-        subprocess.Popen([sys.executable, worker, str(rank), "2", str(tmp_path)], env=environment)
-        for rank in range(2)
-    ]
-    try:
-        assert [process.wait() for process in started] == [0, 0]
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
-    states = [torch.load(tmp_path / f"{rank}.pt") for rank in range(2)]
-    for name in NAMES:
-        for one, other in zip(states[0][name], states[1][name], strict=True):
-            assert torch.equal(one, other)  # both processes hold the same average
-        head = small_head(name, 5, 20)
-        h = torch.randn(2, 6, 5, generator=torch.Generator().manual_seed(0))
-        targets = torch.arange(12).view(2, 6)
-        head.loss(h, targets).backward()
-        for parameter, averaged in zip(head.parameters(), states[0][name], strict=True):
-            torch.testing.assert_close(averaged, parameter.grad)
+@pytest.mark.parametrize("name", NAMES)
+def test_reset_parameters_starts_anew(name: str) -> None:
+    head = small_head(name, FEATURES, CLASSES)
+    fresh = SoftmaxHead.from_settings(head.settings())
+    for each in (head, fresh):
+        torch.manual_seed(4)
+        each.reset_parameters()
+    pairs = zip(head.state_dict().values(), fresh.state_dict().values(), strict=True)
+    assert all(torch.equal(one, other) for one, other in pairs)
+
+
+@pytest.mark.parametrize("layer", [SphericalLinear, VoronoiLinear])
+def test_rows_of_a_special_kind_are_so_after_a_reset(layer: type[SphericalLinear]) -> None:
+    head = layer(FEATURES, CLASSES, radius=0.5)
+    before = head.weight.detach().clone()
+    head.reset_parameters()
+    assert not torch.equal(head.weight, before)
+    assert head.guarantees(head.domain)
+
+
+def test_heads_show_what_they_are_made_of() -> None:
+    shown = repr(SoftmaxHead(4, 9, 2, SoftCap(PLIF(100, 5.0), cap=30.0)))
+    assert "features=4, classes=9, mixtures=2, bias=True" in shown
+    assert "PLIF(bins=100, bound=5.0)" in shown
+    assert "cap=30.0, scale=1.0" in shown
+    norm = nn.LayerNorm(4)
+    assert "features=4, classes=9, radius=1.0, behind=LayerNorm" in repr(SphericalLinear(4, 9, behind=norm))
+    assert "features=4, classes=9, radius=2.0, behind=None" in repr(VoronoiLinear(4, 9, radius=2.0))
 
 
 def test_a_transform_by_name_is_refused_with_advice() -> None:

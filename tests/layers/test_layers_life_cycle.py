@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 from pathlib import Path
 from typing import Any
 
 import pytest
+import safetensors.torch
 import torch
 import transformers
 from huggingface_models import CLASSES, FEATURES, MORE_MODELS, model_of, some_ids
+from layer_references import NAMES, small_head
 from torch import nn
 
 import argmaxable as am
 from argmaxable.core.errors import InputError
 from argmaxable.layers import (
-    PLIF,
-    MonotonicNetwork,
-    SigSoftmax,
-    SoftmaxHead,
     SphericalLinear,
     VoronoiLinear,
     load_pretrained,
@@ -27,38 +26,37 @@ from argmaxable.layers import (
 )
 from argmaxable.layers.norms import norm_of
 
-HEADS = ("linear", "sigsoftmax", "lms", "mos-plif", "spherical", "voronoi")
-GUARDED = ("spherical", "voronoi")
+GUARDED = ("SphericalLinear", "VoronoiLinear")
+HEADS = (*NAMES, *GUARDED)
 EACH_MODEL = pytest.mark.parametrize("kind", MORE_MODELS)
-# A layer with rows of its own needs a model whose output layer can be untied and stays so when resized: T5 is
-# always tied, and BART and Marian tie their embeddings again. BERT's holds its bias as a parameter.
-LIVES = [
-    (kind, head_name)
-    for kind in MORE_MODELS
-    for head_name in HEADS
-    if head_name not in GUARDED or kind.startswith("causal")
-]
+EVERY_PAIR = [(kind, head_name) for kind in MORE_MODELS for head_name in HEADS]
+# T5's output layer is tied to its embedding, whatever its configuration says. Rows of a special kind are not.
+REFUSED = [("seq2seq t5", head_name) for head_name in GUARDED]
+TIED_OR_NOT = pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
+LIVES = [pair for pair in EVERY_PAIR if pair not in REFUSED]
+TABLE = Path(__file__).parent.parent.parent / "docs" / "layers.md"
 
 
 def with_head(kind: str, head_name: str) -> Any:
-    """The model, tied where its head can be."""
-    is_guarded = head_name in GUARDED
-    model = model_of(kind, tied=not is_guarded)
-    replace_head(model, _head(model, head_name), keep_weights=not is_guarded)
+    """The model, tied; where the head can't be, untied as the error says."""
+    model = model_of(kind, tied=True)
+    if head_name in GUARDED:
+        layer = model.get_output_embeddings()
+        layer.weight = nn.Parameter(layer.weight.detach().clone())
+        if layer.bias is not None:
+            layer.bias = nn.Parameter(layer.bias.detach().clone())
+        model.config.tie_word_embeddings = False
+    replace_head(model, _head(model, head_name), keep_weights=head_name not in GUARDED)
     return model
 
 
 def _head(model: Any, name: str) -> nn.Module:
     torch.manual_seed(1)
     if name in GUARDED:
-        return (SphericalLinear if name == "spherical" else VoronoiLinear)(FEATURES, CLASSES, radius=1.0)
-    bias = model.get_output_embeddings().bias is not None
-    if name == "mos-plif":
-        head = SoftmaxHead(FEATURES, CLASSES, 3, PLIF(64, 5.0), bias=bias)
-        nn.init.normal_(head.transform.raw)
-        return head
-    transform = {"linear": None, "sigsoftmax": SigSoftmax(), "lms": MonotonicNetwork(3)}[name]
-    return SoftmaxHead(FEATURES, CLASSES, transform=transform, bias=bias)
+        return {layer.__name__: layer for layer in (SphericalLinear, VoronoiLinear)}[name](
+            FEATURES, CLASSES, radius=1.0
+        )
+    return small_head(name, FEATURES, CLASSES, bias=model.get_output_embeddings().bias is not None)
 
 
 def without_dropout(model: Any) -> Any:
@@ -100,7 +98,7 @@ def test_a_head_lives_through_training_resizing_saving_and_generating(
     model.resize_token_embeddings(CLASSES + 6, mean_resizing=False)
     new = logits_of(model)
     assert new.shape[-1] == CLASSES + 6
-    if head_name != "mos-plif":  # a mixture's components are normalised one by one
+    if not head_name.startswith("mos"):  # a mixture's components are normalised one by one
         torch.testing.assert_close(new[..., :CLASSES], old)
 
     model.save_pretrained(tmp_path)
@@ -109,6 +107,75 @@ def test_a_head_lives_through_training_resizing_saving_and_generating(
     if not kind.startswith("masked"):
         ids = again.generate(input_ids=some_ids(), max_new_tokens=3, do_sample=False)
         assert torch.equal(ids, model.generate(input_ids=some_ids(), max_new_tokens=3, do_sample=False))
+    own_class = type(model)._own_class
+    if head_name == "linear" and kind != "causal gemma2":  # whose soft cap is in the head now
+        assert torch.equal(logits_of(own_class.from_pretrained(tmp_path)), new)
+    else:
+        with pytest.raises(RuntimeError, match="ignore_mismatched_sizes"):
+            own_class.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize(("kind", "head_name"), REFUSED)
+@TIED_OR_NOT
+def test_a_layer_with_rows_of_its_own_is_refused_where_the_model_ties_them(
+    kind: str, head_name: str, tied: bool
+) -> None:
+    model = model_of(kind, tied)
+    with pytest.raises(InputError, match=rf"shares its weight with another module .* this {head_name} can't"):
+        replace_head(model, _head(model, head_name))
+
+
+def test_the_page_says_which_models_and_heads_were_tried() -> None:
+    kinds = [kind.partition(" ")[2] for kind in MORE_MODELS]
+    rows = [
+        [f"`{name}`", *("refused" if (kind, name) in REFUSED else "yes" for kind in MORE_MODELS)]
+        for name in HEADS
+    ]
+    lines = [["head", *kinds], ["---"] * (1 + len(kinds)), *rows]
+    assert "\n".join(f"| {' | '.join(line)} |" for line in lines) in TABLE.read_text(encoding="utf-8")
+
+
+@TIED_OR_NOT
+@pytest.mark.parametrize("head_name", [name for name in NAMES if name != "linear"])
+def test_transformers_alone_refuses_the_files_of_a_model_with_such_a_head(
+    head_name: str, tied: bool, tmp_path: Path
+) -> None:
+    model = model_of("causal llama", tied)
+    replace_head(model, _head(model, head_name))
+    model.save_pretrained(tmp_path)
+    for loader in (transformers.LlamaForCausalLM, transformers.AutoModelForCausalLM):
+        with pytest.raises(RuntimeError, match="ignore_mismatched_sizes"):
+            loader.from_pretrained(tmp_path)
+
+
+def test_a_directory_of_an_earlier_version_loads(tmp_path: Path) -> None:
+    model = model_of("causal llama", tied=False)
+    replace_head(model, _head(model, "mos"))
+    model.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    del config["softmax_head"]["module"]
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    safetensors.torch.save_file(model.state_dict(), tmp_path / "model.safetensors", {"format": "pt"})
+    assert torch.equal(logits_of(load_pretrained(tmp_path)), logits_of(model))
+
+
+@pytest.mark.parametrize(
+    ("head_name", "tied"),
+    [("sigsoftmax", True), ("sigsoftmax", False), ("mos-plif", True), ("SphericalLinear", False)],
+)
+def test_what_was_saved_can_be_loaded_into_a_model_as_the_trainer_does_to_resume(
+    head_name: str, tied: bool, tmp_path: Path
+) -> None:
+    model = model_of("causal gpt2", tied)
+    replace_head(model, _head(model, head_name))
+    expected = logits_of(model)
+    model.save_pretrained(tmp_path)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    found = model.load_state_dict(safetensors.torch.load_file(tmp_path / "model.safetensors"), False)
+    assert not found.unexpected_keys
+    assert torch.equal(logits_of(model), expected)
 
 
 @EACH_MODEL

@@ -11,6 +11,7 @@ except ImportError as error:
 
 from argmaxable.layers.head import SoftmaxHead
 from argmaxable.layers.huggingface import load_pretrained, trainer_callback
+from argmaxable.layers.lightning_callback import lightning_callback
 from argmaxable.layers.monitor import HeadMonitor, Health, effective_rank, gradient_lost
 from argmaxable.layers.multilabel import DFTLinear
 from argmaxable.layers.plif import PLIF
@@ -25,6 +26,7 @@ from argmaxable.layers.prevention import (
 from argmaxable.layers.replace import replace_head
 from argmaxable.layers.softcap import SoftCap
 from argmaxable.layers.transforms import Identity, MonotonicNetwork, SigSoftmax
+from argmaxable.layers.vocabulary import VocabularyShard
 
 __all__ = [
     "PLIF",
@@ -39,9 +41,11 @@ __all__ = [
     "SoftmaxHead",
     "SphericalLinear",
     "Transform",
+    "VocabularyShard",
     "VoronoiLinear",
     "effective_rank",
     "gradient_lost",
+    "lightning_callback",
     "load_pretrained",
     "make_spherical",
     "make_voronoi",

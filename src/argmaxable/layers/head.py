@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Self, final
 
 import torch
@@ -18,16 +19,18 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from argmaxable.core.errors import InputError
+from argmaxable.layers.aims import Aims
 from argmaxable.layers.loss import Inputs, LossTask, chunked_loss, plain_loss
+from argmaxable.layers.loss_arguments import is_class, kept_tokens, require_loss_arguments, require_shard
 from argmaxable.layers.plif import PLIF
 from argmaxable.layers.pointwise import FAR, Transform, computing_dtype, is_traced
+from argmaxable.layers.products import half_asked_for
 from argmaxable.layers.transform_records import from_record, has_record, record_of
 from argmaxable.layers.transforms import Identity, MonotonicNetwork, SigSoftmax
+from argmaxable.layers.vocabulary import WHOLE, Vocabulary, VocabularyShard
 
 # Logits held at a time where the caller needs one row of them after the other: 64 MB in float32.
 _CHUNK_LOGITS = 1 << 24
-_REDUCTIONS = ("mean", "sum", "none")
-_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 # Each row: the papers' name of a setting, its number of components, and its transform. Sizes are the papers'.
 NAMED: dict[str, tuple[int, Callable[[], Transform]]] = {
@@ -74,7 +77,7 @@ class SoftmaxHead(nn.Module):
         place: dict[str, Any] = {"device": device, "dtype": dtype}
         self.weight = nn.Parameter(torch.empty(classes, features, **place))
         self.bias = nn.Parameter(torch.zeros(classes, **place)) if bias else None
-        nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5))  # as nn.Linear starts
+        self._reset_weight()
         if tie_to is not None:
             self.weight = _shared_weight(tie_to, classes, features if mixtures == 1 else None)
         width = self.weight.shape[1]
@@ -84,6 +87,19 @@ class SoftmaxHead(nn.Module):
         # Called at each loss with the features (n × features) and targets (n) that count; see monitor.py.
         self.loss_hooks: list[Callable[[Tensor, Tensor], None]] = []
         self._seen: list[Tensor] | None = None
+
+    def reset_parameters(self) -> None:
+        """Start anew, as the constructor does; a weight that an embedding shares with the head included."""
+        self._reset_weight()
+        for part in (self.latent, self.prior):
+            if part is not None:
+                part.reset_parameters()
+        self.transform.reset_parameters()
+
+    def _reset_weight(self) -> None:
+        nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5))  # as nn.Linear starts
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
 
     @property
     def classes(self) -> int:
@@ -206,65 +222,70 @@ class SoftmaxHead(nn.Module):
         *,
         ignore_index: int = -100,
         label_smoothing: float = 0.0,
+        class_weights: Tensor | None = None,
+        z_loss: float = 0.0,
         reduction: str = "mean",
+        shard: VocabularyShard | None = None,
     ) -> Tensor:
         """Cross-entropy, as `torch.nn.functional.cross_entropy` of the logits, in little memory.
 
-        h is (…, features), targets (…) of integers. "mean" is over the tokens not ignored, and 0 when there
-        are none; "none" returns one loss a token. Raises InputError on targets that are no classes.
+        h is (…, features), targets (…) of integers or (…, classes) of probabilities, `class_weights` has one
+        entry for each class. "mean" is over the tokens not ignored (weighted by their classes' weights), and
+        0 when there are none; "none" returns one loss a token. `z_loss` · (log Σ exp of the logits)² is added
+        to each token's loss, for heads with one component. Raises InputError on targets that are no classes.
         Exported (torch.export) or transformed (torch.func), it holds all logits at once.
+
+        With `shard`, this head holds that share of the classes, and every process of the group calls `loss`
+        with the same features and targets: all get the whole loss, and gradients of what they hold.
         """
         self._require_features(h)
-        if targets.shape != h.shape[:-1] or targets.dtype not in _INTEGERS:
-            raise InputError(
-                f"targets must be integers of shape {tuple(h.shape[:-1])}, one for each feature vector; "
-                f"found {targets.dtype} of shape {tuple(targets.shape)}."
-            )
-        if reduction not in _REDUCTIONS:
-            raise InputError(f"no reduction '{reduction}': choose one of {', '.join(_REDUCTIONS)}.")
-        if not 0 <= label_smoothing <= 1:
-            raise InputError(f"label smoothing lies between 0 and 1, found {label_smoothing}.")
-        hidden, flat = h.reshape(-1, self.features), targets.reshape(-1).long()
-        compute = self._traced_loss if is_traced(compiled=False) else self._chunked_loss
-        loss: Tensor = compute(hidden, flat, ignore_index, label_smoothing, reduction)
-        return loss.view(targets.shape) if reduction == "none" else loss
+        classes = self.classes if shard is None else shard.classes
+        require_loss_arguments(
+            classes, self.mixtures, h.shape[:-1], targets, class_weights, label_smoothing, z_loss, reduction
+        )
+        hidden = h.reshape(-1, self.features)
+        flat = targets.reshape(-1).long() if is_class(targets) else targets.reshape(-1, classes)
+        aims = Aims(flat, class_weights, label_smoothing, z_loss)
+        if shard is not None:
+            require_shard(shard, self.classes, aims)
+            loss = self._chunked_loss(hidden, aims, ignore_index, reduction, shard)
+        elif is_traced(compiled=False):
+            loss = self._traced_loss(hidden, aims, ignore_index, reduction)
+        else:
+            loss = self._chunked_loss(hidden, aims, ignore_index, reduction, WHOLE)
+        return loss.view(h.shape[:-1]) if reduction == "none" else loss
 
     def _chunked_loss(
-        self, hidden: Tensor, targets: Tensor, ignore_index: int, smoothing: float, reduction: str
+        self, hidden: Tensor, aims: Aims, ignore_index: int, reduction: str, vocabulary: Vocabulary
     ) -> Tensor:
-        tokens, kept = self._kept(targets, ignore_index)
-        for hook in self.loss_hooks:
-            hook(hidden if tokens is None else hidden[tokens], kept)
+        classes = vocabulary.classes if isinstance(vocabulary, VocabularyShard) else self.classes
+        tokens = None if aims.targets.ndim == 2 else kept_tokens(aims.targets, ignore_index, classes)
+        kept = aims if tokens is None else aims.part(tokens)
+        # Who looks at a share of the rows would see another distribution.
+        for hook in self.loss_hooks if vocabulary is WHOLE else ():
+            hook(hidden if tokens is None else hidden[tokens], kept.targets)
+        half = half_asked_for(hidden, self.weight)
         task = LossTask(
-            self.transform, self.mixtures, kept, tokens, smoothing, reduction, torch.is_grad_enabled()
+            self.transform, self.mixtures, kept, tokens, reduction, torch.is_grad_enabled(), half, vocabulary
         )
         return chunked_loss(task, self._inputs(hidden))
 
-    def _traced_loss(
-        self, hidden: Tensor, targets: Tensor, ignore_index: int, smoothing: float, reduction: str
-    ) -> Tensor:
+    def _traced_loss(self, hidden: Tensor, aims: Aims, ignore_index: int, reduction: str) -> Tensor:
         """Without a look at any value: ignored tokens are computed and count 0."""
-        counts = targets != ignore_index
-        task = LossTask(
-            self.transform, self.mixtures, torch.where(counts, targets, 0), None, smoothing, "none", True
-        )
+        if aims.targets.ndim == 2:
+            counts = aims.targets.new_ones(len(aims.targets))
+        else:
+            counts = aims.targets != ignore_index
+            aims = replace(aims, targets=torch.where(counts, aims.targets, 0))
+        task = LossTask(self.transform, self.mixtures, aims, None, "none", True)
         losses = plain_loss(task, self._inputs(hidden)) * counts
-        if reduction == "none":
-            return losses
-        return losses.sum() / counts.sum().clamp(min=1) if reduction == "mean" else losses.sum()
-
-    def _kept(self, targets: Tensor, ignore_index: int) -> tuple[Tensor | None, Tensor]:
-        """Which tokens count (None: all), and their targets."""
-        counts = targets != ignore_index
-        tokens = None if bool(counts.all()) else counts.nonzero()[:, 0]
-        kept = targets if tokens is None else targets[tokens]
-        if len(kept) and (int(kept.min()) < 0 or int(kept.max()) >= self.classes):
-            stray = int(kept.min()) if int(kept.min()) < 0 else int(kept.max())
-            raise InputError(
-                f"target {stray} is no class: the head has classes 0 to {self.classes - 1}, and "
-                f"{ignore_index} is what marks a token to ignore (ignore_index)."
-            )
-        return tokens, kept
+        if reduction != "mean":
+            return losses if reduction == "none" else losses.sum()
+        weights = aims.token_weights(losses.dtype)
+        if weights is None:
+            return losses.sum() / counts.sum().clamp(min=1)
+        # Without tokens the sum is 0, and so is the loss.
+        return losses.sum() / torch.where(counts.any(), (weights * counts).sum(), 1)
 
     def _inputs(self, hidden: Tensor) -> Inputs:
         if self.latent is None or self.prior is None:

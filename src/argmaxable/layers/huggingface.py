@@ -11,8 +11,9 @@ from typing import Any
 from torch import nn
 
 from argmaxable.core.errors import InputError
+from argmaxable.layers.checkpoint_keys import clear_up, make_room, renamings
 from argmaxable.layers.head_records import head_from_record
-from argmaxable.layers.model_class import CONFIG_KEY, give_head_class
+from argmaxable.layers.model_class import CONFIG_KEY, MODULE_KEY, give_head_class
 from argmaxable.layers.monitor import HeadMonitor
 from argmaxable.layers.replace import replace_head
 
@@ -32,9 +33,14 @@ def load_pretrained(directory: str | Path, model_class: type[Any] | None = None,
         model_class = getattr(transformers, (config.architectures or ["none"])[0], None)
     if model_class is None:
         raise InputError(f"{directory}: transformers has no {config.architectures}; pass model_class.")
-    model: nn.Module = _with_head(model_class).from_pretrained(directory, config=config, **options)
+    module = settings.get(MODULE_KEY)
+    if module is not None:
+        options["key_mapping"] = {**renamings(module), **(options.get("key_mapping") or {})}
+    model: Any = _with_head(model_class).from_pretrained(directory, config=config, **options)
     give_head_class(model, model_class)
-    return model
+    if module is not None:
+        clear_up(model, model.get_submodule(module))
+    return model  # type: ignore[no-any-return]
 
 
 def _with_head(model_class: Any) -> Any:
@@ -42,8 +48,12 @@ def _with_head(model_class: Any) -> Any:
 
     def construct(self: Any, config: Any, *arguments: Any, **options: Any) -> None:
         model_class.__init__(self, config, *arguments, **options)
-        head = head_from_record(getattr(config, CONFIG_KEY), self)
+        record = dict(getattr(config, CONFIG_KEY))
+        module = record.pop(MODULE_KEY, None)
+        head = head_from_record(record, self)
         replace_head(self, head, keep_weights=False)
+        if module is not None:
+            make_room(head)
 
     names = {"__init__": construct, "__module__": model_class.__module__}
     return type(model_class.__name__, (model_class,), names)

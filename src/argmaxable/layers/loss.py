@@ -8,6 +8,7 @@ backward runs a second time, the chunks are computed again there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +17,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from argmaxable.layers.objective import mixture_loss, smoothed_mixture_loss, softmax_loss
+from argmaxable.core.errors import InputError
+from argmaxable.layers.aims import Aims
+from argmaxable.layers.objective import mixture_loss, softmax_loss
 from argmaxable.layers.pointwise import (
     BLOCK_LOGITS,
     Transform,
@@ -24,9 +27,11 @@ from argmaxable.layers.pointwise import (
     computing_dtype,
     recorded_gradients,
 )
+from argmaxable.layers.products import product
+from argmaxable.layers.vocabulary import WHOLE, Vocabulary
 
-# Logits of a chunk: 6.4 MB in float32. Larger chunks make the products hardly faster.
-_CHUNK_LOGITS = 1_600_000
+# Logits of a chunk: 10.8 MB in float32. With 6.4 MB, two threads take a tenth longer for the products.
+_CHUNK_LOGITS = 2_700_000
 # Rows of a chunk at least: below, reading and writing the gradient of W for each chunk shows.
 _CHUNK_ROWS = 96
 
@@ -44,15 +49,16 @@ class Inputs(NamedTuple):
 
 @dataclass(frozen=True)
 class LossTask:
-    """What is asked of the inputs: `targets` has a class for each of the kept `tokens` (None: all)."""
+    """What is asked of the inputs: `aims` is about the kept `tokens` (None: all)."""
 
     transform: Transform
     mixtures: int
-    targets: Tensor
+    aims: Aims
     tokens: Tensor | None
-    smoothing: float
     reduction: str
     is_training: bool
+    half: bool = False  # whether matrices are multiplied in bfloat16 (see products.py)
+    vocabulary: Vocabulary = WHOLE
 
 
 def chunked_loss(task: LossTask, inputs: Inputs) -> Tensor:
@@ -81,6 +87,8 @@ class _ChunkedLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled():
+            if ctx.task.vocabulary is not WHOLE:
+                raise InputError("the loss of a shared vocabulary has no second derivative.")
             loss = partial(_plain_loss, ctx.task)
             return None, *recorded_gradients(loss, ctx.saved_tensors, ctx.needs_input_grad[1:], scale)
         gradients, ctx.gradients = ctx.gradients, None  # given away: whoever adds them up may keep them
@@ -110,9 +118,11 @@ def _gradients_again(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
 
 def _token_weights(task: LossTask, dtype: torch.dtype) -> Tensor:
     """What each kept token's loss counts; no tokens make a loss of 0."""
-    count = len(task.targets)
-    weight = 1 / max(count, 1) if task.reduction == "mean" else 1.0
-    return torch.full((count,), weight, dtype=dtype, device=task.targets.device)
+    tokens = task.aims.targets
+    # A sum of weights may be any number, and only one of no tokens at all is harmless.
+    count = task.aims.count(dtype) if task.reduction == "mean" and len(tokens) else 1.0
+    weight = 1 / count if count else math.nan
+    return torch.full((len(tokens),), weight, dtype=dtype, device=tokens.device)
 
 
 class _Sums(NamedTuple):
@@ -131,7 +141,7 @@ class _Chunk:
     """Some tokens (n of them) on their way through the head."""
 
     hidden: Tensor  # n × features
-    targets: Tensor  # n
+    aims: Aims  # of n tokens
     weights: Tensor  # n
     components: Tensor  # (n · mixtures) × width
 
@@ -158,6 +168,8 @@ class _Pass:
         self.task = task
         self.inputs, tables = _in_one_precision(tensors)
         self.dtype = self.inputs.hidden.dtype
+        # Rounded once: all chunks meet the same weight.
+        self.weight = self.inputs.weight.to(torch.bfloat16) if task.half else self.inputs.weight
         latent, latent_bias, prior = self.inputs[3:]
         self.mixture = None if latent is None or prior is None else _Mixture(latent, latent_bias, prior)
         self.with_gradients = bool(wanted)
@@ -170,7 +182,7 @@ class _Pass:
                 for part, is_wanted in zip(self.inputs, flags, strict=True)
             )
         )
-        classes = self.inputs.weight.shape[0]
+        classes = task.vocabulary.widest(self.inputs.weight.shape[0])
         rows = max(_CHUNK_ROWS, _CHUNK_LOGITS // classes)
         self.chunk_tokens = max(1, rows // task.mixtures)
         # Cache matters to processors only; elsewhere a chunk is one block.
@@ -192,22 +204,35 @@ class _Pass:
     def _components(self, part: slice, weights: Tensor) -> _Chunk:
         tokens, inputs = self.task.tokens, self.inputs
         hidden = inputs.hidden[part] if tokens is None else inputs.hidden[tokens[part]]
-        targets = self.task.targets[part]
+        aims = self.task.aims.part(part)
         if self.mixture is None:
-            return _Chunk(hidden, targets, weights, hidden)
-        latent = _affine(hidden, self.mixture.latent, self.mixture.latent_bias).tanh_()
+            return _Chunk(hidden, aims, weights, hidden)
+        latent = self._product(hidden, self.mixture.latent.T)
+        latent = latent if self.mixture.latent_bias is None else latent.add_(self.mixture.latent_bias)
         log_prior = (hidden @ self.mixture.prior.T).log_softmax(1)
-        components = latent.view(-1, inputs.weight.shape[1])
-        return _MixedChunk(hidden, targets, weights, components, log_prior, torch.empty_like(log_prior))
+        components = latent.tanh_().view(-1, inputs.weight.shape[1])
+        return _MixedChunk(hidden, aims, weights, components, log_prior, torch.empty_like(log_prior))
+
+    def _product(self, a: Tensor, b: Tensor) -> Tensor:
+        return product(a, b, half=self.task.half)
+
+    def _add_product(self, total: Tensor, a: Tensor, b: Tensor) -> None:
+        if self.task.half:
+            total.add_(self._product(a, b))
+        else:
+            total.addmm_(a, b)
 
     def _logits(self, components: Tensor) -> Tensor:
+        if self.task.half:
+            logits = self._product(components, self.weight.T)
+            return logits if self.inputs.bias is None else logits.add_(self.inputs.bias)
         like = components[:, :1].expand(-1, self.inputs.weight.shape[0])
         return _affine(components, self.inputs.weight, self.inputs.bias, out=self.work.take("logits", like))
 
     def _turn_into_gradient(self, logits: Tensor, chunk: _Chunk) -> Tensor:
         """The loss of each token; the logits become their own weighted gradient, if that is wanted."""
         losses = []
-        for part in _slices(len(chunk.targets), self.block_tokens):
+        for part in _slices(len(chunk.weights), self.block_tokens):
             z = logits[part.start * self.task.mixtures : part.stop * self.task.mixtures]
             values = self.kernel.values(z)
             losses.append(self._block_loss(values, chunk, part))
@@ -216,30 +241,31 @@ class _Pass:
         return torch.cat(losses)
 
     def _block_loss(self, values: Tensor, chunk: _Chunk, part: slice) -> Tensor:
-        targets, smoothing = chunk.targets[part], self.task.smoothing
+        aims = chunk.aims.part(part)
         weights = chunk.weights[part] if self.with_gradients else None
         if not isinstance(chunk, _MixedChunk):
-            return softmax_loss(values, targets, weights, smoothing)
-        log_prior = chunk.log_prior[part]
-        if smoothing:
-            loss, shares = smoothed_mixture_loss(values, targets, weights, log_prior, smoothing, self.work)
-        else:
-            loss, shares = mixture_loss(values, targets, weights, log_prior)
+            return softmax_loss(values, aims, weights, self.task.vocabulary)
+        loss, shares = mixture_loss(
+            values, aims, weights, chunk.log_prior[part], self.work, self.task.vocabulary
+        )
         if shares is not None:
             chunk.shares[part] = shares
         return loss
 
     def _pull_back(self, gradient: Tensor, chunk: _Chunk, part: slice) -> None:
         """From the logits' gradient to those of everything in front of them."""
-        sums, inputs = self.sums, self.inputs
+        sums = self.sums
         if sums.weight is not None:
-            sums.weight.addmm_(gradient.T, chunk.components)
+            self._add_product(sums.weight, gradient.T, chunk.components)
         if sums.bias is not None:
             sums.bias.add_(gradient.sum(0))
         if self.mixture is not None and isinstance(chunk, _MixedChunk):
-            self._pull_back_mixture(gradient @ inputs.weight, chunk, self.mixture, part)
+            self._pull_back_mixture(self._by_component(gradient), chunk, self.mixture, part)
         elif sums.hidden is not None:
-            self._put(sums.hidden, part, gradient @ inputs.weight)
+            self._put(sums.hidden, part, self._by_component(gradient))
+
+    def _by_component(self, gradient: Tensor) -> Tensor:
+        return self.task.vocabulary.add_up(self._product(gradient, self.weight))
 
     def _pull_back_mixture(
         self, by_component: Tensor, chunk: _MixedChunk, mixture: _Mixture, part: slice
@@ -247,16 +273,18 @@ class _Pass:
         sums = self.sums
         # tanh′ = 1 − tanh², formed in place.
         by_component.addcmul_(by_component * chunk.components, chunk.components, value=-1)
-        by_latent = by_component.view(len(chunk.targets), -1)
-        by_prior = chunk.log_prior.exp().mul_(chunk.weights[:, None]).sub_(chunk.shares)
+        by_latent = by_component.view(len(chunk.weights), -1)
+        by_prior = chunk.log_prior.exp().mul_(chunk.shares.sum(1, keepdim=True)).sub_(chunk.shares)
         if sums.latent is not None:
-            sums.latent.addmm_(by_latent.T, chunk.hidden)
+            self._add_product(sums.latent, by_latent.T, chunk.hidden)
         if sums.latent_bias is not None:
             sums.latent_bias.add_(by_latent.sum(0))
         if sums.prior is not None:
             sums.prior.addmm_(by_prior.T, chunk.hidden)
         if sums.hidden is not None:
-            self._put(sums.hidden, part, (by_latent @ mixture.latent).addmm_(by_prior, mixture.prior))
+            self._put(
+                sums.hidden, part, self._product(by_latent, mixture.latent).addmm_(by_prior, mixture.prior)
+            )
 
     def _put(self, whole: Tensor, part: slice, rows: Tensor) -> None:
         whole[part if self.task.tokens is None else self.task.tokens[part]] = rows
@@ -271,21 +299,31 @@ class _Pass:
         """Of the inputs and the tables, in the computing precision; the buffers go first."""
         self.work.clear()
         self.kernel.work.clear()
-        learned = tuple(total.to(self.dtype) for total in self.kernel.sums)
+        learned = tuple(self.task.vocabulary.add_up(total).to(self.dtype) for total in self.kernel.sums)
         return *self.sums, *(learned or (None,) * len(self.kernel.tables))
 
 
 def _plain_loss(task: LossTask, *tensors: Tensor | None) -> Tensor:
     inputs, tables = _in_one_precision(tensors)
     hidden = inputs.hidden if task.tokens is None else inputs.hidden[task.tokens]
-    log_probs = _plain_log_probs(task, inputs, hidden, tables)
-    at_target = log_probs.gather(1, task.targets[:, None])[:, 0]
-    losses = -torch.lerp(at_target, log_probs.mean(1), task.smoothing) if task.smoothing else -at_target
+    log_probs, log_sum = _plain_log_probs(task, inputs, hidden, tables)
+    losses = _plain_token_losses(task.aims, log_probs)
+    if task.aims.z_loss:
+        losses = losses + task.aims.z_loss * log_sum.square()
     if task.reduction != "none":
         return (losses * _token_weights(task, inputs.hidden.dtype)).sum()
     if task.tokens is None:
         return losses
     return losses.new_zeros(len(inputs.hidden)).index_copy(0, task.tokens, losses)
+
+
+def _plain_token_losses(aims: Aims, log_probs: Tensor) -> Tensor:
+    if aims.is_one_class:
+        losses = -log_probs.gather(1, aims.targets[:, None])[:, 0]
+        scale = aims.token_weights(losses.dtype)
+        return losses if scale is None else losses * scale
+    wanted = aims.dense(log_probs.shape[1], log_probs.dtype)
+    return -torch.where(wanted == 0, 0, wanted * log_probs).sum(1)
 
 
 def _in_one_precision(tensors: tuple[Tensor | None, ...]) -> tuple[Inputs, tuple[Tensor, ...]]:
@@ -300,17 +338,20 @@ def _in_one_precision(tensors: tuple[Tensor | None, ...]) -> tuple[Inputs, tuple
     return Inputs(hidden.to(dtype), weight.to(dtype), *converted), tables
 
 
-def _plain_log_probs(task: LossTask, inputs: Inputs, hidden: Tensor, tables: tuple[Tensor, ...]) -> Tensor:
+def _plain_log_probs(
+    task: LossTask, inputs: Inputs, hidden: Tensor, tables: tuple[Tensor, ...]
+) -> tuple[Tensor, Tensor]:
+    """And log Σ exp of each row of transformed logits."""
     components = hidden
     if inputs.latent is not None:
         latent = _affine(hidden, inputs.latent, inputs.latent_bias).tanh()
         components = latent.view(-1, inputs.weight.shape[1])
     values = task.transform.formula(_affine(components, inputs.weight, inputs.bias), tables)
-    log_probs = values.log_softmax(1)
+    log_probs, log_sum = values.log_softmax(1), values.logsumexp(1)
     if inputs.prior is None:
-        return log_probs
+        return log_probs, log_sum
     log_prior = (hidden @ inputs.prior.T).log_softmax(1)
-    return (log_probs.view(*log_prior.shape, -1) + log_prior[:, :, None]).logsumexp(1)
+    return (log_probs.view(*log_prior.shape, -1) + log_prior[:, :, None]).logsumexp(1), log_sum
 
 
 def _affine(x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor | None = None) -> Tensor:

@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from argmaxable.core.errors import InputError
+from argmaxable.layers.checkpoint_keys import from_stored, separated, stored_module, to_stored
 from argmaxable.layers.head import SoftmaxHead
 from argmaxable.layers.head_records import record_of_head
-from argmaxable.layers.resize import resize_head
+from argmaxable.layers.resize import resize_bias_beside, resize_head
 
 CONFIG_KEY = "softmax_head"
+# In the record: where the head is, if its tensors are stored under names of their own.
+MODULE_KEY = "module"
 _IGNORED = -100
 
 
@@ -33,7 +38,7 @@ def note_head(model: Any, head: nn.Module) -> None:
     """Write into the model's configuration what its head is made of, so that a saved model says it itself."""
     record = record_of_head(head, model)
     if record is not None:
-        setattr(model.config, CONFIG_KEY, record)
+        setattr(model.config, CONFIG_KEY, {**record, MODULE_KEY: stored_module(model, head)})
 
 
 class _WithHead:
@@ -42,18 +47,50 @@ class _WithHead:
     _own_class: type[Any]
 
     def _get_resized_lm_head(
-        self, old: nn.Module, new_num_tokens: int | None = None, **options: Any
+        self: Any, old: nn.Module, new_num_tokens: int | None = None, **options: Any
     ) -> nn.Module:
         if new_num_tokens is not None:
             resize_head(old, new_num_tokens)
+            resize_bias_beside(self, old)
         return old
+
+    def set_output_embeddings(self: Any, new: nn.Module) -> None:
+        """BERT and its kind also hold the layer's bias, as a parameter. One that follows from the rows is
+        none."""
+        if isinstance(new.bias, nn.Parameter | None):
+            self._own_class.set_output_embeddings(self, new)
+        elif new is not self.get_output_embeddings():
+            raise InputError(f"{type(new).__name__}: use replace_head, not set_output_embeddings.")
 
     def save_pretrained(self: Any, *arguments: Any, **options: Any) -> Any:
         note_head(self, self.get_output_embeddings())
-        return self._own_class.save_pretrained(self, *arguments, **options)
+        call = inspect.signature(self._own_class.save_pretrained).bind(self, *arguments, **options)
+        given = call.arguments.get("state_dict")
+        state = separated(self.state_dict() if given is None else given, _tied_names(self))
+        module = _stored_module(self)
+        call.arguments["state_dict"] = state if module is None else to_stored(module, state)
+        return self._own_class.save_pretrained(*call.args, **call.kwargs)
+
+    def load_state_dict(self: Any, state_dict: Mapping[str, Any], *arguments: Any, **options: Any) -> Any:
+        """Also takes what `save_pretrained` wrote, as the Trainer does when it resumes."""
+        module = _stored_module(self)
+        own = state_dict if module is None else from_stored(module, state_dict)
+        return self._own_class.load_state_dict(self, own, *arguments, **options)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (self._own_class,), self.__dict__
+
+
+def _stored_module(model: Any) -> str | None:
+    record = getattr(model.config, CONFIG_KEY, None) or {}
+    module: str | None = record.get(MODULE_KEY)
+    return module
+
+
+def _tied_names(model: Any) -> Collection[str]:
+    """Names of tensors that loading takes from others, by the configuration as it is now."""
+    names: Collection[str] = model.get_expanded_tied_weights_keys(all_submodels=True)
+    return names
 
 
 def _rebuilt(own_class: Any) -> Any:

@@ -122,10 +122,13 @@ class HeadMonitor:
         if not self._is_due:
             return
         assert isinstance(self.module, SoftmaxHead)
-        features, some = hidden[: self.tokens].detach().clone(), targets[: self.tokens, None]
+        features, some = hidden[: self.tokens].detach().clone(), targets[: self.tokens]
         with torch.no_grad():
             gradient = self.module.log_prob(features).exp_()
-            gradient.scatter_add_(1, some, gradient.new_full(some.shape, -1.0))
+            if some.ndim == 2:
+                gradient.sub_(some)
+            else:
+                gradient.scatter_add_(1, some[:, None], gradient.new_full((len(some), 1), -1.0))
         self._seen = features, gradient
 
 

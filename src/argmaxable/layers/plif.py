@@ -50,6 +50,11 @@ class PLIF(Transform):
         # f(−bound) + bound, kept so that the identity has a 0 here in every precision.
         self.register_buffer("shift", torch.zeros((), dtype=torch.float64))
 
+    def reset_parameters(self) -> None:
+        """Back to the identity."""
+        nn.init.zeros_(self.raw)
+        self.shift.zero_()
+
     @classmethod
     def from_function(cls, function: Callable[[Tensor], Tensor], *, bins: int, bound: float) -> PLIF:
         """The PLIF that agrees with an increasing function at all knots (Theorem 7), up to rounding of `raw`.

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 # Logits worked on at a time. The buffers of a block (up to 28 bytes a logit) should stay in cache, and each
 # operation should take long enough (50 µs and more) for starting it not to matter.
-BLOCK_LOGITS = 300_000
+BLOCK_LOGITS = 220_000
 # What an infinite logit counts as. Its exponential is 0 all the same, but its products with 0 are not NaN.
 FAR = 1e30
 
@@ -88,8 +88,12 @@ class Transform(nn.Module, ABC):
         """The arguments that build this transform anew, as plain JSON values."""
         return {}
 
+    def reset_parameters(self) -> None:
+        """Start anew; nothing to do for a transform without parameters."""
+
     def extra_repr(self) -> str:
-        return ", ".join(f"{name}={value}" for name, value in self.settings().items())
+        parts = self.settings().items()
+        return ", ".join(f"{name}={value}" for name, value in parts if not isinstance(value, nn.Module))
 
     def forward(self, z: Tensor) -> Tensor:
         """f(z) of the same shape; half precision is computed and returned in single."""

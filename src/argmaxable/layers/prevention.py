@@ -193,6 +193,21 @@ def prevention_of(layer: nn.Module) -> Prevention:
 class _Guarded(nn.Linear):
     """What both layers say about themselves."""
 
+    def reset_parameters(self) -> None:
+        """Fresh rows, brought to their kind; the bias follows from them."""
+        if not parametrize.is_parametrized(self, "weight"):  # nn.Linear's constructor calls this
+            super().reset_parameters()
+            return
+        rows = torch.empty_like(self.weight)
+        nn.init.kaiming_uniform_(rows, a=math.sqrt(5))  # as nn.Linear starts
+        self.weight = rows
+
+    def extra_repr(self) -> str:
+        prevention = prevention_of(self)
+        radius, behind = getattr(prevention, "radius", None), prevention.behind
+        norm = None if behind is None else type(behind.module).__name__
+        return f"features={self.in_features}, classes={self.out_features}, radius={radius}, behind={norm}"
+
     @property
     def domain(self) -> Domain:
         """A domain over which every class with a row of its own is argmaxable, as the weights are now."""

@@ -113,10 +113,11 @@ def _is_shared(model: nn.Module, old: nn.Module, part: str) -> bool:
 
 def _share(head: nn.Module, old: nn.Module, part: str) -> None:
     mine, theirs = head._parameters.get(part), old._parameters[part]
+    name = type(head).__name__.removeprefix("Parametrized")
     if mine is None or theirs is None or mine.shape != theirs.shape:
         raise InputError(
             f"the model's output layer shares its {part} with another module (tied embeddings), which this "
-            f"{type(head).__name__} can't. Give the layer its own first: layer.{part} = "
+            f"{name} can't. Give the layer its own first: layer.{part} = "
             f"nn.Parameter(layer.{part}.detach().clone()), with tie_word_embeddings = False in a Hugging "
             "Face configuration."
         )

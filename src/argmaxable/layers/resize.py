@@ -30,6 +30,16 @@ def resize_head(head: nn.Module, classes: int) -> None:
         head.out_features = classes
 
 
+@torch.no_grad()
+def resize_bias_beside(model: nn.Module, head: nn.Module) -> None:
+    """BERT and its kind hold their layer's bias a second time, in the module around it: resize that too."""
+    classes = len(head.weight)  # type: ignore[arg-type]  # every head has a matrix of weights
+    for module in model.modules():
+        bias = module._parameters.get("bias")
+        if head in module._modules.values() and bias is not None and bias.ndim == 1:
+            module.bias = nn.Parameter(_rows(bias, classes), requires_grad=bias.requires_grad)
+
+
 def _holder(head: nn.Module, part: str) -> tuple[Any, str]:
     """Where a weight or bias is stored: for rows of a special kind, behind their parametrization."""
     if parametrize.is_parametrized(head, part):

@@ -28,6 +28,9 @@ class SoftCap(Transform):
         self.cap, self.scale = cap, scale
         self.is_onto = cap is None and self.inner.is_onto
 
+    def reset_parameters(self) -> None:
+        self.inner.reset_parameters()
+
     def settings(self) -> dict[str, Any]:
         return {"inner": self.inner, "cap": self.cap, "scale": self.scale}
 

@@ -96,10 +96,17 @@ class MonotonicNetwork(Transform):
             raise InputError(f"a monotonic network needs at least one unit, found {units}.")
         self.units = units
         self.is_onto = linear
-        self.widths = nn.Parameter(torch.full((units,), _inverse_softplus(1.0)))
-        self.heights = nn.Parameter(torch.full((units,), _inverse_softplus(0.1 if linear else 8.0 / units)))
-        self.shifts = nn.Parameter(torch.linspace(-4.0, 4.0, units) if units > 1 else torch.zeros(1))
-        self.linear = nn.Parameter(torch.tensor([_inverse_softplus(1.0)])) if linear else None
+        self.widths, self.heights, self.shifts = (nn.Parameter(torch.empty(units)) for _ in range(3))
+        self.linear = nn.Parameter(torch.empty(1)) if linear else None
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        self.widths.fill_(_inverse_softplus(1.0))
+        self.heights.fill_(_inverse_softplus(0.1 if self.is_onto else 8.0 / self.units))
+        self.shifts.copy_(torch.linspace(-4.0, 4.0, self.units) if self.units > 1 else torch.zeros(1))
+        if self.linear is not None:
+            self.linear.fill_(_inverse_softplus(1.0))
 
     def settings(self) -> dict[str, Any]:
         return {"units": self.units, "linear": self.is_onto}
