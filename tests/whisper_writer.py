@@ -21,11 +21,12 @@ def model(
     vocabulary: int,
     features: int,
     kind: int = 1,
+    bands: int = 80,
     sizes: tuple[int, int, int, int, int, int] = (4, 1, 1, 4, 1, 1),
 ) -> bytes:
     """`sizes`: positions, heads and layers of the encoder, then of the decoder; `kind` is ftype."""
     audio_positions, audio_heads, audio_layers, positions, heads, layers = sizes
-    bands, window = 80, 201
+    window = 201
     data = struct.pack(
         "<12i", 0x67676D6C, vocabulary, audio_positions, features, audio_heads, audio_layers, positions,
         features, heads, layers, bands, kind,
