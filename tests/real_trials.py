@@ -32,6 +32,8 @@ class Trial:
         weight = np.asarray(self.head.weight, np.float64)
         bias = 0.0 if self.head.bias is None else np.asarray(self.head.bias, np.float64)
         answer = np.asarray(self.logits, np.float64)
+        if not np.ptp(answer, axis=1).all():
+            raise ValueError(f"{self.path.name}: the runtime's logits of an input are all equal")
         given = self.given
         how = ""
         if given is None:

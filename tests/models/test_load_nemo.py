@@ -58,6 +58,11 @@ JOINT_CONFIG = """joint:
 decoding:
   strategy: greedy_batch
 """
+TDT = """loss:
+  loss_name: tdt
+  tdt_kwargs:
+    sigma: 0.05
+"""
 
 
 def tar(path: Path, members: list[tuple[str, bytes]]) -> Path:
@@ -108,7 +113,7 @@ def test_outputs_that_choose_durations_are_left_out(tmp_path: Path) -> None:
         "  - x\n", ""
     )
     config = config.replace("  - ▁a\n", "")
-    path = nemo(tmp_path, config, JOINT)
+    path = nemo(tmp_path, config + TDT, JOINT)
     finding, head = find_head(path), load_head(path)
     assert np.array_equal(np.asarray(head.weight), WEIGHT.numpy()[:4])
     assert head.bias is not None
@@ -155,8 +160,15 @@ def test_a_number_of_tokens_that_is_not_clear_is_refused(tmp_path: Path, extra: 
     config = JOINT_CONFIG.replace("num_classes: 5", f"num_extra_outputs: {extra}")
     with pytest.raises(LoadError, match="does not say"):
         find_head(nemo(tmp_path, config, JOINT))
+    config = JOINT_CONFIG.replace("num_classes: 5", "num_extra_outputs: 6")
     with pytest.raises(LoadError, match="no more rows"):
-        find_head(nemo(tmp_path, JOINT_CONFIG.replace("num_classes: 5", "num_extra_outputs: 6"), JOINT))
+        find_head(nemo(tmp_path, config + TDT, JOINT))
+
+
+def test_further_outputs_that_are_blanks_are_refused(tmp_path: Path) -> None:
+    config = JOINT_CONFIG.replace("num_classes: 5", "num_extra_outputs: 2")
+    with pytest.raises(LoadError, match="the loss is not tdt: what"):
+        find_head(nemo(tmp_path, config + TDT.replace("tdt", "multiblank_rnnt"), JOINT))
 
 
 def test_archives_that_are_not_whole_are_refused(tmp_path: Path) -> None:

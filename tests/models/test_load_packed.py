@@ -385,7 +385,7 @@ def test_whole_numbers_of_8_bits_with_scales(tmp_path: Path, groups: int, zeros:
     points = rng.integers(-128, 128, (ROWS, groups)).astype(np.int8)
     scales = rng.uniform(0.001, 0.1, (ROWS, groups)).astype(np.float32)
     layer = {"weight": steps, "weight_scale": scales, "weight_zero_point": points if zeros else None}
-    folder = saved(tmp_path / "m", compressed(num_bits=8), layer)
+    folder = saved(tmp_path / "m", compressed(num_bits=8, symmetric=not zeros), layer)
 
     def expected(row: int, column: int) -> Fraction:
         at = row, column * groups // COLUMNS
@@ -401,7 +401,11 @@ def test_zero_points_of_another_shape_are_refused(tmp_path: Path) -> None:
         "weight_zero_point": np.zeros((ROWS, 2), np.int8),
     }
     with pytest.raises(LoadError, match="as many 8-bit numbers"):
+        load_head(saved(tmp_path / "m", compressed(num_bits=8, symmetric=False), layer))
+    with pytest.raises(LoadError, match="contradicts its zero points"):
         load_head(saved(tmp_path / "m", compressed(num_bits=8), layer))
+    with pytest.raises(LoadError, match="does not say so"):
+        load_head(saved(tmp_path / "m", {"quant_method": "another"}, layer))
 
 
 # ---------------------------------------------------------------------- heads that were left alone

@@ -35,6 +35,10 @@ class NemoConfig:
         is_number = value is not None and value.isascii() and value.isdigit() and len(value) < 6
         return int(value) if value is not None and is_number else None
 
+    def chooses_durations(self) -> bool:
+        """Whether the further outputs choose durations (TDT), which NeMo compares among themselves."""
+        return _value(_section(self.text, ("loss",)), "loss_name") == "tdt"
+
     def vocabulary(self, part: str) -> tuple[str, ...]:
         """The tokens of the joint network or of a decoder; raises LoadError."""
         tokens = list_under(_section(self.text, _SECTIONS[part]), ["vocabulary"])

@@ -129,6 +129,11 @@ def _as_matrix(source: TensorSource, weight: str, config: NemoConfig) -> tuple[T
             f"has a {_CONFIG} that does not say (num_extra_outputs of joint) how many rows of {weight} are "
             "tokens. Save the model again with NeMo."
         )
+    if extra and not config.chooses_durations():
+        raise LoadError(
+            f"has {extra} outputs beside its tokens (num_extra_outputs in {_CONFIG}), and the loss is not "
+            "tdt: what they choose is not known here."
+        )
     is_convolution = weight in _CTC and len(info.shape) == 3 and info.shape[2] == 1
     if not is_convolution and not extra:
         return source, []

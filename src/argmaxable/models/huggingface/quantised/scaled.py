@@ -28,7 +28,7 @@ from argmaxable.models.huggingface.quantised.layer import (
     require_only,
     require_scales,
 )
-from argmaxable.models.huggingface.quantised.schemes import scheme_of
+from argmaxable.models.huggingface.quantised.schemes import Scheme, scheme_of
 from argmaxable.models.source import TensorSource
 
 _WHOLE = "int8"
@@ -63,6 +63,8 @@ def dequantised(
     inputs = [f"{layer}.{name}" for name in _INPUT_SCALES]
     require_only(source, weight, (weight, *beside, *([zeros] if zeros else []), *inputs, f"{layer}.bias"))
     require_scales(scales)
+    if is_whole:
+        _require_scheme(scheme_of(config, layer), layer, has_zeros=zeros is not None)
     if zeros is not None:
         _require_zeros(source.info(zeros), scales)
     block, words = _block(stored, scales, config, layer)
@@ -84,6 +86,16 @@ def dequantised(
 
     parts = {scales.name} | ({zeros} if zeros else set())
     return source.with_dequantised(info, read, parts), replace(choice, feed=ROUNDED_INPUTS)
+
+
+def _require_scheme(scheme: Scheme | None, layer: str, *, has_zeros: bool) -> None:
+    """Whole numbers with scales are stored by several libraries; that of compressed-tensors is known."""
+    if scheme is None or scheme.is_symmetric is has_zeros:
+        problem = "does not say so" if scheme is None else "contradicts its zero points"
+        raise LoadError(
+            f"the layer {layer} holds whole numbers with scales, as compressed-tensors stores them, but "
+            f"config.json (config_groups in quantization_config) {problem}. {ADVICE}"
+        )
 
 
 def _require_zeros(zeros: TensorInfo, scales: TensorInfo) -> None:
