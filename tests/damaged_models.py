@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
+import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import checkpoint_writer
 import coreml_writer
+import ctranslate2_writer
+import gguf_writer
 import msgpack
 import ncnn_writer
 import numpy as np
@@ -16,6 +22,8 @@ import skops_writer
 import spacy_writer
 import tensorflow_writer as tf
 import tesseract_writer as tesseract
+import torch
+import whisper_writer as whisper
 from numpy.typing import NDArray
 
 Make = Callable[[Path], Path]
@@ -87,17 +95,108 @@ def _flax(folder: Path) -> Path:
     return _written("model.msgpack", msgpack.packb(weights))(folder)
 
 
+def _translator(folder: Path) -> Path:
+    steps = _RNG.integers(-127, 128, (6, 4)).astype(np.int8)
+    variables = [
+        ("decoder/projection/weight", steps),
+        ("decoder/projection/weight_scale", _BIAS + 9),
+        ("decoder/projection/bias", _BIAS),
+    ]
+    return ctranslate2_writer.Model(variables).save(folder, shared_vocabulary=list("abcdef"))
+
+
+def _llamafile(folder: Path) -> Path:
+    tensors = {"output.weight": np.tile(_WEIGHT, (1, 8)), "output_norm.weight": np.ones(32, np.float32)}
+    model = gguf_writer.write(folder / "model.gguf", tensors, tokens=tuple("abcdef"))
+    path = folder / "model.llamafile"
+    path.write_bytes(b"MZqFpD='" + bytes(99))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(".args", "-m\nmodel.gguf")
+        archive.writestr("model.gguf", model.read_bytes())
+    model.unlink()
+    return path
+
+
+def _whisper(folder: Path) -> Path:
+    tensors: dict[str, whisper.Stored] = {
+        whisper.HEAD: _WEIGHT,
+        whisper.GAIN: np.ones(4, np.float32),
+        whisper.SHIFT: np.zeros(4, np.float32),
+    }
+    data = whisper.model(tensors, [b"a", b"b"], vocabulary=6, features=4, bands=2)
+    return _written("ggml-tiny.bin", data)(folder)
+
+
+def _nemo(folder: Path) -> Path:
+    stream = io.BytesIO()
+    weight, bias = torch.from_numpy(_WEIGHT), torch.from_numpy(_BIAS)
+    torch.save({"joint.joint_net.2.weight": weight, "joint.joint_net.2.bias": bias}, stream)
+    config = "joint:\n  jointnet:\n    activation: relu\n  vocabulary:\n" + "".join(
+        f"  - {c}\n" for c in "abcde"
+    )
+    with tarfile.open(folder / "model.nemo", "w:") as archive:
+        for name, data in (("model_config.yaml", config.encode()), ("model_weights.ckpt", stream.getvalue())):
+            info = tarfile.TarInfo(f"./{name}")
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return folder / "model.nemo"
+
+
+def _quantised(settings: dict[str, object], **layer: NDArray[np.generic]) -> Make:
+    def make(folder: Path) -> Path:
+        config = {**checkpoint_writer.LLAMA, "quantization_config": settings}
+        tensors = {f"lm_head.{name}": value for name, value in layer.items()}
+        return checkpoint_writer.write(folder, config, {**checkpoint_writer.norm(32), **tensors})
+
+    return make
+
+
+def _words(*shape: int) -> NDArray[np.int32]:
+    return _RNG.integers(-(2**31), 2**31, shape).astype(np.int32)
+
+
+_HALVES = _RNG.uniform(0.01, 0.1, (2, 8)).astype(np.float16)
+_GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 16, "checkpoint_format": "gptq_v2"}
+_AWQ = {"quant_method": "awq", "bits": 4, "group_size": 16, "zero_point": True}
+_SCHEME = {"num_bits": 4, "type": "int", "symmetric": False, "group_size": 16}
+_COMPRESSED: dict[str, object] = {
+    "quant_method": "compressed-tensors",
+    "config_groups": {"0": {"targets": ["Linear"], "weights": _SCHEME}},
+}
+_PLACES = (np.arange(32) // 16).astype(np.int32)
+
 MODELS: dict[str, Sequence[Make]] = {
     "coreml": (lambda folder: coreml_writer.classifier().save(folder),),
+    "ctranslate2": (_translator,),
     "flax": (_flax,),
+    "llamafile": (_llamafile,),
     "ncnn": (lambda folder: ncnn_writer.classifier().save(folder),),
+    "nemo": (_nemo,),
     "openvino": (lambda folder: openvino_writer.classifier().save(folder),),
     "paddle": (
         lambda folder: paddle_writer.classifier().save(folder),
         lambda folder: pir_writer.classifier().save(folder),
     ),
+    "quantised": (
+        _quantised(_GPTQ, qweight=_words(4, 8), qzeros=_words(2, 1), scales=_HALVES, g_idx=_PLACES),
+        _quantised(_AWQ, qweight=_words(32, 1), qzeros=_words(2, 1), scales=_HALVES),
+        _quantised(
+            _COMPRESSED,
+            weight_packed=_words(8, 4),
+            weight_scale=np.ascontiguousarray(_HALVES.T),
+            weight_zero_point=_words(1, 2),
+            weight_shape=np.array([8, 32]),
+        ),
+        _quantised(
+            {},
+            weight=_RNG.integers(-127, 128, (8, 32)).astype(np.int8),
+            SCB=np.ones(8, np.float32),
+            weight_format=np.zeros((), np.uint8),
+        ),
+    ),
     "skops": (_classifier, _network),
     "spacy": (_entities, _tagger),
     "tesseract": (_recogniser,),
+    "whisper.cpp": (_whisper,),
     "tensorflow": (_written("graph.pb", tf.frozen()), _with_objects, _checkpoint),
 }

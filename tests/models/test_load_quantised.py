@@ -16,6 +16,17 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
+from checkpoint_writer import (
+    LLAMA,
+    Config,
+    Tensors,
+    file_with,
+    found,
+    fraction,
+    holds_exactly,
+    norm,
+    write,
+)
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
@@ -25,26 +36,10 @@ from argmaxable.core.head import Head
 from argmaxable.core.stored_rows import StoredRows
 from argmaxable.models import load_head, quantised_rows
 from argmaxable.models.fetch.hub import _files_with_head
-from argmaxable.models.finding import Finding
-from argmaxable.models.huggingface.quantised.nf4 import _TABLE as TABLE
-from argmaxable.models.registry import ReadOptions, find_format
+from argmaxable.models.huggingface.quantised.four_bits import _TABLES
 from argmaxable.models.safetensors.tensors import tensors_of
 from argmaxable.models.write import write_head
 
-Config = dict[str, Any]
-Tensors = dict[str, NDArray[Any]]
-
-DTYPES = {
-    "float32": "F32",
-    "float16": "F16",
-    "bfloat16": "BF16",
-    "float8_e4m3fn": "F8_E4M3",
-    "float8_e5m2": "F8_E5M2",
-    "uint32": "U32",
-    "uint8": "U8",
-    "int32": "I32",
-}
-LLAMA: Config = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "tie_word_embeddings": False}
 # What mlx 0.32.4 makes of these words with a scale of 1 and a bias of 0 (mlx.core.dequantize).
 FROM_MLX = {
     2: "e55d34bc dd635fe9: 0 3 3 2 0 1 3 0 1 3 1 1 1 1 2 3 1 2 2 3 3 3 1 1 3 0 2 1 1 3 1 3",
@@ -58,40 +53,6 @@ FROM_MLX = {
     8: "d97cbc79 494abbf7 7aa2fd15 d04c1869 e69c4904 1518afdf a853c46f 70331f05: 121 188 124 217 247 187 74 "
     "73 21 253 162 122 105 24 76 208 4 73 156 230 223 175 24 21 111 196 83 168 5 31 51 112",
 }
-
-
-def file_with(tensors: Mapping[str, NDArray[Any]]) -> bytes:
-    """A .safetensors file of arrays of any dtype."""
-    header, data = {}, b""
-    for name, array in tensors.items():
-        begin = len(data)
-        data += np.ascontiguousarray(array).tobytes()
-        dtype = DTYPES[array.dtype.name]
-        header[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [begin, len(data)]}
-    text = json.dumps(header).encode()
-    return struct.pack("<Q", len(text)) + text + data
-
-
-def write(folder: Path, config: Config | None, tensors: Tensors) -> Path:
-    folder.mkdir(exist_ok=True)
-    if config is not None:
-        (folder / "config.json").write_text(json.dumps(config))
-    (folder / "model.safetensors").write_bytes(file_with(tensors))
-    return folder
-
-
-def found(path: Path) -> Finding:
-    return find_format(path).find(path, ReadOptions())
-
-
-def fraction(number: Any) -> Fraction:
-    return Fraction(float(number))
-
-
-def holds_exactly(weight: Any, expected: Callable[[int, int], Fraction]) -> bool:
-    """Whether every number of a matrix is the rational that is expected there."""
-    array = np.asarray(weight)
-    return all(fraction(value) == expected(*place) for place, value in np.ndenumerate(array))
 
 
 # ---------------------------------------------------------------------- MLX
@@ -129,10 +90,6 @@ def mlx_layer(
 
 def mlx_config(bits: int = 4, group_size: int = 64, **more: Any) -> Config:
     return {**LLAMA, "quantization": {"bits": bits, "group_size": group_size, **more}}
-
-
-def norm(columns: int = 128) -> Tensors:
-    return {"model.norm.weight": np.linspace(0.5, 1.5, columns).astype(np.float32)}
 
 
 def mlx_model(folder: Path, config: Config | None = None, **changes: NDArray[Any] | None) -> Path:
@@ -490,14 +447,19 @@ def test_two_kinds_of_scales_are_ambiguous(tmp_path: Path) -> None:
 
 
 def nf4_model(
-    folder: Path, *, nested: bool = False, state: Config | None = None, **changes: NDArray[Any] | None
+    folder: Path,
+    *,
+    kind: str = "nf4",
+    nested: bool = False,
+    state: Config | None = None,
+    **changes: NDArray[Any] | None,
 ) -> tuple[Path, Callable[[int, int], Fraction]]:
     """A head of 10 rows of 128 in blocks of 64; changes go by a tensor's name, None leaves it out."""
     rng = np.random.default_rng(4)
     steps = rng.integers(0, 16, (10, 128))
     absmax = rng.uniform(0.01, 0.2, 20).astype(np.float32)
-    settings: Config = {"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16", "shape": [10, 128]}
-    parts: dict[str, Any] = {"absmax": absmax, "quant_map": TABLE}
+    settings: Config = {"quant_type": kind, "blocksize": 64, "dtype": "bfloat16", "shape": [10, 128]}
+    parts: dict[str, Any] = {"absmax": absmax, "quant_map": _TABLES[kind]}
     if nested:
         places, largest = rng.integers(0, 256, 20).astype(np.uint8), np.array([0.3], np.float32)
         inner = np.linspace(-1.0, 1.0, 256).astype(np.float32)
@@ -505,7 +467,7 @@ def nf4_model(
         parts |= {"absmax": places, "nested_absmax": largest, "nested_quant_map": inner}
         absmax = np.array([inner[place] * largest[0] + np.float32(0.1) for place in places])
     text = json.dumps({**settings, **(state or {})}).encode()
-    parts["quant_state.bitsandbytes__nf4"] = np.frombuffer(text, np.uint8)
+    parts[f"quant_state.bitsandbytes__{kind}"] = np.frombuffer(text, np.uint8)
     packed_bytes = (steps[:, ::2] << 4 | steps[:, 1::2]).astype(np.uint8).reshape(-1, 1)
     tensors: dict[str, Any] = {f"lm_head.weight.{name}": value for name, value in parts.items()}
     tensors |= {"lm_head.weight": packed_bytes}
@@ -513,19 +475,20 @@ def nf4_model(
     kept = {name: value for name, value in tensors.items() if value is not None}
 
     def expected(row: int, column: int) -> Fraction:
-        return fraction(TABLE[steps[row, column]]) * fraction(absmax[row * 2 + column // 64])
+        return fraction(_TABLES[kind][steps[row, column]]) * fraction(absmax[row * 2 + column // 64])
 
     return write(folder, LLAMA, {**norm(), **kept}), expected
 
 
 @pytest.mark.parametrize("nested", [False, True])
-def test_nf4_weights_are_table_times_largest_exactly(tmp_path: Path, nested: bool) -> None:
-    folder, expected = nf4_model(tmp_path / "m", nested=nested)
+@pytest.mark.parametrize("kind", ["nf4", "fp4"])
+def test_4_bit_weights_are_table_times_largest_exactly(tmp_path: Path, kind: str, nested: bool) -> None:
+    folder, expected = nf4_model(tmp_path / "m", kind=kind, nested=nested)
     head = load_head(folder)
     assert head.weight.shape == (10, 128)
     assert holds_exactly(head.weight, expected)
     finding = found(folder)
-    assert str(finding.weight) == "lm_head.weight (10 × 128, nf4, blocks of 64)"
+    assert str(finding.weight) == f"lm_head.weight (10 × 128, {kind}, blocks of 64)"
     assert finding.inputs is not None
     assert isinstance(finding.inputs.domain, RMSNorm)
 
@@ -538,11 +501,18 @@ def test_nf4_weights_in_a_pytorch_file_are_the_same(tmp_path: Path) -> None:
     assert holds_exactly(load_head(folder).weight, expected)
 
 
+def test_the_table_of_fp4_are_floats_of_two_and_one_bits_over_the_largest() -> None:
+    # As bitsandbytes lists them by their bits (functional.get_4bit_type); over 12, rounded to float32.
+    positive = [0.0, 0.0625, 8.0, 12.0, 4.0, 6.0, 2.0, 3.0]
+    values = [np.float32(value / 12.0) for value in (*positive, *(-value for value in positive))]
+    assert np.array_equal(_TABLES["fp4"], values)
+
+
 def test_the_table_of_nf4_are_quantiles_of_the_normal_distribution() -> None:
     # Eight positive and seven negative ones, from a tail of 1 - 0.9677083 to the middle, scaled to 1.
     above, below = ([NormalDist().inv_cdf(p) for p in np.linspace(0.9677083, 0.5, n)[:-1]] for n in (9, 8))
     values = [*above, 0.0, *(-value for value in below)]
-    assert np.allclose(TABLE, np.sort(values) / max(values), rtol=0.0, atol=1e-6)
+    assert np.allclose(_TABLES["nf4"], np.sort(values) / max(values), rtol=0.0, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -562,7 +532,7 @@ def test_the_table_of_nf4_are_quantiles_of_the_normal_distribution() -> None:
         ({}, {"weight.nested_absmax": None}, r"absmax .* does not fit"),
         ({}, {"weight.quant_map": None}, "quant_map' not found"),
         ({}, {"weight.nested_absmax": np.ones(2, np.float32)}, r"nested_absmax .* does not fit"),
-        ({}, {"weight.quant_state.bitsandbytes__fp4": np.ones(2, np.uint8)}, "comes with .*__fp4"),
+        ({}, {"weight.quant_state.bitsandbytes__fp4": np.ones(2, np.uint8)}, "two states of 4-bit weights"),
         ({}, {"weight.quant_state.bitsandbytes__nf4": np.ones(20, np.uint8)}, "is not valid JSON"),
         ({}, {"weight.quant_state.bitsandbytes__nf4": np.ones(2**15, np.uint8)}, "short JSON"),
         ({}, {"lora_a": np.ones(2, np.float32)}, "lm_head.lora_a, whose meaning"),
@@ -582,7 +552,7 @@ def test_nf4_weights_that_are_not_understood_are_refused(
 
 
 def test_another_table_than_the_librarys_is_ambiguous(tmp_path: Path) -> None:
-    folder, _ = nf4_model(tmp_path / "m", **{"weight.quant_map": TABLE[::-1]})
+    folder, _ = nf4_model(tmp_path / "m", **{"weight.quant_map": _TABLES["nf4"][::-1]})
     with pytest.raises(AmbiguousError, match="is not that of nf4"):
         load_head(folder)
 

@@ -248,3 +248,10 @@ def test_changed_files_raise_nothing_but_our_errors(tmp_path: Path, name: str) -
         except InputError:
             continue
         assert head.weight.shape == WEIGHT.shape
+
+
+def test_a_folder_with_a_config_but_no_meta_is_not_a_pipeline(tmp_path: Path) -> None:
+    (tmp_path / "tool").mkdir()
+    (tmp_path / "tool" / "config.cfg").write_text("[nlp]\n")
+    with pytest.raises(LoadError, match="is a directory, expected"):
+        find_head(tmp_path)

@@ -12,9 +12,7 @@ from argmaxable import LoadError, find_head
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("parakeet.nemo", b"./model_config.yaml" + bytes(500), r"is a model of NVIDIA NeMo.*tar -xf"),
-        ("llava.llamafile", b"MZqFpD='" + bytes(99), r"is a llamafile.*unzip"),
-        ("ggml-base.bin", b"lmgg" + bytes(99), r"is a model of whisper.cpp.*GGUF"),
+        ("ggml-alpaca-7b.bin", b"tjgg" + bytes(99), r"is a model of GGML's from before GGUF"),
         ("model.ort", b"\x1c\0\0\0ORTM", r"is a model of ONNX Runtime's own format.*\.onnx"),
         ("model.pte", b"\x1c\0\0\0ET12", r"is a program of ExecuTorch.*\.pt2"),
         ("final.mdl", b"\0B<TransitionModel> ", "is a model of Kaldi"),

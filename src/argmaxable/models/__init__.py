@@ -11,10 +11,10 @@ folder: `checkpoint` for named tensors, `graph` for computation graphs, `aten` f
 Files are untrusted, so all parsers follow one policy: a file may cost memory and time in proportion to its
 own size, whatever sizes it declares, and it must not be able to crash this process.
 
-* Our own code parses a container where that is short: npz, safetensors, GGUF, TFLite, fastText, CTranslate2,
-  PaddlePaddle, Tesseract, spaCy's MessagePack, OpenVINO (its XML with Python's expat, without document
-  types), TorchScript (its code with Python's parser, never compiled; its pickles with a machine of our own)
-  and torch.export.
+* Our own code parses a container where that is short: npz, safetensors, GGUF, whisper.cpp's GGML, TFLite,
+  fastText, CTranslate2, PaddlePaddle, Tesseract, spaCy's MessagePack, OpenVINO (its XML with Python's expat,
+  without document types), TorchScript (its code with Python's parser, never compiled; its pickles with a
+  machine of our own) and torch.export. Archives are read with Python's zipfile and tarfile.
 * A native library gets a file only after our own code has checked its structure. For ONNX, `onnx/outline.py`
   walks the messages, checks lengths and nesting, and leaves out the weights before protobuf sees the rest.
   For PyTorch, `pytorch/tensors.py` checks the archive and the size of the pickles; then the restricted

@@ -118,15 +118,18 @@ def _starts_with(magic: bytes, path: Path) -> bool:
 
 @dataclass(frozen=True)
 class FolderFormat:
-    """A format of whole directories, told by files in it, any of these names or patterns."""
+    """A format of whole directories, told by files in it, any of these names or patterns, with another file
+    beside it if `beside` names one."""
 
     name: str
     contents: tuple[str, ...]
     finder: str
     suffixes: tuple[str, ...] = ()
+    beside: str = ""
 
     def recognises(self, path: Path) -> bool:
-        return path.is_dir() and any(file for pattern in self.contents for file in path.glob(pattern))
+        found = (file for pattern in self.contents for file in path.glob(pattern))
+        return path.is_dir() and any((file.parent / self.beside).exists() for file in found)
 
     def find(self, path: Path, options: ReadOptions) -> Finding:
         finding: Finding = pkgutil.resolve_name(self.finder)(path, options)
@@ -177,7 +180,12 @@ BUILT_IN: tuple[ModelFormat, ...] = (
     FileFormat("tesseract", (".traineddata",), "argmaxable.models.tesseract.reader:find"),
     FileFormat("tflite", (".tflite",), "argmaxable.models.tflite.reader:find"),
     FileFormat("gguf", (".gguf",), "argmaxable.models.gguf.reader:find", magic=b"GGUF"),
-    # Refused, with advice; weights of whisper.cpp also say .bin.
+    # A program with an archive behind it; once it was run on some systems it begins otherwise.
+    FileFormat("llamafile", (".llamafile",), "argmaxable.models.llamafile.reader:find", magic=rb"MZqFpD='"),
+    # A .bin, which is mostly PyTorch's: first bytes count before that suffix.
+    FileFormat("whisper.cpp", (), "argmaxable.models.whisper_cpp.reader:find", magic=b"lmgg"),
+    FileFormat("nemo", (".nemo",), "argmaxable.models.nemo.reader:find"),
+    # Refused, with advice.
     FileFormat(UNREAD, unread.SUFFIXES, "argmaxable.models.unread:find", magic=unread.MAGIC),
     FolderFormat(UNREAD, ("manifest.ocdbt", "_CHECKPOINT_METADATA"), "argmaxable.models.unread:find_orbax"),
     # fastText and CTranslate2 also say .bin, which is mostly PyTorch's: first bytes count before that suffix.
@@ -196,7 +204,9 @@ BUILT_IN: tuple[ModelFormat, ...] = (
     FileFormat("torch.export", (".pt2",), "argmaxable.models.torch_export.reader:find", member=_TORCH_EXPORT),
     FileFormat("pytorch", (".bin", ".pt", ".pth", ".ckpt"), "argmaxable.models.pytorch.reader:find"),
     # A pipeline, or the folder of an installed package around it.
-    FolderFormat("spacy", ("config.cfg", "*/config.cfg"), "argmaxable.models.spacy.reader:find"),
+    FolderFormat(
+        "spacy", ("config.cfg", "*/config.cfg"), "argmaxable.models.spacy.reader:find", beside="meta.json"
+    ),
     # Refused, with advice.
     FileFormat(
         "pickle", (".kv", ".pkl", ".pickle", ".joblib"), "argmaxable.models.pickles.reader:find", _PICKLE

@@ -19,16 +19,12 @@ _OF_KALDI = (
     "Write its output layer as text with nnet3-copy --binary=false, and save that with "
     "numpy.savez('head.npz', W=weight, b=bias)."
 )
-_NEMO = "It is a tar archive: tar -xf MODEL.nemo model_weights.ckpt, and pass that file."
-_LLAMAFILE = "It is a program with a zip archive behind it: unzip MODEL '*.gguf', and pass that file."
 _GGUF = "Use a GGUF file, or the model on the Hugging Face hub that it was converted from."
 _COMPRESSED = rb"\x1f\x8b|BZh\d|\xfd7zXZ|\x28\xb5\x2f\xfd"
 # What a format is called, the suffixes of its files, their first bytes (a regular expression), and advice.
 _FORMATS: tuple[tuple[str, tuple[str, ...], bytes | None, str], ...] = (
     ("a Git LFS pointer", (), rb"version https://git-lfs", "Fetch the file itself with git lfs pull."),
-    ("a model of NVIDIA NeMo", (".nemo",), None, _NEMO),
-    ("a llamafile", (".llamafile",), rb"MZqFpD='", _LLAMAFILE),
-    ("a model of whisper.cpp, or another from before GGUF", (), rb"lmgg|fmgg|tjgg|algg", _GGUF),
+    ("a model of GGML's from before GGUF", (), rb"fmgg|tjgg|algg", _GGUF),
     ("a model of ONNX Runtime's own format", (".ort",), rb".{4}ORTM", "Use the .onnx it was made from."),
     ("a program of ExecuTorch", (".pte",), rb".{4}ET\d\d", "Use the .pt2 of torch.export it was made from."),
     ("an engine of TensorRT", (".engine", ".plan"), rb"ftrt|ptrt", _ORIGINAL),

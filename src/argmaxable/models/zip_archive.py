@@ -18,6 +18,9 @@ from typing import IO
 
 from argmaxable.models.ambiguity import ambiguous, twice
 
+# What zipfile raises for damaged archives: for names and offsets ValueError or OSError, for what looks
+# encrypted RuntimeError, for methods that nobody knows NotImplementedError, which is one of these.
+BROKEN_ZIP = (zipfile.BadZipFile, ValueError, OSError, RuntimeError, EOFError)
 _END, _END_64, _LOCATOR = b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07"
 _CENTRAL, _LOCAL = b"PK\x01\x02", b"PK\x03\x04"
 # Of the end: two disks, the entries on this one and in all, size and start of the directory, the comment's
@@ -92,7 +95,7 @@ def member_names(path: Path) -> list[str]:
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.namelist()
-    except (zipfile.BadZipFile, ValueError, OSError, RuntimeError, EOFError, struct.error):
+    except (*BROKEN_ZIP, struct.error):
         return []
 
 

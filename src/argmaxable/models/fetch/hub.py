@@ -20,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 from argmaxable.core.errors import LoadError
 from argmaxable.models.checkpoint.locate import Architecture, choose, choose_named
+from argmaxable.models.huggingface.quantised.packed import weights_named
 from argmaxable.models.huggingface.quantised.undo import tensors_beside
 from argmaxable.models.huggingface.reader import WEIGHTS, files_by_tensor, read_config
 from argmaxable.models.registry import BUILT_IN
@@ -204,7 +205,7 @@ def _fetch_head(snapshot: _Snapshot, tensor: str | None, bias_tensor: str | None
 
 
 def _files_with_head(index: Path, tensor: str | None, bias_tensor: str | None) -> list[str]:
-    files = files_by_tensor(index)
+    files = weights_named(files_by_tensor(index))
     architecture = Architecture.from_config(read_config(index.parent))
     choice = choose(files, architecture) if tensor is None else choose_named(files, architecture, tensor)
     # Without a head there is nothing to fetch: whoever reads the folder then says what it lacks.

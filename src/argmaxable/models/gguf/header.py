@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import mmap
+import os
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,13 +40,15 @@ _MOST_ITEMS = 2**22
 
 @dataclass(frozen=True)
 class StoredTensor:
-    """Where a tensor lies. `shape` is as GGUF stores it, columns first; `start` counts from the file's."""
+    """Where a tensor lies. `shape` is as GGUF stores it, columns first; `start`, and `limit`, where the model
+    ends, count from the file's start."""
 
     path: Path
     name: str
     shape: tuple[int, ...]
     type_id: int
     start: int
+    limit: int
 
     @property
     def elements(self) -> int:
@@ -64,14 +67,24 @@ class GGUFHeader:
         return str(self.metadata.get("general.architecture", "unknown"))
 
 
-def read_header(path: Path, wanted: tuple[str, ...]) -> GGUFHeader:
+@dataclass(frozen=True)
+class FileRegion:
+    """The bytes of a file that are a GGUF: all, or a member of an archive."""
+
+    start: int
+    end: int
+
+
+def read_header(path: Path, wanted: tuple[str, ...], region: FileRegion | None = None) -> GGUFHeader:
     """The header of a GGUF file with those arrays whose keys end as wanted; raises LoadError."""
     with path.open("rb") as file:
+        whole = FileRegion(0, os.fstat(file.fileno()).st_size) if region is None else region
+        file.seek(whole.start)
         if file.read(len(_MAGIC)) != _MAGIC:
             raise LoadError("does not begin with GGUF, as every GGUF file does. Is it a Git LFS pointer?")
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             try:
-                return _Reader(data).header(path, wanted)
+                return _Reader(data, whole).header(path, wanted)
             except (struct.error, _Unreadable) as error:
                 reason = "it ends within its header" if isinstance(error, struct.error) else error
                 raise LoadError(
@@ -106,9 +119,10 @@ def _require_known(version: int) -> None:
 class _Reader:
     """A position in a mapped file that moves on with every read, never beyond the end."""
 
-    def __init__(self, data: mmap.mmap) -> None:
+    def __init__(self, data: mmap.mmap, region: FileRegion) -> None:
         self._data = data
-        self._position = len(_MAGIC)
+        self._region = region
+        self._position = region.start + len(_MAGIC)
         self._items_left = _MOST_ITEMS
 
     def header(self, path: Path, wanted: tuple[str, ...]) -> GGUFHeader:
@@ -118,7 +132,8 @@ class _Reader:
         metadata = self._metadata(key_count, wanted)
         tensors = [self._tensor(path) for _ in range(tensor_count)]
         alignment = _alignment(metadata.get("general.alignment", _DEFAULT_ALIGNMENT))
-        start = -(-self._position // alignment) * alignment
+        first, limit = self._region.start, self._region.end
+        start = first - (first - self._position) // alignment * alignment
         by_name: dict[str, StoredTensor] = {}
         for name, shape, type_id, offset in tensors:
             if name in by_name:
@@ -127,7 +142,7 @@ class _Reader:
                 raise ambiguous(
                     f"tensor {name[:80]!r} begins at byte {offset}, no multiple of its alignment, {alignment}"
                 )
-            by_name[name] = StoredTensor(path, name, shape, type_id, start + offset)
+            by_name[name] = StoredTensor(path, name, shape, type_id, start + offset, limit)
         return GGUFHeader(metadata, by_name)
 
     def _metadata(self, count: int, wanted: tuple[str, ...]) -> dict[str, Value]:
@@ -174,7 +189,7 @@ class _Reader:
         for _ in range(count):
             (length,) = _COUNT.unpack_from(data, position)
             position += _COUNT.size + length
-            if position > len(data):
+            if position > self._region.end:
                 break
             if keep:
                 strings.append(data[position - length : position].decode(errors="backslashreplace"))
@@ -213,8 +228,8 @@ class _Reader:
     def _skip(self, size: int) -> int:
         """Move on by so many bytes and return where they begin."""
         start = self._position
-        if size > len(self._data) - start:
-            raise _Unreadable(f"{size} bytes are declared where {len(self._data) - start} are left")
+        if size > self._region.end - start:
+            raise _Unreadable(f"{size} bytes are declared where {self._region.end - start} are left")
         self._position += size
         return start
 

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 _BIAS, _SCALE = "output.bias", "output.scale"
 _SUPPRESSED = "tokenizer.ggml.suppress_tokens"
+# The ends of the keys whose arrays are read.
+WANTED = (*ARRAYS, _SUPPRESSED)
 _CANDIDATES_SHOWN = 6
 
 
@@ -43,7 +45,11 @@ def find(path: Path, options: ReadOptions) -> Finding:
 
     `options.transpose` reads the tensor as features × classes. Raises LoadError.
     """
-    header = _read_all_parts(path)
+    return find_in(_read_all_parts(path), options)
+
+
+def find_in(header: GGUFHeader, options: ReadOptions) -> Finding:
+    """The head of a model whose header was read. Raises LoadError."""
     require_apart(header.tensors.values())
     tensors, (own, why) = header.tensors, choose_head(header)
     name = options.tensor or own
@@ -83,13 +89,12 @@ def find(path: Path, options: ReadOptions) -> Finding:
 
 def _read_all_parts(path: Path) -> GGUFHeader:
     """The header of a file, or of all the parts of a model that llama-gguf-split has divided."""
-    wanted = (*ARRAYS, _SUPPRESSED)
-    header = read_header(path, wanted)
+    header = read_header(path, WANTED)
     count = header.metadata.get("split.count", 1)
     if not isinstance(count, int) or count < 2:
         return header
     paths = _paths_of_parts(path, count)
-    parts = [read_header(each, wanted) for each in paths]
+    parts = [read_header(each, WANTED) for each in paths]
     for number, part in enumerate(parts):
         if (part.metadata.get("split.no"), part.metadata.get("split.count")) != (number, count):
             raise LoadError(

@@ -79,11 +79,11 @@ def require_readable(tensor: StoredTensor) -> None:
     values, size = _block(tensor)
     if tensor.shape[0] % values:
         raise LoadError(f"tensor {info(tensor)} has rows that are not a multiple of its blocks of {values}.")
-    end, present = tensor.start + tensor.elements // values * size, tensor.path.stat().st_size
-    if end > present:
+    end = tensor.start + tensor.elements // values * size
+    if end > tensor.limit:
         raise LoadError(
-            f"tensor {info(tensor)} should end at byte {end}, but {tensor.path.name} has {present}. It is "
-            f"cut short or damaged{_AS_A_PIECE if tensor.path.suffix != '.gguf' else ''}; fetch it again."
+            f"tensor {info(tensor)} should end at byte {end}, but {tensor.path.name} has {tensor.limit}. It "
+            f"is cut short or damaged{_AS_A_PIECE if tensor.path.suffix != '.gguf' else ''}; fetch it again."
         )
 
 
@@ -92,11 +92,11 @@ def require_apart(tensors: Iterable[StoredTensor]) -> None:
     stored = (tensor for tensor in tensors if tensor.elements)
     placed = sorted(stored, key=lambda tensor: (str(tensor.path), tensor.start))
     for left, right in pairwise(placed):
-        if left.path == right.path and right.start < left.start + max(1, _stored_bytes(left)):
+        if left.path == right.path and right.start < left.start + max(1, stored_bytes(left)):
             raise ambiguous(f"tensors {left.name[:80]!r} and {right.name[:80]!r} lie in overlapping bytes")
 
 
-def _stored_bytes(tensor: StoredTensor) -> int:
+def stored_bytes(tensor: StoredTensor) -> int:
     """How many bytes a tensor takes; 0 where its type is not known here."""
     if tensor.type_id in _FLOATS:
         return tensor.elements * FLOAT_DTYPES[_FLOATS[tensor.type_id]].itemsize

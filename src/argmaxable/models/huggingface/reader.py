@@ -20,6 +20,7 @@ from argmaxable.models.checkpoint.locate import Architecture, HeadTensors
 from argmaxable.models.finding import Finding, Labels
 from argmaxable.models.huggingface import adapter
 from argmaxable.models.huggingface.adapter import is_adapter
+from argmaxable.models.huggingface.quantised.packed import with_weights_named
 from argmaxable.models.huggingface.quantised.undo import undone
 from argmaxable.models.labels.vocabulary import class_labels, search_beside
 from argmaxable.models.safetensors import tensors as safetensors
@@ -93,6 +94,7 @@ def find_in(
     is tied. `guess` is asked where neither the configuration nor the names tell what kind of model it is.
     """
     config = read_config(folder)
+    source = with_weights_named(source)
     architecture = Architecture.from_config(config)
     try:
         choice = choice_in(

@@ -72,5 +72,10 @@ def _text_of_bytes(token: str) -> str:
         raw = bytes(map(_BYTE_OF.__getitem__, token))
     except KeyError:  # a token added by hand, e.g. <｜begin▁of▁sentence｜> or a run of spaces
         return readable_token(token, PLAIN)
+    return text_of_bytes(raw)
+
+
+def text_of_bytes(raw: bytes) -> str:
+    """Bytes as text; those that are no text by themselves, being part of a character, are shown as <0xE2>."""
     text = raw.decode("utf-8", "surrogateescape")
     return _UNDECODED.sub(lambda found: f"<0x{ord(found[0]) - 0xDC00:02X}>", text)

@@ -13,13 +13,10 @@ from pathlib import Path
 
 from argmaxable.core.errors import AmbiguousError, LoadError
 from argmaxable.models.ambiguity import ambiguous
-from argmaxable.models.zip_archive import require_one_reading
+from argmaxable.models.zip_archive import BROKEN_ZIP, require_one_reading
 
 # A tensor takes about 200 bytes of pickle, so this is far above any model.
 LARGEST_PICKLE = 8 * 2**20
-# What zipfile raises for damaged archives: for names and offsets ValueError or OSError, for what looks
-# encrypted RuntimeError.
-BROKEN_ZIP = (zipfile.BadZipFile, ValueError, OSError, RuntimeError, EOFError)
 _NAMES_SHOWN = 8
 # Before the bytes of a member: 26 bytes, the lengths of its name and extra fields, and those.
 _LENGTHS = struct.Struct("<26x2H")

@@ -22,7 +22,6 @@ from argmaxable.core.errors import LoadError
 from argmaxable.models.ambiguity import ambiguous, twice
 from argmaxable.models.finding import TensorInfo
 from argmaxable.models.pytorch.archive import (
-    BROKEN_ZIP,
     LARGEST_PICKLE,
     archive_members,
     shown,
@@ -30,6 +29,7 @@ from argmaxable.models.pytorch.archive import (
 )
 from argmaxable.models.pytorch.pickle_imports import end_in, imports_in
 from argmaxable.models.source import TensorSource
+from argmaxable.models.zip_archive import BROKEN_ZIP
 
 # Before 2.6 the restricted unpickler could be made to run code (CVE-2025-32434), before 2.10 to overwrite
 # memory (CVE-2026-24747).

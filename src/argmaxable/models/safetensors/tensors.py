@@ -49,8 +49,8 @@ _DTYPES: dict[str, tuple[str, int]] = {
     "U8": ("uint8", 8),
     "BOOL": ("bool", 8),
 }
-# How arrays are mapped, and as what they are returned: floats, and words into which quantised weights are
-# packed. All values of the 8-bit floats are values of float16, so that conversion is exact.
+# How arrays are mapped, and as what they are returned: floats, and whole numbers that quantised weights
+# are made of. All values of the 8-bit floats are values of float16, so that conversion is exact.
 _MAPPED: dict[str, tuple[np.dtype[Any], np.dtype[Any]]] = {
     "F64": (np.dtype("<f8"), np.dtype(np.float64)),
     "F32": (np.dtype("<f4"), np.dtype(np.float32)),
@@ -58,6 +58,9 @@ _MAPPED: dict[str, tuple[np.dtype[Any], np.dtype[Any]]] = {
     "BF16": (np.dtype(ml_dtypes.bfloat16), np.dtype(ml_dtypes.bfloat16)),
     "F8_E4M3": (np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(np.float16)),
     "F8_E5M2": (np.dtype(ml_dtypes.float8_e5m2), np.dtype(np.float16)),
+    "I64": (np.dtype("<i8"), np.dtype(np.int64)),
+    "I32": (np.dtype("<i4"), np.dtype(np.int32)),
+    "I8": (np.dtype(np.int8), np.dtype(np.int8)),
     "U32": (np.dtype("<u4"), np.dtype(np.uint32)),
     "U8": (np.dtype(np.uint8), np.dtype(np.uint8)),
 }

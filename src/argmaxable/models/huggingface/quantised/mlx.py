@@ -20,13 +20,19 @@ from argmaxable.models.ambiguity import ambiguous
 from argmaxable.models.checkpoint.families import Activation, Obstacle
 from argmaxable.models.checkpoint.locate import Architecture, HeadTensors, NormTensors
 from argmaxable.models.finding import TensorInfo
-from argmaxable.models.huggingface.quantised.layer import extent, layer_of, require_only, require_scales
+from argmaxable.models.huggingface.quantised.layer import (
+    ADVICE,
+    extent,
+    layer_of,
+    require_only,
+    require_scales,
+    unpacked,
+)
 from argmaxable.models.quantised_rows import held, rows_from
 from argmaxable.models.source import TensorSource
 
 _BITS = (2, 3, 4, 5, 6, 8)
 _GROUP_SIZES = (32, 64, 128)
-_ADVICE = "Use the model it was made from."
 # Rows of scales examined at a time.
 _BLOCK_ROWS = 4096
 # Families whose norms add 1 to the stored gain in MLX as well. For others it adds the 1 when it converts a
@@ -67,7 +73,7 @@ def dequantised(
         dtype = _exact_dtype(parts[1], parts[2], packing.bits)
 
         def formula(words: NDArray[Any], scales: NDArray[Any], biases: NDArray[Any]) -> NDArray[Any]:
-            steps = _unpacked(words, packing.bits).astype(dtype)
+            steps = unpacked(words, packing.bits).astype(dtype)
             grouped = steps.reshape(*scales.shape, packing.group_size)
             grouped *= scales.astype(dtype)[:, :, None]
             grouped += biases.astype(dtype)[:, :, None]
@@ -113,7 +119,7 @@ def _stated(settings: Mapping[str, Any], layer: str) -> _Packing:
     if mode != "affine":
         raise LoadError(
             f"the layer {layer} is quantised in MLX's mode {str(mode)[:80]!r}, which is not known here "
-            f"(affine is). {_ADVICE}"
+            f"(affine is). {ADVICE}"
         )
     match own:
         case {"bits": int(bits), "group_size": int(size)} if bits in _BITS and size in _GROUP_SIZES:
@@ -168,22 +174,8 @@ def _exact_dtype(scales: NDArray[Any], biases: NDArray[Any], bits: int) -> np.dt
         return np.dtype(np.float64)
     raise LoadError(
         f"has quantised weights that take {span} bits: float64 would round them. Scales and biases so far "
-        f"apart look damaged. {_ADVICE}"
+        f"apart look damaged. {ADVICE}"
     )
-
-
-def _unpacked(words: NDArray[np.uint32], bits: int) -> NDArray[np.uint8]:
-    """The numbers in rows of words, lowest bits first: eight of them take as many bytes as one has bits."""
-    octets = (
-        np.ascontiguousarray(words.astype("<u4", copy=False)).view(np.uint8).reshape(len(words), -1, bits)
-    )
-    eights = np.zeros(octets.shape[:2], np.uint64)
-    for place in range(bits):
-        eights |= octets[:, :, place].astype(np.uint64) << np.uint64(8 * place)
-    steps = np.empty((*eights.shape, 8), np.uint8)
-    for place in range(8):
-        steps[:, :, place] = (eights >> np.uint64(bits * place)) & np.uint64(2**bits - 1)
-    return steps.reshape(len(words), -1)
 
 
 def feed_of(choice: HeadTensors, config: Mapping[str, Any]) -> NormTensors | Activation | Obstacle:

@@ -1,0 +1,1 @@
+"""llamafiles: programs with a zip archive behind them that holds a GGUF."""

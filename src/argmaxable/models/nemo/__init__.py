@@ -1,0 +1,1 @@
+"""NVIDIA NeMo: tar archives with a configuration and a PyTorch checkpoint."""
