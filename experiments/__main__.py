@@ -1,7 +1,7 @@
 """All experiments, one after another; what is finished is kept, so the same command goes on where it stopped.
 
 Examples:
-  python -m experiments --text data/wikitext-2     (51 minutes on two cores)
+  python -m experiments --text data/wikitext-2     (about an hour on two cores)
   python -m experiments --smoke                    (everything once at a toy size: a minute)
 """
 
