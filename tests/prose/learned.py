@@ -93,7 +93,7 @@ def synthetic_dirichlet() -> list[float]:
 
 
 def synthetic_figure() -> list[float]:
-    return [len(synthetic_bottleneck.HEADS)]
+    return [len(synthetic_bottleneck.FIRST_HEADS)]
 
 
 def synthetic_proven() -> list[float]:
@@ -134,7 +134,7 @@ def _unreached(size: dict[str, Any]) -> float:
 def _rank_of(head: str, size: dict[str, Any]) -> int:
     """How many heads have a lower KL."""
     own = _kl(head, **size)
-    return sum(_kl(other, **size) < own for other in synthetic_bottleneck.HEADS)
+    return sum(_kl(other, **size) < own for other in synthetic_bottleneck.FIRST_HEADS)
 
 
 def synthetic_differs() -> list[float]:
@@ -197,7 +197,7 @@ def language_made() -> list[float]:
     assert text["text"] == record("experiments/results/language_models.json")["text"]
     shape, schedule = (setting("language_models", key, head="linear") for key in ("shape", "schedule"))
     parameters = {
-        head: found("language_models", "parameters", head=head)[0] for head in language_models.HEADS
+        head: found("language_models", "parameters", head=head)[0] for head in language_models.PUBLISHED_HEADS
     }
     apart = max(abs(count / parameters["linear"] - 1) for count in parameters.values())
     assert apart < language_models._CLOSE_ENOUGH
@@ -205,7 +205,7 @@ def language_made() -> list[float]:
     control = setting("language_models", "shape", head="random-plif")["bins"]
     (inner,) = {value for name, value in shape["drop"].items() if name != "words"}
     return [
-        len(language_models.HEADS), 100 * language_models._CLOSE_ENOUGH,
+        len(language_models.PUBLISHED_HEADS), 100 * language_models._CLOSE_ENOUGH,
         *(found("language_models", "hidden", head=head)[0] for head in ("mos", "mos-plif")), shape["hidden"],
         parameters["lms-plif"] - parameters["linear"],
         *(text["tokens"][part] for part in ("train", "valid", "test")),
@@ -215,6 +215,13 @@ def language_made() -> list[float]:
         shape["mixtures"], published.mixtures, shape["bins"], published.bins,
         language_models._PUBLISHED_BINS["mos-plif"], control, schedule["rate"], inner, shape["drop"]["words"],
     ]  # fmt: skip
+
+
+def language_knots() -> list[float]:
+    millions = quoted(24.4 - 24.2, 28.6 - 26.6, source=f"{GANEA}, Table 1")
+    knots = quoted(100_000, 1_000_000, source=f"{GANEA}, Table 1")
+    assert all(round(1e6 * more / each, 6) == 2 for more, each in zip(millions, knots, strict=True))
+    return [value for pair in zip(millions, knots, strict=True) for value in pair]
 
 
 def language_figure() -> list[float]:
@@ -247,7 +254,7 @@ def language_agrees() -> list[float]:
     (rank,) = {each["double"] for each in found("language_models", "rank", head="linear")}
     full = {
         each["double"]
-        for head in language_models.HEADS
+        for head in language_models.PUBLISHED_HEADS
         if head != "linear"
         for each in found("language_models", "rank", head=head)
     }
@@ -303,7 +310,34 @@ def _rarer_of_ten(lost: list[list[str]]) -> tuple[float, float]:
     return round(10 * fmean(shares)), 10
 
 
+def long_rules() -> list[float]:
+    small, large = (language_models._LONG[part] for part in ("small", "large"))
+    rules, shape = large["schedule"], large["shape"]
+    assert rules["patience"] == rules["stop_after"] == 5
+    assert large["search"]["epochs"] == 3
+    return [
+        small["schedule"]["epochs"], small["schedule"]["average_after"], large["sizes"]["vocabulary"],
+        shape["features"], shape["hidden"], *large["mixtures"], rules["patience"], rules["stop_after"],
+        rules["epochs"], *language_models._RATES, small["search"]["epochs"],
+        len(language_models.PUBLISHED_HEADS),
+    ]  # fmt: skip
+
+
+def long_synthetic() -> list[float]:
+    first, second, third = synthetic_bottleneck.SIZES[Scale.LONG]
+    (until,) = {column.until for column in (first, second, third)}
+    (visits,) = {column.visits for column in (first, second, third)}
+    assert first.contexts == second.contexts
+    assert until is not None
+    return [
+        first.contexts, first.classes, second.classes, third.contexts, third.classes, max(second.features),
+        max(third.features), third.classes, visits, 100 * until, synthetic_bottleneck._MOST_VISITS,
+    ]  # fmt: skip
+
+
 LEARNED: Claims = {
+    "long-rules": long_rules,
+    "long-synthetic": long_synthetic,
     "synthetic": synthetic_made,
     "synthetic-dirichlet": synthetic_dirichlet,
     "synthetic-figure": synthetic_figure,
@@ -312,6 +346,7 @@ LEARNED: Claims = {
     "synthetic-differs": synthetic_differs,
     "synthetic-cut": synthetic_cut,
     "language": language_made,
+    "language-knots": language_knots,
     "language-figure": language_figure,
     "language-plif": language_plif,
     "language-agrees": language_agrees,

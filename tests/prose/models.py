@@ -45,7 +45,8 @@ def counted() -> list[Mapping[str, Any]]:
     ]
 
 
-def _in_tenth(model: Mapping[str, Any], tenth: int) -> float:
+def in_tenth(model: Mapping[str, Any], tenth: int) -> float:
+    """Percent of the classes in a tenth by frequency that are unargmaxable."""
     outcomes = model["frequency"]["tenths"][tenth]
     return 100 * outcomes[LOST] / sum(outcomes)
 
@@ -72,11 +73,11 @@ def models_vocabulary() -> list[float]:
 
 def models_frequency() -> list[float]:
     drawn = [each for each in losing() if each.get("frequency")]
-    return [len(drawn), *span([_in_tenth(each, 9) for each in counted()]), len(counted())]
+    return [len(drawn), *span([in_tenth(each, 9) for each in counted()]), len(counted())]
 
 
 def models_agree() -> list[float]:
-    assert not any(_in_tenth(each, 0) for each in counted())
+    assert not any(in_tenth(each, 0) for each in counted())
     newest = [model(name) for name in ("PP-OCRv5", "PP-OCRv6 tiny", "PP-OCRv6 small")]
     assert not any(each["categories"]["Han, common"][1] for each in newest)
     common = {significant(each["categories"]["Han, common"][0], 3) for each in newest}
@@ -84,7 +85,7 @@ def models_agree() -> list[float]:
     assert smol["tied"] == smol["outcomes"][LOST]
     assert min(_share(model(name), "symbols") for name in ("PP-OCRv5", "PP-OCRv6 small")) > 70
     return [
-        len(counted()), *span([_in_tenth(each, 9) for each in counted()]),
+        len(counted()), *span([in_tenth(each, 9) for each in counted()]),
         *span([each["frequency"]["margin"]["correlation"] for each in counted()]),
         *reversed(span([each["frequency"]["steps"] for each in counted()])),
         *common, max(each["categories"]["Han, less common"][1] for each in newest), 70,

@@ -8,11 +8,13 @@ from tests.prose.learned import LEARNED
 from tests.prose.models import MODELS
 from tests.prose.numbers import Claims, agrees, faults, paragraphs
 from tests.prose.other_pages import METHOD, OCR, QUANTISATION
+from tests.prose.paper import PAPER
 from tests.prose.random_heads import RANDOM_HEADS
 from tests.prose.sources import ROOT, quoted
 
 PAGES: dict[str, Claims] = {
     "docs/results.md": {**RANDOM_HEADS, **MODELS, **LEARNED},
+    "docs/paper.md": PAPER,
     "docs/method.md": METHOD,
     "docs/stories/ocr.md": OCR,
     "docs/stories/quantisation.md": QUANTISATION,
