@@ -1,8 +1,10 @@
 """All experiments, one after another; what is finished is kept, so the same command goes on where it stopped.
 
 Examples:
-  python -m experiments --text data/wikitext-2     (51 minutes on two cores)
+  python -m experiments --text data/wikitext-2     (about an hour on two cores)
   python -m experiments --smoke                    (everything once at a toy size: a minute)
+  python -m experiments --long --text ...          (until training converges: days on two cores)
+  python -m experiments --paper --device cuda --text data/penn-treebank
 """
 
 from __future__ import annotations
@@ -11,9 +13,11 @@ import argparse
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
-from experiments._experiment import require_text, text_of
+from experiments._means import AUTO
+from experiments._options import checked, require_text, scale_of, text_of
 
 
 def main() -> int:
@@ -21,14 +25,27 @@ def main() -> int:
     if not options.smoke:
         # Before the first of them: not after half an hour.
         require_text("Some experiments", options.text)
-    names = sorted(path.stem for path in Path(__file__).parent.glob("[!_]*.py"))
+    names = _names(is_long=options.long)
     for number, name in enumerate(names, start=1):
         print(f"== {name} ({number} of {len(names)})", flush=True)
-        command = [sys.executable, "-m", f"experiments.{name}", *(["--smoke"] if options.smoke else [])]
+        command = [sys.executable, "-m", f"experiments.{name}", *_passed_on(options)]
         done = subprocess.run(command, env={**os.environ, "TEXT": str(options.text)}, check=False)
         if done.returncode:
             return done.returncode
     return 0
+
+
+def _names(*, is_long: bool) -> list[str]:
+    names = sorted(path.stem for path in Path(__file__).parent.glob("[!_]*.py"))
+    if is_long:
+        names = [name for name in names if import_module(f"experiments.{name}").EXPERIMENT.long]
+    return names
+
+
+def _passed_on(options: argparse.Namespace) -> list[str]:
+    scales = [f"--{name}" for name in ("smoke", "paper", "long") if getattr(options, name)]
+    device = [] if options.device == AUTO else ["--device", options.device]
+    return [*scales, *device, *(["--steps", str(options.steps)] if options.steps else [])]
 
 
 def _options() -> argparse.Namespace:
@@ -37,9 +54,12 @@ def _options() -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--smoke", action="store_true", help="run everything once at a toy size")
+    scale_of(parser)
     text_of(parser)
-    return parser.parse_args()
+    options = checked(parser)
+    if options.heads or options.seeds:
+        parser.error("--heads and --seeds belong to one experiment: python -m experiments.language_models.")
+    return options
 
 
 if __name__ == "__main__":

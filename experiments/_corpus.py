@@ -83,6 +83,17 @@ def _read_only(values: Sequence[int]) -> NDArray[np.int64]:
     return array
 
 
+def described(text: Corpus) -> dict[str, object]:
+    """What a page says of a text: its tokens, the share of them that are unknown, its words by frequency."""
+    parts = {"train": text.train, "valid": text.valid, "test": text.test}
+    unknown = text.words.index(UNKNOWN)
+    return {
+        "tokens": {name: len(tokens) for name, tokens in parts.items()},
+        "unknown": {name: round(float((tokens == unknown).mean()), 5) for name, tokens in parts.items()},
+        "words": list(text.words),
+    }
+
+
 # ---------------------------------------------------------------------- texts on disk
 
 

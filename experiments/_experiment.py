@@ -33,6 +33,8 @@ from argmaxable.core.errors import InputError
 from benchmarks._record import circumstances
 from experiments._again import compare
 from experiments._corpus import text_files
+from experiments._means import Means, using
+from experiments._options import DEFAULT_TEXT, checked, positive, require_text, scale_of, text_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,8 +44,6 @@ CACHE = ROOT / ".cache" / "experiments"
 RESULTS = Path(__file__).parent / "results"
 PAGE = ROOT / "docs" / "results.md"
 FIGURES = ROOT / "docs" / "results"
-# As the papers call it; _corpus knows what is in such a directory.
-DEFAULT_TEXT = ROOT / "data" / "wikitext-2"
 
 Settings = Mapping[str, Any]
 Measure = Callable[[Settings, Path | None], Mapping[str, Any]]
@@ -56,6 +56,7 @@ class Scale(StrEnum):
     SMOKE = "smoke"  # seconds: everything runs once, the numbers mean nothing
     COMMITTED = "committed"  # the results in the repository: minutes on two cores
     PAPER = "paper"  # the paper's own sizes, for whoever has the machine
+    LONG = "long"  # until training converges, with rates searched first: hours to days on two cores
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,14 @@ class Cell:
     found: Mapping[str, Any]
     seconds: float
     commit: str = ""
+
+
+@dataclass(frozen=True)
+class Long:
+    """Runs that take hours: cells that search (learning rates, say), and cells that use what these found."""
+
+    search: Callable[[], Sequence[Settings]]
+    cells: Callable[[Sequence[Cell]], Sequence[Settings]]
 
 
 @dataclass(frozen=True)
@@ -87,30 +96,35 @@ class Experiment:
     figures: Callable[[Sequence[Cell]], Mapping[str, Figure]]
     weight: Callable[[Settings], float] = lambda settings: 1.0
     needs_text: bool = False
+    long: Long | None = None
 
 
 def main(experiment: Experiment, description: str | None) -> None:
     """The command line of one experiment."""
     options = _options(experiment, description)
-    scale = Scale.SMOKE if options.smoke else Scale.PAPER if options.paper else Scale.COMMITTED
+    scale = _scale(options)
     if options.redraw:
         _publish(experiment, _committed(experiment))
         return
     text = _text(experiment, scale, options.text)
-    with _kept_in(scale, experiment, text) as folder:
+    is_trial = scale is Scale.SMOKE or options.steps is not None
+    with _kept_in(experiment, text, is_trial=is_trial) as folder:
         if options.fresh:
             _forget(folder)
-        measured = _run(experiment, scale, text, folder, options.workers)
-        cells = [_read(_path(folder, settings)) for settings in experiment.cells(scale)]
-    record = _record(experiment, scale, text, cells)
-    if scale is Scale.SMOKE:
+        run = _Run(experiment, text, folder, options.workers, options.device, options.steps)
+        search, wanted = _wanted(run, scale)
+        chosen = _chosen(experiment, wanted, options)
+        measured = run.measure(chosen, total=len(wanted))
+        cells = [_read(_path(folder, settings)) for settings in wanted if _path(folder, settings).exists()]
+    record = _record(experiment, scale, text, cells, search)
+    if is_trial:
         _try_out(experiment, record)
-    elif scale is Scale.PAPER:
-        _write_json(RESULTS / f"{experiment.name}-paper.json", record)
-    else:
+    elif scale is Scale.COMMITTED:
         _say_whether_again(experiment, record, measured)
         _write_json(_record_path(experiment), record)
         _publish(experiment, record)
+    else:
+        _publish_beside(experiment, record, missing=len(wanted) - len(cells))
 
 
 def _options(experiment: Experiment, description: str | None) -> argparse.Namespace:
@@ -120,21 +134,16 @@ def _options(experiment: Experiment, description: str | None) -> argparse.Namesp
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=f"From {experiment.source}. The paper reports: {experiment.expected}",
     )
-    scale = parser.add_mutually_exclusive_group()
-    scale.add_argument("--smoke", action="store_true", help="run everything once in seconds; writes nothing")
-    scale.add_argument(
-        "--paper", action="store_true", help="the paper's own sizes: may take days; writes NAME-paper.json"
-    )
-    scale.add_argument(
+    scale_of(parser, has_long=experiment.long is not None).add_argument(
         "--redraw", action="store_true", help="only draw figures and tables again from the committed results"
     )
     parser.add_argument("--fresh", action="store_true", help="forget the cells kept from earlier runs")
-    parser.add_argument("--workers", type=_positive, default=len(os.sched_getaffinity(0)), help="processes")
+    parser.add_argument("--workers", type=positive, default=len(os.sched_getaffinity(0)), help="processes")
     if experiment.needs_text:
         text_of(parser)
     else:
         parser.set_defaults(text=DEFAULT_TEXT)
-    options = parser.parse_args()
+    options = checked(parser)
     if options.fresh and (options.redraw or options.smoke):
         parser.error(
             "--fresh has nothing to forget here: --redraw measures nothing, and --smoke keeps nothing."
@@ -142,10 +151,11 @@ def _options(experiment: Experiment, description: str | None) -> argparse.Namesp
     return options
 
 
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no number of processes; expected 1 or more.")
-    return int(text)
+def _scale(options: argparse.Namespace) -> Scale:
+    for scale in (Scale.SMOKE, Scale.PAPER, Scale.LONG):
+        if getattr(options, scale.value):
+            return scale
+    return Scale.COMMITTED
 
 
 def _text(experiment: Experiment, scale: Scale, path: Path) -> Path | None:
@@ -155,35 +165,38 @@ def _text(experiment: Experiment, scale: Scale, path: Path) -> Path | None:
     return path.resolve()
 
 
-def text_of(parser: argparse.ArgumentParser) -> None:
-    """The option that names a text."""
-    parser.add_argument(
-        "--text",
-        type=Path,
-        default=Path(os.environ.get("TEXT") or DEFAULT_TEXT),
-        help="directory with train.txt, valid.txt, test.txt, or the last two, or with the Parquet files of a "
-        "dataset on the hub (default: data/wikitext-2)",
-    )
+def _wanted(run: _Run, scale: Scale) -> tuple[list[Cell], Sequence[Settings]]:
+    """What a search found, where there is one, and the cells of the scale."""
+    experiment = run.experiment
+    if scale is not Scale.LONG or experiment.long is None:
+        return [], experiment.cells(scale)
+    searched = list(experiment.long.search())
+    run.measure(searched, total=len(searched))
+    search = [_read(_path(run.folder, settings)) for settings in searched]
+    return search, experiment.long.cells(search)
 
 
-def require_text(who: str, path: Path) -> None:
-    """Stop where there is no text."""
-    try:
-        text_files(path)
-    except FileNotFoundError as error:
-        sys.exit(
-            f"{who}: no text. {error} Name your directory with --text DIRECTORY or "
-            "make experiments TEXT=DIRECTORY."
-        )
+def _chosen(
+    experiment: Experiment, wanted: Sequence[Settings], options: argparse.Namespace
+) -> list[Settings]:
+    """The cells with the heads and seeds asked for; a name that no cell has is an error."""
+    chosen = list(wanted)
+    for key, values in (("head", options.heads), ("seed", options.seeds)):
+        known = list(dict.fromkeys(cell[key] for cell in wanted if key in cell))
+        if strange := [value for value in values or () if value not in known]:
+            there = f"choose among {', '.join(map(str, known))}" if known else "its cells have none"
+            sys.exit(f"{experiment.name} has no {key} {strange[0]}: {there}.")
+        chosen = [cell for cell in chosen if not values or cell[key] in values]
+    return chosen
 
 
 # ---------------------------------------------------------------------- running
 
 
 @contextmanager
-def _kept_in(scale: Scale, experiment: Experiment, text: Path | None) -> Iterator[Path]:
-    """Where finished cells are kept; a smoke run keeps none. What one text gave is no result of another."""
-    if scale is Scale.SMOKE:
+def _kept_in(experiment: Experiment, text: Path | None, *, is_trial: bool) -> Iterator[Path]:
+    """Where finished cells are kept; a trial keeps none. What one text gave is no result of another."""
+    if is_trial:
         with tempfile.TemporaryDirectory() as folder:
             yield Path(folder)
     else:
@@ -203,66 +216,72 @@ def _digest(text: Path) -> str:
 
 
 def _forget(folder: Path) -> None:
-    for path in folder.glob("*.json"):
-        path.unlink()
+    for pattern in ("*.json", "*.pt", "*.spent"):
+        for path in folder.glob(pattern):
+            path.unlink()
 
 
-def _run(
-    experiment: Experiment, scale: Scale, text: Path | None, folder: Path, workers: int
-) -> list[Settings]:
-    """Measure the cells that are not kept yet; returns their settings."""
-    wanted = list(experiment.cells(scale))
-    missing = [settings for settings in wanted if not _path(folder, settings).exists()]
-    missing.sort(key=experiment.weight, reverse=True)
-    with _bar() as progress:
-        task = progress.add_task(
-            experiment.name, total=len(wanted), completed=len(wanted) - len(missing), left=""
-        )
-        total, done, started = sum(map(experiment.weight, missing)), 0.0, time.monotonic()
+@dataclass(frozen=True)
+class _Run:
+    """What measuring cells needs to know."""
 
-        def finished(settings: Settings) -> None:
-            nonlocal done
-            done += experiment.weight(settings)
-            left = (time.monotonic() - started) * (total - done) / max(done, 1e-9)
-            progress.update(
-                task, advance=1, left=f"{left / 60:.0f} min left" if left >= 60 else f"{left:.0f} s left"
+    experiment: Experiment
+    text: Path | None
+    folder: Path
+    workers: int
+    device: str
+    steps: int | None = None
+
+    def measure(self, wanted: Sequence[Settings], *, total: int) -> list[Settings]:
+        """Measure the cells that are not kept yet; returns their settings."""
+        weight = self.experiment.weight
+        missing = [settings for settings in wanted if not _path(self.folder, settings).exists()]
+        missing.sort(key=weight, reverse=True)
+        with _bar() as progress:
+            task = progress.add_task(
+                self.experiment.name, total=total, completed=len(wanted) - len(missing), left=""
             )
+            whole, done, started = sum(map(weight, missing)), 0.0, time.monotonic()
 
-        _compute(experiment, missing, text, folder, workers, finished)
-    return missing
+            def finished(settings: Settings) -> None:
+                nonlocal done
+                done += weight(settings)
+                left = (time.monotonic() - started) * (whole - done) / max(done, 1e-9)
+                progress.update(
+                    task, advance=1, left=f"{left / 60:.0f} min left" if left >= 60 else f"{left:.0f} s left"
+                )
 
+            self._compute(missing, finished)
+        return missing
 
-def _compute(
-    experiment: Experiment,
-    missing: Sequence[Settings],
-    text: Path | None,
-    folder: Path,
-    workers: int,
-    finished: Callable[[Settings], None],
-) -> None:
-    os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))  # read by the libraries as a worker loads them
-    commit = circumstances()["commit"]
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_start_worker)
-    try:
-        waiting: dict[Future[None], Settings] = {
-            pool.submit(
-                _measure, experiment.measure, settings, text, commit, _path(folder, settings)
-            ): settings
-            for settings in missing
-        }
-        for future in as_completed(waiting):
-            future.result()
-            finished(waiting[future])
-    except KeyboardInterrupt:
-        pool.shutdown(wait=False, cancel_futures=True)
-        sys.exit(
-            "Stopped. The same command goes on with the cells that are not finished (--smoke: with all)."
-        )
-    except InputError as error:
-        pool.shutdown(cancel_futures=True)
-        sys.exit(f"{experiment.name}: {error} Finished cells are kept; the same command goes on.")
-    finally:
-        pool.shutdown(cancel_futures=True)
+    def _compute(self, missing: Sequence[Settings], finished: Callable[[Settings], None]) -> None:
+        os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))  # read by the libraries as a worker loads them
+        commit = circumstances()["commit"]
+        # Several processes on one GPU compete for its memory.
+        workers = 1 if self.device.startswith("cuda") else self.workers
+        pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_start_worker)
+        try:
+            waiting: dict[Future[None], Settings] = {
+                pool.submit(
+                    _measure, self.experiment.measure, settings, self.text, commit,
+                    _path(self.folder, settings), self.device, self.steps,
+                ): settings
+                for settings in missing
+            }  # fmt: skip
+            for future in as_completed(waiting):
+                future.result()
+                finished(waiting[future])
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            sys.exit(
+                "Stopped. Run the same command again to resume: finished cells are kept, and training within "
+                "a cell has checkpoints (--smoke keeps nothing)."
+            )
+        except InputError as error:
+            pool.shutdown(cancel_futures=True)
+            sys.exit(f"{self.experiment.name}: {error} Finished cells are kept; the same command goes on.")
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _start_worker() -> None:
@@ -270,13 +289,33 @@ def _start_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _measure(measure: Measure, settings: Settings, text: Path | None, commit: str, path: Path) -> None:
+def _measure(
+    measure: Measure,
+    settings: Settings,
+    text: Path | None,
+    commit: str,
+    path: Path,
+    device: str,
+    steps: int | None,
+) -> None:
     started = time.process_time()  # not by the clock: others may want this machine too
-    found = measure(settings, text)
-    seconds = round(time.process_time() - started, 2)
+    spent = path.with_suffix(".spent")  # by processes that were interrupted, up to their last checkpoint
+    earlier = float(spent.read_text()) if spent.exists() else 0.0
+
+    def seconds() -> float:
+        return round(earlier + time.process_time() - started, 2)
+
+    def note() -> None:
+        spent.write_text(str(seconds()))
+
+    means = Means(device, path.with_suffix(""), steps=steps, saved=note)
+    with using(means):
+        found = measure(settings, text)
     _write_json(
-        path, {"settings": dict(settings), "found": dict(found), "seconds": seconds, "commit": commit}
+        path, {"settings": dict(settings), "found": dict(found), "seconds": seconds(), "commit": commit}
     )
+    means.forget()
+    spent.unlink(missing_ok=True)
 
 
 def _bar() -> Progress:
@@ -323,7 +362,9 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
     unfinished.rename(path)
 
 
-def _record(experiment: Experiment, scale: Scale, text: Path | None, cells: Sequence[Cell]) -> dict[str, Any]:
+def _record(
+    experiment: Experiment, scale: Scale, text: Path | None, cells: Sequence[Cell], search: Sequence[Cell]
+) -> dict[str, Any]:
     return {
         "experiment": experiment.name,
         "source": experiment.source,
@@ -331,13 +372,16 @@ def _record(experiment: Experiment, scale: Scale, text: Path | None, cells: Sequ
         "scale": scale.value,
         **circumstances(),
         # Of the code that measured, which may be older than the code that writes this.
-        "commit": ", ".join(dict.fromkeys(cell.commit for cell in cells)),
+        "commit": ", ".join(dict.fromkeys(cell.commit for cell in (*search, *cells))),
         **({"text": _digest(text)} if text else {}),
-        "processor_seconds": round(sum(cell.seconds for cell in cells), 1),
-        "cells": [
-            {"settings": cell.settings, "found": cell.found, "seconds": cell.seconds} for cell in cells
-        ],
+        "processor_seconds": round(sum(cell.seconds for cell in (*search, *cells)), 1),
+        **({"search": list(map(_plain, search))} if search else {}),
+        "cells": list(map(_plain, cells)),
     }
+
+
+def _plain(cell: Cell) -> dict[str, Any]:
+    return {"settings": cell.settings, "found": cell.found, "seconds": cell.seconds}
 
 
 def _say_whether_again(
@@ -365,6 +409,27 @@ def _publish(experiment: Experiment, record: Mapping[str, Any]) -> None:
         save(figure, FIGURES / f"{name}.png")
     PAGE.write_text(with_section(PAGE.read_text(encoding="utf-8"), experiment, record), encoding="utf-8")
     print(f"{experiment.name}: {_record_path(experiment).relative_to(ROOT)} and docs/results.md are written.")
+
+
+def _publish_beside(experiment: Experiment, record: Mapping[str, Any], *, missing: int) -> None:
+    """Record, table and figures in a folder of the scale, beside the committed ones; of unfinished runs what
+    there is."""
+    from argmaxable.report.figures import save
+
+    folder = RESULTS / record["scale"]
+    folder.mkdir(exist_ok=True)
+    _write_json(folder / f"{experiment.name}.json", record)
+    if not record["cells"]:
+        sys.exit(f"{experiment.name}: no cell is finished.")
+    cells = _cells(json.loads(json.dumps(record)))
+    names = []
+    for name, figure in experiment.figures(cells).items():
+        save(figure, folder / f"{name}.png")
+        names.append(f"![{name}]({name}.png)")
+    unfinished = f"{missing} cells are not finished." if missing else ""
+    page = [f"# {experiment.name}, {record['scale']}", _section(experiment, record), unfinished, *names]
+    (folder / f"{experiment.name}.md").write_text("\n\n".join(filter(None, page)) + "\n", encoding="utf-8")
+    print(f"{experiment.name}: {folder.relative_to(ROOT)} is written. {unfinished}".rstrip())
 
 
 def with_section(page: str, experiment: Experiment, record: Mapping[str, Any]) -> str:

@@ -47,9 +47,10 @@ def without_bias(head: am.Head) -> am.Head:
 @torch.no_grad()
 def speak(model: AWDLSTM, text: Corpus, *, length: int, seed: int) -> NDArray[np.int64]:
     """About `length` tokens of the model's own, each drawn from its distribution after those before."""
-    generator = torch.Generator().manual_seed(seed)
+    device = model.embedding.weight.device
+    generator = torch.Generator(device).manual_seed(seed)
     streams = min(_STREAMS, length)
-    tokens = torch.full((1, streams), text.words.index(END_OF_LINE))
+    tokens = torch.full((1, streams), text.words.index(END_OF_LINE), device=device)
     states: tuple[State, ...] | None = None
     spoken = []
     model.eval()
@@ -59,4 +60,4 @@ def speak(model: AWDLSTM, text: Corpus, *, length: int, seed: int) -> NDArray[np
         tokens = model.head.sample(read.hidden, generator=generator)
         spoken.append(tokens)
     # One stream after the other, as the text would be read.
-    return torch.cat(spoken).T.flatten().numpy()
+    return torch.cat(spoken).T.flatten().cpu().numpy()

@@ -22,6 +22,10 @@ from argmaxable.core.head import Head
 from argmaxable.layers import PLIF, MonotonicNetwork, SoftmaxHead
 from argmaxable.theory.bounds import squared_error_bounds
 from argmaxable.theory.cross_entropy import entropy, kl_divergence, least_cross_entropy
+from experiments._means import Checkpoint, means
+
+# LMS as the paper's equation 14 has it, without the linear term that `argmaxable.layers` adds.
+EQUATION_14 = "lms-14"
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -35,6 +39,7 @@ _KEPT_LOGITS = 10**7
 # losses are the same to a percent. 15 components would take five times as long as 3.
 _SMALLER: dict[str, Callable[[], dict[str, Any]]] = {
     "lms": lambda: {"transform": MonotonicNetwork(5)},
+    EQUATION_14: lambda: {"transform": MonotonicNetwork(5, linear=False)},
     "lms-plif": lambda: {"transform": PLIF(1000)},
     "mos": lambda: {"mixtures": 3},
 }
@@ -115,13 +120,13 @@ class Learned:
         """log Q of all contexts."""
         # Nothing is yielded under no_grad, which would go on for whoever asked.
         for block in self.vectors:
-            yield self._without_grad(self.head.log_prob, block).double().numpy()
+            yield self._without_grad(self.head.log_prob, block).double().cpu().numpy()
 
     def modes(self) -> Iterator[NDArray[np.int64]]:
         """The most probable class of all contexts, by the logits before the head's function: it increases,
         but where it is nearly flat its values are equal in single precision."""
         for block in self.vectors:
-            yield self._without_grad(self.head.argmax, block).numpy()
+            yield self._without_grad(self.head.argmax, block).cpu().numpy()
 
     @staticmethod
     @torch.no_grad()
@@ -132,23 +137,53 @@ class Learned:
 def learn(problem: Problem, name: str, *, features: int, visits: int) -> Learned:
     """Minimise the cross-entropy over the head and all contexts' vectors by Adam, every context visited so
     many times."""
-    head = _fresh_head(name, features, problem)
-    vectors = [_first_vectors(head, problem.target(number)) for number in range(problem.count)]
+    device = means().torch_device()
+    checkpoint = means().checkpoint(problem, name, features, visits)
+    head = _fresh_head(name, features, problem).to(device)
+    vectors = [_first_vectors(head, problem.target(number).to(device)) for number in range(problem.count)]
     optimizer, rates = _optimizer(head, vectors)
     order = np.random.default_rng([problem.seed, 1, visits])
+    first = _resume(checkpoint, head, vectors, optimizer, order)
     steps = visits * problem.count
-    for step in range(steps):
-        if step % problem.count == 0:
-            waiting = order.permutation(problem.count)
-        number = int(waiting[step % problem.count])
-        for group, rate in zip(optimizer.param_groups, rates, strict=True):
-            group["lr"] = rate * _schedule(step / steps)
-        target = problem.target(number)
-        optimizer.zero_grad()  # to None: Adam leaves the blocks alone that are not visited
-        loss = -(target * head.log_prob(vectors[number])).sum() / len(target)
-        loss.backward()
-        optimizer.step()
+    if means().steps:
+        visits = 1
+    for visit in range(first, visits):
+        for place, number in enumerate(order.permutation(problem.count).tolist()[: means().steps]):
+            share = _schedule((visit * problem.count + place) / steps)
+            for group, rate in zip(optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate * share
+            _step(head, vectors[number], problem.target(number).to(device), optimizer)
+        state = {"visit": visit + 1, "order": order.bit_generator.state, "optimizer": optimizer.state_dict()}
+        checkpoint.save(
+            {**state, "head": head.state_dict(), "vectors": list(map(Tensor.detach, vectors))}, device
+        )
     return Learned(head, vectors)
+
+
+def _step(head: SoftmaxHead, vectors: nn.Parameter, target: Tensor, optimizer: torch.optim.Adam) -> None:
+    optimizer.zero_grad()  # to None: Adam leaves the blocks alone that are not visited
+    loss = -(target * head.log_prob(vectors)).sum() / len(target)
+    loss.backward()
+    optimizer.step()
+
+
+def _resume(
+    checkpoint: Checkpoint,
+    head: SoftmaxHead,
+    vectors: list[nn.Parameter],
+    optimizer: torch.optim.Adam,
+    order: np.random.Generator,
+) -> int:
+    """Take up what an interrupted process left; returns how many visits it had made."""
+    state = checkpoint.load(head.weight.device)
+    if state is None:
+        return 0
+    head.load_state_dict(state["head"])
+    for vector, kept in zip(vectors, state["vectors"], strict=True):
+        vector.data.copy_(kept)
+    optimizer.load_state_dict(state["optimizer"])
+    order.bit_generator.state = state["order"]
+    return int(state["visit"])
 
 
 def _fresh_head(name: str, features: int, problem: Problem) -> SoftmaxHead:
@@ -156,7 +191,8 @@ def _fresh_head(name: str, features: int, problem: Problem) -> SoftmaxHead:
     settings = _SMALLER[name]() if name in _SMALLER else {}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(problem.seed)
-        return SoftmaxHead.from_name(name, features, problem.classes, bias=False, **settings)
+        known = "lms" if name == EQUATION_14 else name
+        return SoftmaxHead.from_name(known, features, problem.classes, bias=False, **settings)
 
 
 def _first_vectors(head: SoftmaxHead, target: Tensor) -> nn.Parameter:
@@ -230,7 +266,7 @@ class Proven:
 def prove(problem: Problem, learned: Learned, *, features: int) -> Proven:
     """Both bounds, for a linear head."""
     p = np.exp(_first(problem.blocks(), _PROVEN))
-    weight = learned.head.weight.detach().double().numpy()
+    weight = learned.head.weight.detach().double().cpu().numpy()
     best = least_cross_entropy(Head(weight), p, gap=_GAP)
     log_p = _first(problem.blocks(), _DECOMPOSED)
     bound = squared_error_bounds(log_p).centred[features]

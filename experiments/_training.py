@@ -4,15 +4,18 @@ text of varying length, then the average of its iterates once validation no long
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,6 +25,7 @@ from torch import Tensor, nn
 from argmaxable.layers import PLIF
 from experiments._awd_lstm import AWDLSTM, Read, Shape, State, detached
 from experiments._corpus import Corpus
+from experiments._means import Checkpoint, means
 
 # Lengths of stretches vary around `Schedule.stretch` with this deviation; one in twenty is half as long.
 _LENGTH_DEVIATION, _HALF = 5.0, 0.05
@@ -45,6 +49,7 @@ class Schedule:
     change: float = 1.0  # β of TAR, on how much they change from one token to the next
     patience: int = 5  # n of the non-monotone trigger
     average_after: int | None = None  # epochs after which averages begin even if the trigger was silent
+    stop_after: int | None = None  # epochs of averages without a better validation, after which training ends
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,8 @@ def train(shape: Shape, schedule: Schedule, text: Corpus) -> Trained:
     """
     # Dropout draws from PyTorch's global generator: it is borrowed, and given back as it was.
     with torch.random.fork_rng():
-        return _prepare(shape, schedule, text).run()
+        checkpoint = means().checkpoint(shape, schedule, hashlib.sha256(text.train).hexdigest())
+        return _prepare(shape, schedule, text).run(checkpoint)
 
 
 def step_bytes(shape: Shape, schedule: Schedule, text: Corpus) -> int:
@@ -86,9 +92,8 @@ def step_bytes(shape: Shape, schedule: Schedule, text: Corpus) -> int:
 
 
 def _prepare(shape: Shape, schedule: Schedule, text: Corpus) -> _Training:
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.manual_seed(schedule.seed)
-    model = AWDLSTM(shape).to(device)
+    model = AWDLSTM(shape).to(means().torch_device())
     # Heads draw different amounts as they are built: this way models of the same sizes drop the same.
     torch.manual_seed(schedule.seed)
     return _Training(model, schedule, text)
@@ -177,27 +182,62 @@ class _Training:
         self.lengths = np.random.default_rng(schedule.seed)
         self.optimiser = _optimiser(model, schedule)
         self.average: _Average | None = None
+        self.epochs: list[Epoch] = []
+        self.best: dict[str, Tensor] = {}
         # On one thread a processor's time is what a clock would show if nothing else ran.
         self.clock = time.perf_counter if self.streams.is_cuda else time.process_time
 
-    def run(self) -> Trained:
-        epochs: list[Epoch] = []
-        best: dict[str, Tensor] = {}
-        for _ in range(self.schedule.epochs):
-            started = self.clock()
-            training = self._pass()
-            seconds = self.clock() - started
-            with self._for_evaluation():
-                validation = perplexity(self.model, self.text.valid)
-                if validation < min((each.validation for each in epochs), default=math.inf):
-                    best = {name: each.clone() for name, each in self.model.state_dict().items()}
-            epochs.append(Epoch(seconds, training, validation, self.average is not None))
-            if self.average is None and _stalls(epochs, self.schedule):
-                self.average = _Average(self.model)
-        self.model.load_state_dict(best)
+    def run(self, checkpoint: Checkpoint) -> Trained:
+        self._resume(checkpoint)
+        while not self._is_over():
+            self._add_epoch()
+            checkpoint.save(self._state(), self.streams.device, is_last=self._is_over())
+        self.model.load_state_dict(self.best)
         self.model.eval()
-        validation = min(each.validation for each in epochs)
-        return Trained(self.model, tuple(epochs), validation, perplexity(self.model, self.text.test))
+        validation = min(each.validation for each in self.epochs)
+        return Trained(self.model, tuple(self.epochs), validation, perplexity(self.model, self.text.test))
+
+    def _is_over(self) -> bool:
+        if len(self.epochs) >= self.schedule.epochs or (self.epochs and means().steps):
+            return True
+        averaged = [each.validation for each in self.epochs if each.is_averaged]
+        patience = self.schedule.stop_after
+        return patience is not None and len(averaged) - _place_of_least(averaged) >= patience
+
+    def _add_epoch(self) -> None:
+        started = self.clock()
+        training = self._pass()
+        seconds = self.clock() - started
+        with self._for_evaluation():
+            validation = perplexity(self.model, self.text.valid)
+            if validation < min((each.validation for each in self.epochs), default=math.inf):
+                self.best = {name: each.clone() for name, each in self.model.state_dict().items()}
+        self.epochs.append(Epoch(seconds, training, validation, self.average is not None))
+        if self.average is None and _stalls(self.epochs, self.schedule):
+            self.average = _Average(self.model)
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "model": self.model.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "average": None if self.average is None else (self.average.means, self.average.count),
+            "best": self.best,
+            "epochs": [astuple(each) for each in self.epochs],
+            "lengths": self.lengths.bit_generator.state,
+        }
+
+    def _resume(self, checkpoint: Checkpoint) -> None:
+        state = checkpoint.load(self.streams.device)
+        if state is None:
+            return
+        self.model.load_state_dict(state["model"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        if state["average"] is not None:
+            self.average = _Average(self.model)
+            self.average.means, self.average.count = state["average"]
+        self.best = state["best"]
+        self.epochs = [Epoch(*each) for each in state["epochs"]]
+        self.lengths.bit_generator.state = state["lengths"]
 
     @contextmanager
     def _for_evaluation(self) -> Iterator[None]:
@@ -211,11 +251,12 @@ class _Training:
         """One epoch; returns the perplexity on the way."""
         self.model.train()
         states: tuple[State, ...] | None = None
-        total = 0.0
-        for start, end in _stretches(len(self.streams) - 1, self.schedule.stretch, self.lengths):
+        total, end = 0.0, 0
+        stretches = _stretches(len(self.streams) - 1, self.schedule.stretch, self.lengths)
+        for start, end in islice(stretches, means().steps):
             loss, states = self._step(start, end, states)
             total += loss * (end - start)
-        mean = total / (len(self.streams) - 1)
+        mean = total / end
         if not math.isfinite(mean):
             raise FloatingPointError(
                 f"The loss became {mean} with seed {self.schedule.seed}: lower the rate "
@@ -278,6 +319,11 @@ def _stalls(epochs: list[Epoch], schedule: Schedule) -> bool:
         return True
     earlier = [each.validation for each in epochs[: -schedule.patience - 1]]
     return bool(earlier) and epochs[-1].validation > min(earlier)
+
+
+def _place_of_least(values: Sequence[float]) -> int:
+    """1 for the first; 0 without any."""
+    return 1 + min(range(len(values)), key=values.__getitem__) if values else 0
 
 
 def _peak_bytes(work: Callable[[], object], device: torch.device) -> int:

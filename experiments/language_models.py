@@ -8,6 +8,7 @@ for a mixture.
 
   python -m experiments.language_models --text data/wikitext-2           as committed: 35 processor minutes
   python -m experiments.language_models --text data/penn-treebank --paper  as published: a GPU and days
+  python -m experiments.language_models --text data/wikitext-2 --long    until they converge: days
   python -m experiments.language_models --smoke
 
 The text is a directory with train.txt, valid.txt and test.txt, or the last two: these are cut into three. The
@@ -17,61 +18,29 @@ Parquet files of a dataset on the hub do as well.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from statistics import mean, median
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable import Box, Everywhere, Head, Result, verify
-from argmaxable.report.figures.style import FAINT, INK, LINE_COLOURS, PAGE, drawing
 from argmaxable.run.plan import ONE_PROCESS
 from argmaxable.theory.rank import measure_rank
 from argmaxable.theory.spectrum import rows_of
-from experiments._experiment import Cell, Experiment, Scale, Settings, main
-from experiments._markdown import markdown_table
-from experiments._statistics import half_interval
+from experiments._experiment import Cell, Experiment, Long, Scale, Settings, main
+from experiments._language_model_tables import HEADS, PUBLISHED_HEADS, figures, table
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from torch import Tensor
 
     from experiments._awd_lstm import AWDLSTM, Shape
     from experiments._corpus import Corpus
     from experiments._training import Schedule
-
-HEADS = {
-    "linear": "linear",
-    "sigsoftmax": "SigSoftmax",
-    "lms-plif": "PLIF",
-    "random-plif": "frozen random PLIF",
-    "mos": "MoS",
-    "mos-plif": "MoS + PLIF",
-}
-# Test perplexity and seconds an epoch of Ganea et al., Table 1 (the mixture on WikiText-2 is the published
-# number of Yang et al. 2018, which they did not run again); test perplexity and rank of log P as Parthiban,
-# Mao & Inkpen 2021 report them (Penn Treebank, 11 seeds; beside the control's 56.82 the PLIF had 56.81).
-PENN_TREEBANK = {
-    "linear": "58.37 (60 s)",
-    "lms-plif": "57.25 (70 s)",
-    "mos": "56.43 (150 s)",
-    "mos-plif": "56.02 (220 s)",
-}
-WIKITEXT_2 = {"linear": "65.22 (120 s)", "lms-plif": "64.86 (150 s)", "mos": "63.33³ (550 s)"}
-CONTROLLED = {
-    "linear": "57.08 (402)",
-    "sigsoftmax": "57.05 (5,113)",
-    "lms-plif": "56.80 (496)",
-    "random-plif": "56.82",
-    "mos": "54.91 (9,981)",
-}
-PAPER_COST = {"linear": "1", "lms-plif": "1.17–1.25 ×", "mos": "2.5–4.6 ×", "mos-plif": "3.7 ×"}  # of Table 1
-SLOPES = {"mean": 1.10, "deviation": 0.62, "least": 0.02, "greatest": 5.16}  # Table 2
 
 # What was cut for two cores: sizes, epochs, and with them dropout and the penalties on activations, which a
 # model as small does not need. Averages begin after the fifth epoch for every head, not by the trigger, so
@@ -111,6 +80,29 @@ _PENN: dict[str, Any] = {
 _WIKITEXT: dict[str, Any] = {
     "drop": {"inputs": 0.65, "between": 0.2}, "schedule": {"epochs": 750, "batch": 80, **_PUBLISHED_RATES},
 }  # fmt: skip
+# The long runs. First the present models for 60 epochs, averaged from the 46th on for all heads alike. Then
+# larger ones until validation stops improving: averages begin by AWD-LSTM's trigger (no better than the best
+# of more than five epochs ago), and training ends when five epochs of averages brought nothing better. Before
+# either, every head tries the same rates on the same seed, for as many epochs; the lowest validation
+# perplexity chooses. A PLIF's slopes have the rate of the weights, so that all heads search one number.
+_RATES = (5.0, 10.0, 20.0)
+_SMALL = "small"
+_LARGE = "large"
+_LARGE_SHAPE = {"features": 128, "hidden": 256, "layers": 2, "bins": 1_000, "drop": {**_DROP, "words": 0.1}}
+_LONG: dict[str, dict[str, Any]] = {
+    _SMALL: {
+        "sizes": {"vocabulary": 1_000, "contexts": 1_024}, "shape": _COMMITTED["shape"], "mixtures": (3,),
+        "search": _COMMITTED["schedule"],
+        "schedule": {**_COMMITTED["schedule"], "epochs": 60, "average_after": 45},
+    },
+    _LARGE: {
+        "sizes": {"vocabulary": 10_000, "contexts": 2_048}, "shape": _LARGE_SHAPE, "mixtures": (3, 15),
+        "search": {**_COMMITTED["schedule"], "epochs": 3, "average_after": None},
+        "schedule": {
+            **_COMMITTED["schedule"], "epochs": 100, "average_after": None, "patience": 5, "stop_after": 5,
+        },
+    },
+}  # fmt: skip
 _SEEDS = 3
 # Heads of about as many parameters keep their hidden units, and with them the same start and dropout.
 _CLOSE_ENOUGH = 0.01
@@ -121,15 +113,88 @@ def cells(scale: Scale) -> list[Settings]:
     """All heads, with all seeds."""
     sizes = {Scale.SMOKE: _SMOKE, Scale.COMMITTED: _COMMITTED, Scale.PAPER: _PUBLISHED}[scale]
     seeds = range(1 if scale is Scale.SMOKE else _SEEDS)
-    found: list[Settings] = [{"head": head, "seed": seed, **sizes} for head in HEADS for seed in seeds]
+    found: list[Settings] = [
+        {"head": head, "seed": seed, **sizes} for head in PUBLISHED_HEADS for seed in seeds
+    ]
     if scale is Scale.COMMITTED:
         control = {"shape": {**_COMMITTED["shape"], "bins": _CONTROL_BINS}}
         found = [{**cell, **control} if cell["head"] == "random-plif" else cell for cell in found]
     return found
 
 
+def search() -> list[Settings]:
+    """Every head with every rate, at both sizes of the long runs."""
+    return [
+        _long_cell(part, head, mixtures, 0, rate, "search")
+        for part, head, mixtures in _long_heads()
+        for rate in _RATES
+    ]
+
+
+def long_cells(found: Sequence[Cell]) -> list[Settings]:
+    """Every head with its best rate, and all seeds."""
+    return [
+        _long_cell(part, head, mixtures, seed, best_rate(found, part, head, mixtures), "schedule")
+        for part, head, mixtures in _long_heads()
+        for seed in range(_SEEDS)
+    ]
+
+
+def best_rate(found: Sequence[Cell], part: str, head: str, mixtures: int) -> float:
+    """The rate of the lowest validation perplexity; one that lost its loss has none."""
+    own = [
+        cell
+        for cell in found
+        if (cell.settings["part"], cell.settings["head"], cell.settings["shape"]["mixtures"])
+        == (part, head, mixtures)
+        and cell.found["validation"] is not None
+    ]
+    best = min(own, key=lambda cell: float(cell.found["validation"]))
+    return float(best.settings["schedule"]["rate"])
+
+
+def _long_heads() -> list[tuple[str, str, int]]:
+    return [
+        (part, head, mixtures)
+        for part, sizes in _LONG.items()
+        for head in HEADS
+        for mixtures in (sizes["mixtures"] if head.startswith("mos") else sizes["mixtures"][:1])
+    ]
+
+
+def _long_cell(part: str, head: str, mixtures: int, seed: int, rate: float, schedule: str) -> Settings:
+    sizes = _LONG[part]
+    shape = {**sizes["shape"], "mixtures": mixtures}
+    if head == "random-plif":
+        shape["bins"] = _CONTROL_BINS
+    return {
+        "part": part, "head": head, "seed": seed, **sizes["sizes"], "shape": shape,
+        "is_search": schedule == "search",
+        "schedule": {**sizes[schedule], "rate": rate, "slope_rate": rate},
+    }  # fmt: skip
+
+
 def measure(settings: Settings, text: Path | None) -> dict[str, Any]:
-    """Train one model, then look at its head."""
+    """Train one model, then look at its head; of a search only its validation."""
+    if settings.get("is_search"):
+        return _searched(settings, text)
+    return _measured(settings, text)
+
+
+def _searched(settings: Settings, text: Path | None) -> dict[str, Any]:
+    from experiments._training import train
+
+    words = _read(text, settings["vocabulary"])
+    try:
+        trained = train(*recipe(settings, len(words.words)), words)
+    except FloatingPointError:
+        return {"validation": None}
+    seconds = round(median(epoch.seconds for epoch in trained.epochs), 2)
+    by_epoch = [round(epoch.validation, 3) for epoch in trained.epochs]
+    return {"validation": trained.validation, "by_epoch": by_epoch, "seconds_per_epoch": seconds}
+
+
+def _measured(settings: Settings, text: Path | None) -> dict[str, Any]:
     from experiments._awd_lstm import parameters
     from experiments._training import contexts, step_bytes, train
 
@@ -269,161 +334,14 @@ def _never_best(result: Result, words: Sequence[str]) -> dict[str, Any]:
     }
 
 
-# ---------------------------------------------------------------------- showing
-
-
-def table(cells: Sequence[Cell]) -> str:
-    """Perplexities beside the papers', then what each head costs and can say, then the PLIFs' slopes."""
-    return "\n\n".join([_perplexities(cells), _costs(cells), _slopes(cells)])
-
-
-def _perplexities(cells: Sequence[Cell]) -> str:
-    columns = ["head", "parameters", "validation", "test", "test − linear", "PTB¹", "WikiText-2¹", "PTB²"]
-    rows = []
-    for head, name in HEADS.items():
-        found = _of(cells, head)
-        gap = "" if head == "linear" else _signed([each["test"] for each in found], _of(cells, "linear"))
-        rows.append(
-            [
-                name, f"{found[0]['parameters']:,}", _spread([each["validation"] for each in found]),
-                _spread([each["test"] for each in found]), gap,
-                *(paper.get(head, "") for paper in (PENN_TREEBANK, WIKITEXT_2, CONTROLLED)),
-            ]
-        )  # fmt: skip
-    return f"{markdown_table(columns, rows)}\n\n" + (
-        f"Perplexities: means of {len(_of(cells, 'linear'))} seeds ± half of the 95 % interval; differences "
-        "are paired by seed. ¹ Test perplexity (and time of an epoch) in "
-        "Table 1 of Ganea et al. ² Test perplexity (and rank of log P, of 10,000) of Parthiban et al. ³ As "
-        "published by Yang et al. 2018, not run again."
-    )
-
-
-def _costs(cells: Sequence[Cell]) -> str:
-    columns = [
-        "head", "s an epoch", "against linear", "the paper's", "MB in a step", "rank of log P",
-        "never argmax", "never, within ±1",
-    ]  # fmt: skip
-    rows = []
-    plain = mean(each["seconds_per_epoch"] for each in _of(cells, "linear"))
-    for head, name in HEADS.items():
-        found = _of(cells, head)
-        seconds = mean(each["seconds_per_epoch"] for each in found)
-        megabytes = max(each["step_megabytes"] for each in found)
-        rows.append(
-            [
-                name, f"{seconds:.1f}", f"{seconds / plain:.2f} ×", PAPER_COST.get(head, ""),
-                f"{megabytes:.1f}", _ranks(found), _lost(found, "everywhere"), _lost(found, "reachable"),
-            ]
-        )  # fmt: skip
-    most = _of(cells, "linear")[0]["rank"]["most"]
-    return f"{markdown_table(columns, rows)}\n\n" + (
-        f"Rank: of at most {most:,}, in single precision, then in double where that differs. Never argmax: "
-        "proven unargmaxable words of each seed, for any input, and for inputs between −1 and 1, which is "
-        "all an LSTM puts out; all other words are proven argmaxable. Of MoS the components are meant: what "
-        "none of them can say, their mixture can't, but of the other words nothing is known."
-    )
-
-
-def _slopes(cells: Sequence[Cell]) -> str:
-    rows = [["Ganea et al., Table 2 (WikiText-2)", *(f"{value:.2f}" for value in SLOPES.values())]]
-    for head in ("lms-plif", "random-plif", "mos-plif"):
-        statistics = [each["plif"]["slopes"] for each in _of(cells, head)]
-        rows.append([HEADS[head], *(f"{mean(each[name] for each in statistics):.2f}" for name in SLOPES)])
-    return markdown_table(["slopes of the bins that logits fall in", *SLOPES], rows)
-
-
-def _of(cells: Sequence[Cell], head: str) -> list[Mapping[str, Any]]:
-    """What the cells of a head found, in the order of their seeds."""
-    chosen = [cell for cell in cells if cell.settings["head"] == head]
-    return [cell.found for cell in sorted(chosen, key=lambda cell: int(cell.settings["seed"]))]
-
-
-def _spread(values: Sequence[float]) -> str:
-    return f"{mean(values):.2f} ± {half_interval(values):.2f}" if len(values) > 1 else f"{values[0]:.2f}"
-
-
-def _signed(values: Sequence[float], linear: Sequence[Mapping[str, Any]]) -> str:
-    gaps = differences(values, [each["test"] for each in linear])
-    gap = f"{mean(gaps):+.2f}".replace("-", "−")
-    return f"{gap} ± {half_interval(gaps):.2f}" if len(gaps) > 1 else gap
-
-
-def differences(values: Sequence[float], others: Sequence[float]) -> list[float]:
-    """Of two heads' values, seed by seed."""
-    return [value - other for value, other in zip(values, others, strict=True)]
-
-
-def _ranks(found: Sequence[Mapping[str, Any]]) -> str:
-    single, double = ([each["rank"][name] for each in found] for name in ("single", "double"))
-    return _range(single) if single == double else f"{_range(single)} / {_range(double)}"
-
-
-def _range(values: Sequence[int]) -> str:
-    low, high = min(values), max(values)
-    return f"{low:,}" if low == high else f"{low:,}–{high:,}"
-
-
-def _lost(found: Sequence[Mapping[str, Any]], domain: str) -> str:
-    if found[0]["unargmaxable"] is None:
-        return "–"
-    counts = ", ".join(str(len(each["unargmaxable"][domain]["words"])) for each in found)
-    undecided = sum(each["unargmaxable"][domain]["undecided"] for each in found)
-    return f"{counts} ({undecided} undecided)" if undecided else counts
-
-
-def figures(cells: Sequence[Cell]) -> dict[str, Figure]:
-    return {"language_models": _comparison(cells), "language_models_plif": _functions(cells)}
-
-
-def _comparison(cells: Sequence[Cell]) -> Figure:
-    """Each head's test perplexity against the linear one's, and validation on the way."""
-    with drawing(PAGE, 2.6) as figure:
-        left, right = figure.subplots(1, 2, width_ratios=(3, 2))
-        _draw_gaps(left, cells)
-        for number, (head, name) in enumerate(HEADS.items()):
-            curves = np.array([each["by_epoch"] for each in _of(cells, head)])
-            right.plot(
-                range(1, curves.shape[1] + 1), curves.mean(axis=0), color=LINE_COLOURS[number], label=name
-            )
-        right.set(xlabel="epoch", ylabel="validation perplexity")
-        right.xaxis.get_major_locator().set_params(integer=True)
-        right.legend()
-    return figure
-
-
-def _draw_gaps(axes: Axes, cells: Sequence[Cell]) -> None:
-    linear = [each["test"] for each in _of(cells, "linear")]
-    others = [head for head in HEADS if head != "linear"]
-    axes.axvline(0, color=FAINT, linewidth=0.8)
-    for row, head in enumerate(others):
-        gaps = differences([each["test"] for each in _of(cells, head)], linear)
-        colour = LINE_COLOURS[list(HEADS).index(head)]
-        if len(gaps) > 1:
-            axes.errorbar(mean(gaps), row, xerr=half_interval(gaps), color=colour, capsize=2.5, marker="|")
-        axes.scatter(gaps, [row] * len(gaps), s=12, color=colour, linewidths=0, zorder=3)
-    axes.set_yticks(range(len(others)), labels=[HEADS[head] for head in others])
-    axes.set(xlabel="test perplexity − that of the linear head, same seed", ylim=(len(others) - 0.5, -0.5))
-
-
-def _functions(cells: Sequence[Cell]) -> Figure:
-    """Figure 4: the functions as learned, without the straight line they started from, one for each seed."""
-    with drawing(PAGE, 2.4) as figure:
-        heads = ("lms-plif", "random-plif", "mos-plif")
-        for axes, head in zip(figure.subplots(1, 3, sharey=True), heads, strict=True):
-            colour = LINE_COLOURS[list(HEADS).index(head)]
-            for found in _of(cells, head):
-                z, values = (np.array(found["plif"][name]) for name in ("z", "values"))
-                axes.plot(z, values - z, color=colour, linewidth=0.9)
-            axes.axhline(0, color=INK, linewidth=0.4)
-            axes.set(xlabel="logit z", title=HEADS[head])
-        figure.axes[0].set_ylabel("f(z) − z")
-    return figure
-
-
 def weight(settings: Settings) -> float:
     """Of a cell's cost: a mixture computes its logits several times, and a PLIF about doubles their cost."""
-    components = 3.0 if settings["head"].startswith("mos") else 1.0
-    return 1.0 + components * (2.0 if settings["head"].endswith("plif") else 1.0)
+    head, shape = settings["head"], settings.get("shape", {})
+    components = float(shape.get("mixtures", 3)) if head.startswith("mos") else 1.0
+    size = shape.get("features", 32) * settings["vocabulary"] * settings.get("schedule", {}).get("epochs", 8)
+    return float(
+        size * (1.0 + components * (2.0 if head.endswith("plif") or head.startswith("lms") else 1.0))
+    )
 
 
 EXPERIMENT = Experiment(
@@ -440,6 +358,7 @@ EXPERIMENT = Experiment(
     figures=figures,
     weight=weight,
     needs_text=True,
+    long=Long(search, long_cells),
 )
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ it.
 Examples:
   python -m experiments.synthetic_bottleneck
   python -m experiments.synthetic_bottleneck --smoke
+  python -m experiments.synthetic_bottleneck --long       (until it converges: days on two cores)
   python -m experiments.synthetic_bottleneck --paper      (N = 100,000 contexts: weeks on two cores)
 """
 
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from argmaxable.report.figures.style import FAINT, INK, LINE_COLOURS, PAGE, drawing
-from experiments._experiment import Cell, Experiment, Scale, Settings, main
+from experiments._experiment import Cell, Experiment, Long, Scale, Settings, main
 from experiments._markdown import markdown_table
 from experiments._statistics import half_interval
 
@@ -33,13 +34,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+EQUATION_14 = "lms-14"  # as in _synthetic, whose import takes seconds
 HEADS = {
     "linear": "linear",
     "sigsoftmax": "SigSoftmax",
     "lms": "LMS",
     "lms-plif": "LMS-PLIF",
     "mos": "MoS",
+    EQUATION_14: "LMS, equation 14",
 }
+# LMS as published is part of the long runs.
+FIRST_HEADS = tuple(HEADS)[:5]
 _ALPHAS = (0.01, 0.1, 1.0)
 
 
@@ -53,8 +58,14 @@ class Column:
     visits: int
     seeds: int
     alphas: tuple[float, ...] = _ALPHAS
-    heads: tuple[str, ...] = tuple(HEADS)
+    heads: tuple[str, ...] = FIRST_HEADS
+    until: float | None = None  # visits are doubled until that takes less than this share off the KL
 
+
+# The long runs: visits are doubled, each time from a fresh start, until twice as many take less than half a
+# percent off the mean KL, or there are 800.
+_CONVERGED: dict[str, Any] = {"heads": tuple(HEADS), "until": 0.005}
+_MOST_VISITS = 800
 
 # The last three of the committed sizes see each context twice as often: what the others would have gained.
 SIZES: dict[Scale, tuple[Column, ...]] = {
@@ -77,9 +88,15 @@ SIZES: dict[Scale, tuple[Column, ...]] = {
         Column(classes=1000, contexts=100_000, features=(10, 30, 100, 300), visits=100, seeds=3),
         Column(classes=10_000, contexts=100_000, features=(10, 30, 100, 300), visits=100, seeds=3),
     ),
+    # N as in the paper where a visit of all contexts takes seconds; with M = 10,000 as many as classes.
+    Scale.LONG: (
+        Column(classes=100, contexts=100_000, features=(10, 30, 50), visits=50, seeds=3, **_CONVERGED),
+        Column(classes=1000, contexts=100_000, features=(10, 30, 100, 300), visits=50, seeds=1, **_CONVERGED),
+        Column(classes=10_000, contexts=10_000, features=(10, 30, 100), visits=50, seeds=1, **_CONVERGED),
+    ),
 }  # fmt: skip
 # Time of a logit in each head, against one of the linear head.
-_COSTS = {"linear": 1, "sigsoftmax": 1.2, "lms": 3, "lms-plif": 2, "mos": 4}
+_COSTS = {"linear": 1, "sigsoftmax": 1.2, "lms": 3, "lms-plif": 2, "mos": 4, EQUATION_14: 3}
 
 
 def cells(scale: Scale) -> list[dict[str, Any]]:
@@ -88,6 +105,7 @@ def cells(scale: Scale) -> list[dict[str, Any]]:
         {
             "alpha": alpha, "classes": column.classes, "contexts": column.contexts, "features": features,
             "visits": column.visits, "head": head, "seed": seed,
+            **({} if column.until is None else {"until": column.until}),
         }
         for column in SIZES[scale]
         for features in column.features
@@ -102,13 +120,28 @@ def measure(settings: Settings, _text: Path | None) -> dict[str, Any]:
     from experiments._synthetic import Problem, judge, learn, prove
 
     problem = Problem(settings["alpha"], settings["classes"], settings["contexts"], seed=settings["seed"])
-    features = settings["features"]
-    learned = learn(problem, settings["head"], features=features, visits=settings["visits"])
-    found: dict[str, Any] = asdict(judge(problem, learned))
+    head, features, visits = settings["head"], settings["features"], settings["visits"]
+    learned = learn(problem, head, features=features, visits=visits)
+    judged = judge(problem, learned)
+    by_visits = [[visits, round(judged.divergence, 5)]]
+    while "until" in settings and not _is_converged(by_visits, settings["until"]):
+        visits *= 2
+        learned = learn(problem, head, features=features, visits=visits)
+        judged = judge(problem, learned)
+        by_visits.append([visits, round(judged.divergence, 5)])
+    found: dict[str, Any] = asdict(judged)
+    if "until" in settings:
+        found["by_visits"] = by_visits
     found["parameters"] = sum(each.numel() for each in learned.head.parameters())
-    if settings["head"] == "linear":
+    if head == "linear":
         found["proven"] = asdict(prove(problem, learned, features=features))
     return found
+
+
+def _is_converged(by_visits: Sequence[Sequence[float]], until: float) -> bool:
+    if by_visits[-1][0] >= _MOST_VISITS:
+        return True
+    return len(by_visits) > 1 and 1 - by_visits[-1][1] / by_visits[-2][1] < until
 
 
 def weight(settings: Settings) -> float:
@@ -130,6 +163,15 @@ class Group:
     features: int
     visits: int
     by_head: Mapping[str, Sequence[Cell]]
+
+    @property
+    def heads(self) -> list[str]:
+        return [head for head in HEADS if head in self.by_head]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it can be compared: of a run that is not finished, heads may be missing."""
+        return set(FIRST_HEADS) <= self.by_head.keys()
 
     @property
     def name(self) -> str:
@@ -180,7 +222,7 @@ def _spread(cell: Cell, name: str) -> float:
 
 def table(found: Sequence[Cell]) -> str:
     """KL and mode matching of all heads, what is proven, and what more steps gain."""
-    compared, longer = rounds(groups(found))
+    compared, longer = rounds(_comparable(groups(found)))
     return "\n\n".join(
         [
             _table("Mean KL(P\\* ‖ Q) in nats (lower is better)", compared, "divergence", 1.0, 3),
@@ -194,6 +236,13 @@ def table(found: Sequence[Cell]) -> str:
             ),
         ]
     )
+
+
+def _comparable(found: Sequence[Group]) -> list[Group]:
+    """Whole problems, and those that were only visited more often to see what that gains."""
+    whole = [group for group in found if group.is_whole]
+    keys = {_key(group) for group in whole}
+    return [group for group in found if group.is_whole or _key(group) in keys]
 
 
 def _rows(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -214,11 +263,20 @@ _SIZE_COLUMNS = ["α", "M", "D", "N", "seeds"]
 def _table(title: str, compared: Sequence[Group], name: str, unit: float, digits: int) -> str:
     rows = []
     for group in compared:
-        means = {head: interval(group.by_head[head], name) for head in HEADS}
-        best = (max if name == "matched" else min)(HEADS, key=lambda head: means[head][0])
-        shown = (_number(*means[head], unit, digits, is_best=head == best) for head in HEADS)
+        means = {head: interval(group.by_head[head], name) for head in group.heads}
+        best = (max if name == "matched" else min)(means, key=lambda head: means[head][0])
+        shown = (
+            _number(*means[head], unit, digits, is_best=head == best) if head in means else ""
+            for head in _present(compared)
+        )
         rows.append([*_sizes(group), *shown, _ordering(means, name)])
-    return _rows(title, [*_SIZE_COLUMNS, *HEADS.values(), "LMS ahead of both (paper: mostly)"], rows)
+    heads = [HEADS[head] for head in _present(compared)]
+    return _rows(title, [*_SIZE_COLUMNS, *heads, "LMS ahead of both (paper: mostly)"], rows)
+
+
+def _present(compared: Sequence[Group]) -> list[str]:
+    """The heads that some problem has."""
+    return [head for head in HEADS if any(head in group.by_head for group in compared)]
 
 
 def _number(mean: float, half: float, unit: float, digits: int, *, is_best: bool) -> str:
@@ -242,7 +300,9 @@ def _proofs(compared: Sequence[Group]) -> str:
     for group in compared:
         linear = group.by_head["linear"]
         proven = {name: fmean(cell.found["proven"][name] for cell in linear) for name in _PROVEN}
-        errors = {head: fmean(cell.found["log_error"] for cell in group.by_head[head]) for head in HEADS}
+        errors = {
+            head: fmean(cell.found["log_error"] for cell in group.by_head[head]) for head in ("linear", "lms")
+        }
         rows.append(
             [
                 *_sizes(group), f"{proven['reached']:.4f}", f"{proven['least']:.4f}", f"{proven['gap']:.0e}",
@@ -268,8 +328,8 @@ def _convergence(
             head: _gain(before.by_head[head], after, name, show) for head, after in group.by_head.items()
         }
         visits = f"{before.visits} → {group.visits}"
-        rows.append([*_sizes(group), visits, *(gains.get(head, "") for head in HEADS)])
-    return _rows(title, [*_SIZE_COLUMNS, "visits", *HEADS.values()], rows)
+        rows.append([*_sizes(group), visits, *(gains.get(head, "") for head in _present(longer))])
+    return _rows(title, [*_SIZE_COLUMNS, "visits", *(HEADS[head] for head in _present(longer))], rows)
 
 
 def _key(group: Group) -> tuple[float, int, int, int]:
@@ -294,7 +354,7 @@ _GAINS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 
 
 def figures(found: Sequence[Cell]) -> dict[str, Figure]:
-    compared, _ = rounds(groups(found))
+    compared, _ = rounds([group for group in groups(found) if group.is_whole])
     return {"synthetic_bottleneck": _comparison(compared), "synthetic_bottleneck_dirichlet": _dirichlet()}
 
 
@@ -307,7 +367,7 @@ def _comparison(compared: Sequence[Group]) -> Figure:
             axes.hlines(list(places), 0, 1, transform=axes.get_yaxis_transform(), color=FAINT, linewidth=0.4)
         # KL spans a factor of six between problems and a few percent between heads.
         linear = [interval(group.by_head["linear"], "divergence")[0] for group in compared]
-        for (head, label), colour, marker in zip(HEADS.items(), LINE_COLOURS, "osD^v", strict=False):
+        for (head, label), colour, marker in zip(HEADS.items(), LINE_COLOURS, "osD^vx", strict=False):
             look = {"color": colour, "marker": marker}
             _draw_head(left, compared, head, "divergence", [1 / each for each in linear], label=label, **look)
             _draw_head(right, compared, head, "matched", [100.0] * len(compared), **look)
@@ -324,11 +384,17 @@ def _comparison(compared: Sequence[Group]) -> Figure:
 def _draw_head(
     axes: Axes, compared: Sequence[Group], head: str, name: str, units: Sequence[float], **look: Any
 ) -> None:
-    means = [interval(group.by_head[head], name) for group in compared]
+    there = [
+        (len(compared) - 1 - number, unit, *interval(group.by_head[head], name))
+        for number, (group, unit) in enumerate(zip(compared, units, strict=True))
+        if head in group.by_head
+    ]
+    if not there:
+        return
     axes.errorbar(
-        [unit * mean for (mean, _), unit in zip(means, units, strict=True)],
-        list(range(len(compared) - 1, -1, -1)),
-        xerr=[unit * half for (_, half), unit in zip(means, units, strict=True)],
+        [unit * mean for _, unit, mean, _ in there],
+        [place for place, *_ in there],
+        xerr=[unit * half for _, unit, _, half in there],
         linestyle="none", markersize=4, elinewidth=0.8, alpha=0.9, **look,
     )  # fmt: skip
 
@@ -368,6 +434,7 @@ EXPERIMENT = Experiment(
     table=table,
     figures=figures,
     weight=weight,
+    long=Long(list, lambda _: cells(Scale.LONG)),
 )
 
 if __name__ == "__main__":

@@ -19,9 +19,7 @@ from experiments._experiment import Experiment, with_section
 
 TOY = toy_experiment.EXPERIMENT
 NEEDS_TEXT = replace(TOY, needs_text=True)
-COMMITTED = sorted(
-    path.stem for path in _experiment.RESULTS.glob("*.json") if not path.stem.endswith("-paper")
-)
+COMMITTED = sorted(path.stem for path in _experiment.RESULTS.glob("*.json"))
 PAGE = "# Results\n\nBefore.\n<!-- begin toy -->\nold\n<!-- end toy -->\nAfter.\n"
 
 Run = Callable[..., None]
@@ -245,7 +243,12 @@ def test_text_reaches_the_cells_and_paper_scale_leaves_page_and_committed_result
         (text / name).write_text("a b c\n")
     run("--paper", "--text", str(text), experiment=NEEDS_TEXT)
     assert {line.split()[2] for line in _notes(place)} == {str(text)}
-    assert [path.name for path in (place / "results").iterdir()] == ["toy-paper.json"]
+    assert [path.name for path in (place / "results").iterdir()] == ["paper"]
+    assert {path.name for path in (place / "results" / "paper").iterdir()} == {
+        "toy.json",
+        "toy.md",
+        "toy_squares.png",
+    }
     assert (place / "results.md").read_text() == PAGE
 
 
@@ -317,3 +320,33 @@ def test_the_committed_results_are_of_the_cells_the_experiment_has_now(name: str
     record = json.loads((_experiment.RESULTS / f"{name}.json").read_text())
     wanted = json.loads(json.dumps([dict(cell) for cell in experiment.cells(_experiment.Scale.COMMITTED)]))
     assert [cell["settings"] for cell in record["cells"]] == wanted
+
+
+# ---------------------------------------------------------------------- a part of the cells
+
+HEADED = replace(
+    TOY, cells=lambda scale: [{"number": number, "head": f"h{number}", "seed": number} for number in (1, 2)]
+)
+
+
+def test_only_the_heads_asked_for_are_measured(place: Path, run: Run) -> None:
+    run("--paper", "--heads", "h2", experiment=HEADED)
+    assert measured(place) == ["2"]
+    assert "1 cells are not finished." in (place / "results" / "paper" / "toy.md").read_text()
+
+
+def test_a_head_that_no_cell_has_is_an_error(run: Run) -> None:
+    with pytest.raises(SystemExit, match=r"toy has no head h3: choose among h1, h2\."):
+        run("--paper", "--heads", "h3", experiment=HEADED)
+
+
+def test_steps_try_a_machine_and_write_nothing(place: Path, run: Run) -> None:
+    run("--paper", "--steps", "1")
+    assert list((place / "results").iterdir()) == []
+    assert not (place / ".cache").exists()
+
+
+def test_a_device_that_is_not_there_is_an_error(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run("--device", "cuda:99")
+    assert "--device cuda:99" in capsys.readouterr().err

@@ -1,0 +1,103 @@
+"""What a cell of the long runs will cost, before anybody starts one: some steps of each kind, scaled up.
+
+python -m experiments._costs --text data/wikitext-2     writes experiments/long_costs.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks._record import circumstances
+from experiments import synthetic_bottleneck
+from experiments._corpus import corpus
+from experiments._experiment import RESULTS, Scale, Settings
+from experiments._language_model_tables import HEADS
+from experiments._markdown import markdown_table
+from experiments._options import text_of
+from experiments._training import _prepare
+from experiments.language_models import _LONG, _SEEDS, recipe, search
+
+PATH = Path(__file__).parent / "long_costs.json"
+_STEPS = 3
+
+
+def seconds_an_epoch(settings: Settings, text: Path) -> float:
+    """Processor seconds of some steps, without the first, times the number of steps in an epoch."""
+    words = corpus(text, vocabulary=settings["vocabulary"])
+    shape, schedule = recipe(settings, len(words.words))
+    with torch.random.fork_rng():
+        training = _prepare(shape, schedule, words)
+        training.model.train()
+        stretch = schedule.stretch
+        spent = []
+        for number in range(_STEPS + 1):
+            started = time.process_time()
+            training._step(number * stretch, (number + 1) * stretch, None)
+            spent.append(time.process_time() - started)
+    return sum(spent[1:]) / _STEPS * (len(training.streams) - 1) / stretch
+
+
+def language_models(text: Path) -> list[dict[str, Any]]:
+    rate = min(cell["schedule"]["rate"] for cell in search())
+    return [
+        {
+            "part": cell["part"], "head": cell["head"], "mixtures": cell["shape"]["mixtures"],
+            "seconds": round(seconds_an_epoch(cell, text), 1),
+        }
+        for cell in search()
+        if cell["schedule"]["rate"] == rate
+    ]  # fmt: skip
+
+
+def table(measured: Sequence[Mapping[str, Any]]) -> str:
+    """A row for each head and size: an epoch, a cell at most, and all cells with their search."""
+    rows = []
+    for cell in measured:
+        sizes = _LONG[cell["part"]]
+        mixture = f", K = {cell['mixtures']}" if cell["head"].startswith("mos") else ""
+        whole = sizes["schedule"]["epochs"] * cell["seconds"] / 3600
+        searched = 3 * sizes["search"]["epochs"] * cell["seconds"] / 3600
+        rows.append(
+            [
+                cell["part"], f"{HEADS[cell['head']]}{mixture}", f"{cell['seconds']:,.0f}",
+                sizes["schedule"]["epochs"], f"{whole:.1f}", f"{_SEEDS * whole + searched:.1f}",
+            ]
+        )  # fmt: skip
+    columns = ["size", "head", "s an epoch", "epochs, at most", "h a cell", "h, all seeds and the search"]
+    return markdown_table(columns, rows, text_columns=2)
+
+
+def synthetic_hours() -> dict[int, float]:
+    """Processor hours of the long grid by M if no cell needs more than two rounds: seconds a logit of each
+    head as committed, times the logits."""
+    record = json.loads((RESULTS / "synthetic_bottleneck.json").read_text(encoding="utf-8"))
+    rate: dict[str, float] = {}
+    for head in synthetic_bottleneck.HEADS:
+        own = [cell for cell in record["cells"] if cell["settings"]["head"] == head]
+        logits = sum(synthetic_bottleneck.weight(cell["settings"]) for cell in own)
+        rate[head] = sum(cell["seconds"] for cell in own) / logits
+    hours: dict[int, float] = {}
+    for cell in synthetic_bottleneck.cells(Scale.LONG):
+        seconds = 3 * synthetic_bottleneck.weight(cell) * rate[cell["head"]]  # a round, and one twice as long
+        hours[cell["classes"]] = hours.get(cell["classes"], 0.0) + seconds / 3600
+    return hours
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m experiments._costs", description=__doc__)
+    text_of(parser)
+    torch.set_num_threads(1)
+    measured = language_models(parser.parse_args().text)
+    PATH.write_text(json.dumps({**circumstances(), "language_models": measured}, indent=1) + "\n")
+    print(table(measured))
+
+
+if __name__ == "__main__":
+    main()
