@@ -22,36 +22,13 @@ import sys
 import tomllib
 from pathlib import Path
 
-from jinja2 import ChoiceLoader, DictLoader, Environment, FileSystemLoader
-
 from scripts.notebooks import EXECUTED, as_markdown, tutorials
-from scripts.plain_script import one_script
+from scripts.site_pages import SERVE, check_script, playground
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS, COPY, SITE = ROOT / "docs", ROOT / ".cache" / "site", ROOT / ".site"
-SERVE = ROOT / "src" / "argmaxable" / "serve"
-CHECK_SCRIPTS = ("exact", "json", "npz", "sha256", "bundle", "page")
 _LINK = re.compile(r"(!?\[[^\]\n]*\])\(((?:\.\./)+[^)\s#]+)(#[^)\s]*)?\)")
 _SCRIPT_PLACE = "<!-- the script of this page -->"
-# The page around the playground on the site, in place of the server's own `base.html`.
-_AROUND = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{% block title %}{% endblock %} · argmaxable</title>
-<link rel="icon" href="icon.svg" type="image/svg+xml">
-<style>{{ styles }}</style>
-</head>
-<body>
-<header class="top"><a class="brand" href="index.html" target="_top">argmaxable</a>
-<nav aria-label="Pages"><a href="geometry.html" target="_top">The geometry</a></nav></header>
-<main id="main">{% block main %}{% endblock %}</main>
-<script>{{ script }}</script>
-</body>
-</html>
-"""
 _FETCHED = re.compile(
     r"<(?:script|img|iframe|source|video|audio)\b[^>]*\ssrc=[\"']?(?:https?:)?//[^\"'\s>]+"
     r"|<link\b[^>]*\brel=[\"']?(?:stylesheet|preconnect|preload|icon)[^>]*\bhref=[\"']?(?:https?:)?//[^>]+"
@@ -65,22 +42,6 @@ class SiteError(Exception):
 def repository() -> str:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return str(project["urls"]["Repository"])
-
-
-def playground() -> str:
-    """The package's playground as one file that needs no server."""
-    loader = ChoiceLoader([DictLoader({"base.html": _AROUND}), FileSystemLoader(SERVE / "templates")])
-    styles = [SERVE.parent / "report/page/templates/report.css", SERVE / "static/serve.css"]
-    # Templates of ours around texts of ours: nothing is to be escaped.
-    page = Environment(loader=loader, autoescape=False).get_template("playground.html")
-    return page.render(
-        styles="\n".join(path.read_text(encoding="utf-8") for path in styles),
-        script=one_script([SERVE / "static/regions.js", SERVE / "static/playground.js"]),
-    )
-
-
-def check_script() -> str:
-    return one_script([DOCS / "js" / f"{name}.mjs" for name in CHECK_SCRIPTS])
 
 
 def outward(text: str, page: Path) -> str:

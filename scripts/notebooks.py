@@ -87,7 +87,8 @@ def execute(name: str) -> float:
 
 def as_markdown(path: Path) -> tuple[str, dict[str, bytes]]:
     """An executed notebook as a page, and the pictures that it shows by name."""
-    notebook, pictures, parts = nbformat.read(path, as_version=4), {}, []
+    notebook, parts = nbformat.read(path, as_version=4), []
+    pictures: dict[str, bytes] = {}
     for number, cell in enumerate(notebook.cells):
         if cell.cell_type == "markdown":
             parts.append(cell.source)
