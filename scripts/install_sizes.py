@@ -2,7 +2,7 @@
 
     python scripts/install_sizes.py
 
-Sizes are those of the files that the packages of this environment list, dependencies included, compiled Python
+Sizes are those of the files that packages of this environment list, dependencies included, compiled Python
 not. An extra counts what it adds to the base install. A package that is missing here is named.
 """
 
