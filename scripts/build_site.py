@@ -23,7 +23,7 @@ import tomllib
 from pathlib import Path
 
 from scripts.notebooks import EXECUTED, as_markdown, tutorials
-from scripts.site_pages import SERVE, check_script, playground
+from scripts.site_pages import SERVE, check_script, mended, playground
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS, COPY, SITE = ROOT / "docs", ROOT / ".cache" / "site", ROOT / ".site"
@@ -122,6 +122,8 @@ def main() -> None:
         str(SITE),
     ]
     subprocess.run([*command, "-d", str(ROOT / ".cache" / "doctrees")], check=True)
+    for path in SITE.rglob("*.html"):
+        path.write_text(mended(path.read_text(encoding="utf-8")), encoding="utf-8")
     refuse_network()
     pages = len(list(SITE.rglob("*.html")))
     print(f"{pages} pages: open {(SITE / 'index.html').relative_to(ROOT)}")

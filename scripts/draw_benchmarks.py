@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -87,7 +88,7 @@ DRAWINGS: dict[str, tuple[Callable[[Axes], None], float]] = {
 def draw(name: str, folder: Path) -> Path:
     """One drawing; the same numbers give the same bytes."""
     function, height = DRAWINGS[name]
-    style = {"svg.hashsalt": name, "font.size": 9, "svg.fonttype": "none", "font.family": "sans-serif"}
+    style: Any = {"svg.hashsalt": name, "font.size": 9, "svg.fonttype": "none", "font.family": "sans-serif"}
     with mpl.rc_context(style):
         figure = Figure(figsize=(7.2, height), layout="constrained")
         function(figure.subplots())

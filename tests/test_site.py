@@ -12,6 +12,7 @@ import argmaxable
 from argmaxable import layers
 from scripts.draw_benchmarks import DRAWINGS, FOLDER, draw
 from scripts.plain_script import one_script
+from scripts.site_pages import mended
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -82,3 +83,9 @@ def test_the_addresses_of_the_project_are_in_its_repository() -> None:
     owner, name = urls["Repository"].split("/")[-2:]
     assert urls["Documentation"] == f"https://{owner}.github.io/{name}/"
     assert all(urls[key].startswith(urls["Repository"]) for key in ("Changelog", "Issues"))
+
+
+def test_blocks_that_scroll_can_be_reached_by_keyboard() -> None:
+    page = '<p class="caption" role="heading">Start</p><div class="highlight"><pre>long</pre></div>'
+    assert mended(page).count('tabindex="0"') == 1
+    assert 'role="heading" aria-level="2"' in mended(page)
