@@ -22,7 +22,6 @@ highlight_language = "none"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 autodoc_typehints_format = "short"
-python_maximum_signature_line_length = 88
 # Docstrings are plain text in which `x` is code. What else reStructuredText would see in them is escaped.
 default_role = "code"
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -24,12 +25,11 @@ generator = np.random.default_rng(0)
 weight = generator.normal(size=(60, 6)); weight[40:] *= 0.2
 bias = np.where(np.arange(60) < 40, 0.0, -1.0)
 np.savez("head.npz", W=weight.astype("f4"), b=bias.astype("f4"), labels=[f"c{k}" for k in range(60)])
-np.savez("plane.npz", W=weight[:8, :2].astype("f4"))
 open("sets.jsonl", "w").write('["c0", "c1"]\\n["c2"]\\n')
 open("campaign.toml", "w").write('[[family]]\\nname = "f"\\n[[family.model]]\\nfile = "head.npz"\\n')
 """
 # These need extras or other files; their help is shown.
-_HELP = ("serve", "observe", "teach", "rank", "activations", "figure", "import")
+_HELP = ("serve", "observe", "teach", "figure", "import")
 # Each command with the exit codes that mean success.
 _COMMANDS: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("--version", (0,)),
@@ -40,7 +40,7 @@ _COMMANDS: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("explain head.npz c50 --domain box:10", (1,)),
     ("doctor head.npz", (0, 1)),
     ("sets head.npz sets.jsonl", (0, 1)),
-    ("ranking head.npz 0,1,2", (0, 1)),
+    ('ranking head.npz "c0 > c1"', (0, 1)),
     ("repair head.npz -o repaired.npz --domain box:10", (0,)),
     ("prune head.npz -o pruned.npz --domain box:10", (0,)),
     ("runs", (0,)),
@@ -53,7 +53,7 @@ _COMMANDS: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("store check", (0,)),
     ("random --classes 50 --dim 3", (0, 1)),
     ("prevent --classes 100 --dim 6", (0,)),
-    ("regions plane.npz", (0,)),
+    ("regions --classes 10 --dims 5", (0,)),
     *(
         (f"{name} --help", (0,))
         for name in ("serve", "observe", "teach", "rank", "activations", "figure", "import")
@@ -87,7 +87,7 @@ def try_out(distribution: Path, folder: Path) -> list[str]:
     environment = kept | {"ARGMAXABLE_DB": str(work / "runs.db")}
     failed = []
     for line, codes in _COMMANDS:
-        command = [str(programs / "argmaxable"), *line.split()]
+        command = [str(programs / "argmaxable"), *shlex.split(line)]
         done = subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True, check=False)
         print(f"{'ok  ' if done.returncode in codes else 'FAIL'} argmaxable {line}", flush=True)
         if done.returncode not in codes:
