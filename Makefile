@@ -17,12 +17,13 @@ export MODEL TEXT WORDS
 BASE := $(VENV)/.installed-base
 TEST := $(VENV)/.installed-test
 DEV  := $(VENV)/.installed-dev
+DOCS := $(VENV)/.installed-docs
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 # Two pips must not write into one environment at the same time.
 .NOTPARALLEL:
-.PHONY: help setup verify story test lint types bench figures mutants experiments experiments-smoke clean
+.PHONY: help setup verify story test lint types bench figures notebooks docs mutants experiments experiments-smoke clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -60,6 +61,16 @@ bench: $(TEST) ## run every program in benchmarks/ that needs no arguments
 
 figures: $(TEST) ## write the numbers of README.md and docs/ from what the benchmarks measured
 	$(BIN)/python scripts/write_figures.py
+	$(BIN)/python -m scripts.draw_benchmarks
+
+# Small programs on two cores: threads of their own would only get in each other's way.
+notebooks: export OPENBLAS_NUM_THREADS := 1
+notebooks: export OMP_NUM_THREADS := 1
+notebooks: $(TEST) $(DOCS) ## execute the tutorials of docs/tutorials, each from a clean kernel
+	$(BIN)/python -m scripts.notebooks
+
+docs: $(TEST) $(DOCS) ## build the documentation site into .site/ (after make notebooks); warnings and broken links are errors
+	$(BIN)/python -m scripts.build_site
 
 mutants: $(TEST) ## change the trusted code in many ways and see whether a test notices (docs/mutants.md; MUTANTS=part of a name); resumes
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m scripts.mutants $(MUTANTS)
@@ -71,7 +82,7 @@ experiments-smoke: $(TEST) ## run every experiment once at a toy size
 	@$(BIN)/python -m experiments --smoke
 
 clean: ## remove the environment, the fetched model and all caches; proofs/ stays
-	rm -rf $(VENV) .cache build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .cache .site build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BASE): pyproject.toml
@@ -89,4 +100,9 @@ $(TEST): $(BASE)
 $(DEV): $(BASE)
 	@echo "Installing the linter and the type checker into $(VENV)"
 	@$(PIP) -e '.[dev]'
+	@touch $@
+
+$(DOCS): $(BASE)
+	@echo "Installing what builds the site into $(VENV)"
+	@$(PIP) -e '.[docs]'
 	@touch $@

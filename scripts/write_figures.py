@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("README.md", "docs/layers.md", "docs/method.md", "docs/runs.md", "docs/scale.md", "docs/teach.md")
 _PLACE = re.compile(r"(<!-- figures: ([\w-]+) -->\n)(.*?)(<!-- end of figures -->)", re.DOTALL)
 
-_HEADS = {
+HEADS = {
     "ppocrv4_rec_ch": "PP-OCRv4 recogniser",
     "ppocrv3_rec_ch": "PP-OCRv3 recogniser",
     "ppocrv6_rec_tiny": "PP-OCRv6 tiny",
@@ -70,14 +70,18 @@ def real_heads() -> str:
     return table("head | classes × features | never predicted | undecided | seconds | solves", _real_rows())
 
 
-def _real_rows() -> Iterator[tuple[str, ...]]:
+def measured_heads() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every real head by its title, with what was measured of it."""
     language = {
         name: model | {"seconds": model["seconds"]["verifying"]}
         for name, model in result("language_models")["models"].items()
     }
     measured = result("real_heads")["heads"] | language
-    for name, title in _HEADS.items():
-        head = measured[name]
+    yield from ((title, measured[name]) for name, title in HEADS.items())
+
+
+def _real_rows() -> Iterator[tuple[str, ...]]:
+    for title, head in measured_heads():
         never = f"{head['unargmaxable']:,}"
         if head["tied"]:
             never += f", in {len(head['tie_groups'])} groups of identical rows"

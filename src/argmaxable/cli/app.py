@@ -44,6 +44,7 @@ GROUPS = {
         "compare": "Tell which classes changed from one model or run to another.",
         "table": "Write stored runs as a table for a paper.",
         "report": "Write a page about a stored run or a proof bundle.",
+        "card": "Write a model card's section about classes never predicted.",
         "serve": "Show stored runs and a playground in the browser.",
         "export": "Write the verdicts of a stored run for other programs.",
         "store": "Check that a database of runs is sound.",
