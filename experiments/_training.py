@@ -79,7 +79,7 @@ def train(shape: Shape, schedule: Schedule, text: Corpus) -> Trained:
     """
     # Dropout draws from PyTorch's global generator: it is borrowed, and given back as it was.
     with torch.random.fork_rng():
-        checkpoint = means().checkpoint(shape, schedule, hashlib.sha256(text.train).hexdigest())
+        checkpoint = means().checkpoint(shape, schedule, hashlib.sha256(text.train.tobytes()).hexdigest())
         return _prepare(shape, schedule, text).run(checkpoint)
 
 

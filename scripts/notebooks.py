@@ -55,7 +55,8 @@ def read(source: Path) -> NotebookNode:
             cell = new_code_cell(re.sub(r"^# !", "!", text, flags=re.MULTILINE))
         cell["id"] = f"cell-{number}"
         cells.append(cell)
-    return new_notebook(cells=cells)
+    notebook: NotebookNode = new_notebook(cells=cells)
+    return notebook
 
 
 def _in_a_pipe(line: re.Match[str]) -> str:

@@ -15,7 +15,6 @@ from argmaxable.cli.places import require_file_place
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.boxes import Box
 from argmaxable.core.domains import write_domain
-from argmaxable.layers.language_model import LanguageModel, Text
 from argmaxable.models import model_name
 from argmaxable.theory.ranges import PERCENT, Range, Ranges, measure_ranges
 
@@ -59,6 +58,9 @@ def activations(
     Exit codes: 0, or 2 for bad input.
     """
     require_file_place("--output", output)
+    # Late: needs PyTorch, which a base install does not have.
+    from argmaxable.layers.language_model import LanguageModel, Text
+
     with progress_bar("running the model"):
         running = LanguageModel(model, device=device)
         ranges = measure_ranges(running.inputs(Text(text, target), tokens=tokens), percent=percent)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 import numpy as np
@@ -19,10 +19,12 @@ from argmaxable.cli.option_groups import OptionGroup, takes_groups
 from argmaxable.cli.parameters import Argument, Option
 from argmaxable.cli.progress import progress_bar
 from argmaxable.core.errors import InputError
-from argmaxable.layers.language_model import LanguageModel, Text
 from argmaxable.models import model_name
 from argmaxable.theory.rank import RankReport, measure_head, measure_rank, most_rank
 from argmaxable.theory.spectrum import Rows, Spectrum, open_rows
+
+if TYPE_CHECKING:
+    from argmaxable.layers.language_model import LanguageModel, Text
 
 _SHARES = (0.5, 0.9, 0.99)
 
@@ -147,6 +149,9 @@ def _of_model(model: str | None, source: TextOptions, test: RankOptions) -> _Mea
         raise InputError("pass MODEL and --text FILE, or --logits FILE.npy.")
     if test.features is not None or test.bias:
         raise InputError("--features and --bias belong to --logits: a model says them itself.")
+    # Late: needs PyTorch, which a base install does not have.
+    from argmaxable.layers.language_model import LanguageModel, Text
+
     running = LanguageModel(model, dtype=source.dtype.value, device=source.device)
     claim = _Linear(running.features, running.has_bias)
     run = _Source(running, Text(source.text, source.target), source.tokens)

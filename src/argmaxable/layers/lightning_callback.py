@@ -18,7 +18,7 @@ def lightning_callback(monitor: HeadMonitor) -> Any:
     except ImportError as error:
         raise InputError(f"the callback needs Lightning: pip install lightning ({error}).") from error
 
-    class MonitorCallback(pl.Callback):  # type: ignore[misc]
+    class MonitorCallback(pl.Callback):
         """Measures after optimizer steps; what it finds goes where the module's own log goes."""
 
         def __init__(self) -> None:
