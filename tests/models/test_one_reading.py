@@ -799,3 +799,15 @@ def test_what_both_accept_gives_the_same_bytes(format_name: str) -> None:
     assert counts["cases"] == 40
     assert counts["same"] > 0
     assert counts["refused by us"] > 0
+
+
+@pytest.mark.parametrize("names", [("W", "weight"), ("W", "bias"), ("weight", "b"), ("W", "b", "bias")])
+def test_an_npz_with_names_of_two_kinds_is_refused(tmp_path: Path, names: tuple[str, ...]) -> None:
+    arrays = {name: np.ones((3, 2) if name in ("W", "weight") else 3) for name in names}
+    np.savez(tmp_path / "head.npz", **arrays)
+    with pytest.raises(AmbiguousError, match="can be read in two ways: it has"):
+        load_head(tmp_path / "head.npz")
+    bias = next((name for name in names if name in ("b", "bias")), None)
+    head = load_head(tmp_path / "head.npz", tensor=names[0], bias_tensor=bias)
+    assert head.classes == 3
+    assert (head.bias is None) == (bias is None)

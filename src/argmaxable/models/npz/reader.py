@@ -167,11 +167,27 @@ def _find_in_archive(path: Path, archive: zipfile.ZipFile, options: ReadOptions)
 
 
 def _layout(headers: Mapping[str, _Header], options: ReadOptions) -> Layout:
+    _require_one_name(headers, options)
     layout = layout_of(headers, options.tensor)
     if layout is not None:
         return layout
     name = _required(headers, "W" if options.tensor is None else options.tensor, "tensor")
     return Layout("chosen by name", name, "b", has_vocabulary=False)
+
+
+def _require_one_name(headers: Mapping[str, _Header], options: ReadOptions) -> None:
+    """Raise AmbiguousError where a weight or a bias has two names, or one of each pair: a bias under the name
+    that goes with the other weight would be passed over."""
+    if options.tensor is None and {"W", "weight"} <= headers.keys():
+        raise ambiguous("it has arrays W and weight", "Choose one with tensor= (--tensor).")
+    for weight, other in (("W", "bias"), ("weight", "b")):
+        is_chosen = weight in headers and options.tensor in (None, weight)
+        if is_chosen and other in headers and options.bias_tensor is None:
+            raise ambiguous(
+                f"it has the arrays {weight} and {other}, and {weight} goes with "
+                f"{'b' if weight == 'W' else 'bias'}",
+                "Name the bias with bias_tensor= (--bias-tensor), or rename it.",
+            )
 
 
 def _bias(headers: Mapping[str, _Header], layout: Layout, options: ReadOptions) -> str | None:
