@@ -59,7 +59,10 @@ def chosen_files(
     ]
     mine = [each for each in found if each[0].suffix == suffix]
     rest = [each for each in found if each[0].suffix != suffix]
-    draw = lambda some, count: [some[k] for k in rng.permutation(len(some))[:count]]  # noqa: E731
+
+    def draw(some: list, count: int) -> list:
+        return [some[k] for k in rng.permutation(len(some))[:count]]
+
     return draw(mine, most) + draw(rest, 2 * most)
 
 

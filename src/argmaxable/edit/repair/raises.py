@@ -52,7 +52,7 @@ _AHEAD = 1.1
 # the second share of what is left, down to the third share of the accuracy.
 _BETWEEN, _RISEN, _NEAREST = 0.6, 0.1, 0.5
 # Where no more than the first share of the classes lack their targets and no raise is known that suffices,
-# they are raised by the second number times what they lack, for at most so many rounds.
+# they are raised by the second number times what they lack, for at most the third number of rounds.
 _SOME, _MORE, _MOST_GUESSES = 0.25, 2.0, 4
 # Margins are known within the first share of the targets in the first round; then so well that the bounds on
 # raises come nearer by all but the second share of what is left, as errors add up along the cuts.
