@@ -53,7 +53,7 @@ class VocabularyShard(Vocabulary):
 
     @classmethod
     def of_rows(cls, rows: int, group: Any = None) -> VocabularyShard:
-        """Of a process that holds this number of rows; every process of the group has to call this. Classes are
+        """Of a process that holds `rows` of them; every process of the group has to call this. Classes are
         numbered in the order of ranks. Raises InputError without a process group."""
         if not (distributed.is_available() and distributed.is_initialized()):
             raise InputError("a vocabulary is shared among processes: call init_process_group first.")

@@ -46,7 +46,7 @@ def _upwards(bound: Vector) -> Vector:
 
 
 def mean_outwards(lo: Vector, hi: Vector, count: int | None) -> tuple[Vector, Vector]:
-    """Bounds for means of `count` numbers within bounds; where the count is unknown, only those that are 0."""
+    """Bounds for means of `count` numbers within bounds; where it is unknown, only those that are 0."""
     if count is None or count > _MOST_SUMMANDS:
         return np.where(np.equal(lo, 0), lo, -np.inf), np.where(np.equal(hi, 0), hi, np.inf)
     # The second order is below a sixteenth of the first.
