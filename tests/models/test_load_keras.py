@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from argmaxable.core.balls import LayerNorm
 from argmaxable.core.boxes import Box
 from argmaxable.core.domain import Domain
-from argmaxable.core.errors import LoadError
+from argmaxable.core.errors import AmbiguousError, LoadError
 from argmaxable.models import load_head
 from argmaxable.models.finding import Finding
 from argmaxable.models.keras import hdf5, hdf5_reader
@@ -697,3 +697,13 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path: Path, monkeypatch: 
 @pytest.mark.usefixtures("own_process")
 def test_hdf5_is_recognised_by_its_first_bytes(tmp_path: Path) -> None:
     assert is_the_head(write(tmp_path / "weights.dat", listed(DENSE)))
+
+
+def test_a_group_that_lists_the_weights_of_another_layer_is_refused(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "m.h5", "w") as file:
+        file.attrs["layer_names"] = ["dense", "head"]
+        for group, inner in (("dense", "head"), ("head", "dense")):
+            file.create_group(group).attrs["weight_names"] = [f"{inner}/kernel:0"]
+            file[f"{group}/{inner}/kernel:0"] = np.ones((3, 4), np.float32)
+    with pytest.raises(AmbiguousError, match="'dense' lists weights of layer 'head'"):
+        load_head(tmp_path / "m.h5")

@@ -122,6 +122,12 @@ def test_a_workflow_line_names_file_and_class() -> None:
     ]
 
 
+def test_a_file_name_can_not_turn_the_line_round() -> None:
+    (line,) = workflow_lines([], [model(notice(Level.ERROR, "e"), file="a\u202eb.onnx")])[2:]
+    assert "\u202e" not in line
+    assert "file=a\\u{202e}b.onnx" in line
+
+
 def test_what_is_accepted_is_not_annotated() -> None:
     assert [line.split(" ")[0] for line in commands(*MIXED.notices)] == ["::error", "::warning", "::notice"]
 

@@ -130,6 +130,9 @@ class KerasFile:
         found: dict[tuple[str, ...], dict[str, TensorInfo]] = {}
         for name in self._names(place, "weight_names"):
             *path, last = name.split("/")
+            others = set(path) & set(self._names(self._root, "layer_names")) - {layer}
+            if others and layer not in path:  # Keras goes by the group, which name the path belies
+                raise ambiguous(f"weight_names of layer {layer!r} lists weights of layer {min(others)!r}")
             role = last.split(":")[0]
             if not path:
                 role = {f"{layer}_W": "kernel", f"{layer}_b": "bias"}.get(role, role)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 
+from argmaxable.core.labels import visible_text
 from argmaxable.report.grid import in_markdown
 from argmaxable.report.notices.notice import Level, ModelNotices, Notice
 
@@ -35,7 +36,8 @@ def _annotations(models: Sequence[ModelNotices]) -> list[str]:
 
 
 def _command(model: ModelNotices, notice: Notice) -> str:
-    properties = {"file": model.file, "title": notice.title}
+    file = None if model.file is None else visible_text(model.file)
+    properties = {"file": file, "title": notice.title}
     said = ",".join(f"{name}={_property(value)}" for name, value in properties.items() if value is not None)
     return f"::{notice.level.value} {said}::{_data(f'{model.model}: {notice.text}')}"
 
