@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 CAMPAIGN = ROOT / "campaigns" / "packages.toml"
 # The campaign's last family verifies some heads again, over this box.
 BOX = "box:100"
+# Not measured here: models in other formats, one of them a model of the first family again.
+LEFT_OUT = "Formats of their own"
 # Reflections at most, before a class is solved. It changes no verdict, only how many classes are solved for.
 PATIENCE, PAPERS_PATIENCE = 50, 2500
 # Classes whose margin is solved, of each head of so many features at most: a margin takes 0.1 s there, and
@@ -102,7 +104,8 @@ def cells(scale: Scale) -> list[dict[str, Any]]:
 
 def _entries() -> dict[str, CampaignModel]:
     entries = read_campaign(CAMPAIGN).entries
-    return {entry.name: entry for entry in entries if entry.request.domain != BOX}
+    chosen = (entry for entry in entries if entry.request.family != LEFT_OUT)
+    return {entry.name: entry for entry in chosen if entry.request.domain != BOX}
 
 
 def measure(settings: Settings, _text: Path | None) -> dict[str, Any]:

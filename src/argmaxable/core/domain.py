@@ -26,7 +26,7 @@ from argmaxable.core.errors import DomainError
 from argmaxable.exact.dyadic import Dyadic
 from argmaxable.exact.rounding import TINY, gamma, length_bounds
 
-_HEXADECIMAL = re.compile(r"-?(0x[0-9a-f]+(\.[0-9a-f]*)?(p[+-]?[0-9]+)?|inf)", re.ASCII)
+_HEXADECIMAL = re.compile(r"-?(0x[0-9a-f]+(\.[0-9a-f]*)?(p[+-]?[0-9]+)?|inf|nan)", re.ASCII)
 
 
 class Domain(ABC):
