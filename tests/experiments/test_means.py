@@ -88,7 +88,7 @@ def test_an_interrupted_synthetic_cell_ends_with_the_same_numbers(
         if made == 2 * problem.count + 7:
             raise InterruptedError
         made += 1
-        original(*arguments)  # type: ignore[arg-type]
+        original(*arguments)  # type: ignore[arg-type]  # passes on whatever it is given
 
     monkeypatch.setattr(_synthetic, "_step", stopped)
     with pytest.raises(InterruptedError):

@@ -40,7 +40,9 @@ def domain_of_queries(queries: ArrayLike, kind: QuerySet | str = QuerySet.HULL) 
     if QuerySet(kind) is QuerySet.BOX:
         return Box(points.min(axis=0), points.max(axis=0))
     if not points.any():
-        raise InputError("all queries are zero: there is no ball around them. Take them as a hull or a box.")
+        raise InputError(
+            "every query is the zero vector, so the ball has no radius. Use --queries-as hull or box."
+        )
     return Ball(float(length_bounds(points).max()))
 
 

@@ -40,7 +40,7 @@ def load_pretrained(directory: str | Path, model_class: type[Any] | None = None,
     give_head_class(model, model_class)
     if module is not None:
         clear_up(model, model.get_submodule(module))
-    return model  # type: ignore[no-any-return]
+    return model  # type: ignore[no-any-return]  # transformers builds the class at run time
 
 
 def _with_head(model_class: Any) -> Any:

@@ -6,7 +6,7 @@ other becomes the second number of float32 outwards at most, since it was itself
 
 A sum of n numbers, in whatever order it is taken, rounds each at most n times, and a mean twice more: of n
 numbers of one sign it is off by at most (n + 2)·2⁻²⁴ of itself, to first order. Of numbers above a bound
-it is no less than the same sum of the bound alone. Bounds of 0 and infinite ones need no room.
+it is at least the same sum of the bound alone. Bounds of 0 and infinite bounds need no room.
 """
 
 from __future__ import annotations
