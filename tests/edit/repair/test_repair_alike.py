@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import argmaxable as am
-from argmaxable.edit.repair import alike
+from argmaxable.edit.repair import alike, raises
 from argmaxable.edit.repair.alike import crowds_of
 from argmaxable.edit.repair.raises import ACCURACY
 
@@ -88,3 +88,18 @@ def test_for_a_large_crowd_a_point_for_each_is_enough(
     # What is proven to be needed is a bound for every repair, if a weaker one.
     assert repaired.least <= closely.reached
     assert repaired.reached <= 1.25 * closely.reached
+
+
+def test_a_costly_crowd_is_solved_once_and_its_first_raise_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    equal = 50
+    head = crowded(12, equal)
+    monkeypatch.setattr(alike, "_SAMPLE", equal // 3)
+    closely = am.repair(head, BOX, margin=0.001, engine=ONE)
+    monkeypatch.setattr(alike, "_MOST_SHARP", equal // 3)
+    monkeypatch.setattr(raises, "_COSTLY", 0)
+    rounds = []
+    repaired = am.repair(head, BOX, margin=0.001, engine=ONE, progress=rounds.append)
+    assert sum("raising biases, round" in one.phase and one.done == 1 for one in rounds) <= 2
+    assert repaired.margins.min() >= 0.001
+    assert len(repaired.result.argmaxable) == head.classes
+    assert repaired.least <= closely.reached <= repaired.reached

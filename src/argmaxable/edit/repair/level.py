@@ -50,10 +50,11 @@ class RaisedLevel:
 
 
 def first_raises(
-    solver: MarginSolver, ids: Ids, targets: Vector, group: Group, solve: Solve
+    solver: MarginSolver, ids: Ids, targets: Vector, group: Group, solve: Solve, *, more: float = 1.0
 ) -> RaisedLevel | None:
-    """Raises of `ids` at which most of them should reach their targets, if those of the group are alike; None
-    where there are too few of them, or no such level was found."""
+    """Raises of `ids` at which most of them should reach their targets, if those of the group are alike: those
+    to the lowest level at which a few do, times `more`. None where there are too few of them, or no such
+    level was found."""
     members, target = group.members, float(targets.max())
     if len(members) < _FEWEST:
         return None
@@ -76,7 +77,8 @@ def first_raises(
         if least >= target:
             # Margins are concave in the height: they are above the straight line between two of them.
             share = (target - before) / (least - before) if before > -np.inf and least > before else 1.0
-            level = _at_height(below + share * (height - below), ids, scores, group, sample, target)
+            lowest = below + share * (height - below)
+            level = _at_height(more * lowest, ids, scores, group, sample, target)
             return _with_far(level, ids, targets, solve)
         below, height = height, 2 * height
     return None
