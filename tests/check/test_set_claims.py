@@ -270,3 +270,9 @@ def test_one_false_margin_among_many_is_found() -> None:
     assert failures(*claims) == []
     claims[57] = claim((1,), YES, 1.0, point=ONES)
     assert failures(*claims) == [(1,)]
+
+
+def test_one_bias_less_its_threshold_that_overflows_is_refused() -> None:
+    head = am.Head(np.ones((2, 1)), np.array([1e308, 0.0]))
+    with pytest.raises(am.InputError, match="beyond the range of float64"):
+        SetChecker(head, am.Box(-1, 1), SetTest(EXACTLY, [-1e308, 0.0]))

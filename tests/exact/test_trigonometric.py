@@ -209,3 +209,80 @@ def test_a_row_off_its_place_counts() -> None:
     rows, places = coded(12, 5, 3, 2)
     rows[7] = np.hstack([[1.0], *[rows_at(np.array([1.0]), 2)[0, 1:]] * 3])
     assert proven_active(rows, places) == 0
+
+
+def most_on_circles(rows: np.ndarray, places: np.ndarray) -> int:
+    """What the theorem allows on several circles, by its own sums over all sets and labels."""
+    labels, circles = places.shape
+    degree = (rows.shape[1] - 1) // (2 * circles)
+    waves = rows[:, 1:].reshape(labels, circles, degree, 2)
+    first = [[int(np.flatnonzero(column == place)[0]) for place in column] for column in places.T]
+    angles = np.array([np.arctan2(waves[own, k, 0, 1], waves[own, k, 0, 0]) for k, own in enumerate(first)])
+    turns = np.exp(1j * angles.T[:, :, None] * np.arange(1, degree + 1))
+    missed = np.abs(waves - np.stack([turns.real, turns.imag], axis=3)).max(axis=(0, 1, 3))
+    for size in range(1, degree + 1):
+        mu = min(
+            sum(
+                np.prod([1 - np.cos(angles[k, label] - angle) for angle in {*angles[k, list(chosen)]}])
+                for k in range(circles)
+            )
+            for chosen in itertools.combinations(range(labels), size)
+            for label in set(range(labels)) - set(chosen)
+        )
+        eta = missed[:size].max()
+        if not mu / 2 > eta * (mu / 2 + 2**0.5 * circles * 2.0**size):
+            return size - 1
+    return degree
+
+
+def on_circles(
+    places: list[list[int]], angles: list[list[float]], degree: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows at these places; each circle has angles of its own."""
+    held = np.array(places)
+    turns = [rows_at(np.array(own)[held[:, k]], degree)[:, 1:] for k, own in enumerate(angles)]
+    return np.hstack([np.ones((len(held), 1)), *turns]), held
+
+
+EVEN = [0.0, 1.2566, 2.5133, 3.7699, 5.0265]
+UNEVEN = [0.0, 0.3, 2.0, 3.5, 5.0]
+CODE = [[(a + k * b) % 5 for k in range(3)] for b in range(2) for a in range(5)]
+LAYOUTS = {
+    "apart on both": ([[k, 4 - k] for k in range(5)], [EVEN, UNEVEN]),
+    "apart on the second": ([[0, 0], [1, 1], [2, 2], [3, 3], [3, 4]], [UNEVEN, EVEN]),
+    "apart on the first": ([[0, 0], [1, 1], [2, 2], [3, 3], [4, 3]], [EVEN, EVEN]),
+    "one shared": (CODE, [EVEN, UNEVEN, EVEN]),
+    "one shared, near places": (CODE, [UNEVEN, UNEVEN, UNEVEN]),
+}
+
+
+@pytest.mark.parametrize("noisy", [0, 1, None], ids=["first", "second", "all"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rows_are_off_by_no_more_than_the_theorem_allows_on_several_circles(
+    layout: str, noisy: int | None
+) -> None:
+    """As far off as anything is proven, the theorem's own sums allow it."""
+    rows, places = on_circles(*LAYOUTS[layout], 2)
+    noise = np.random.default_rng(1).uniform(-1, 1, rows.shape)
+    noise[:, 0] = 0.0
+    if noisy is not None:
+        noise[:, : 1 + 4 * noisy] = noise[:, 5 + 4 * noisy :] = 0.0
+    best = proven_active(rows, places)
+    assert best >= 1
+    for size in range(1, best + 1):
+        low, high = 0.0, 1.0
+        for _ in range(30):
+            middle = (low + high) / 2
+            low, high = (
+                (middle, high) if proven_active(rows + middle * noise, places) >= size else (low, middle)
+            )
+        assert low > 0
+        assert most_on_circles(rows + low * noise, places) >= size
+
+
+@pytest.mark.parametrize("last", [[0, 0, 3], [0, 3, 0], [3, 0, 0]])
+def test_labels_that_share_two_of_three_places_prove_nothing(last: list[int]) -> None:
+    """A label may then be off by no circle: here each of its places is one of the set's."""
+    rows, places = on_circles([[0, 0, 0], [1, 1, 1], [2, 2, 2], [3, 3, 3], last], [EVEN] * 3, 2)
+    assert most_on_circles(rows, places) == 1
+    assert proven_active(rows, places) == 0

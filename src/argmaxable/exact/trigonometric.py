@@ -47,7 +47,7 @@ def proven_active(rows: Matrix, places: Places | None = None) -> int:
         unit = rows / rows[:, :1]  # one rounding
         found = [_circle(unit, degree, number, places[:, number]) for number in range(circles)]
     shared = _most_shared(places)
-    if degree == 0 or shared is None:
+    if shared is None:
         return 0  # x = (−1, 0, …) switches every label off
     proven = 0
     for size in range(1, degree + 1):
@@ -94,14 +94,13 @@ def _circle(unit: Matrix, degree: int, number: int, places: Places) -> _Circle |
 
 
 def _most_shared(places: Places) -> int | None:
-    """0 where no two labels share a place, 1 where none share two; None where some share more."""
+    """0 where no two labels share a place, 1 where none share two, or where there is one circle, which spares
+    none then; None where some share more."""
     circles = places.shape[1]
     if all(len(np.unique(places[:, number])) == len(places) for number in range(circles)):
         return 0
     pairs = ((one, two) for one in range(circles) for two in range(one))
-    if circles > 1 and all(len(np.unique(places[:, pair], axis=0)) == len(places) for pair in pairs):
-        return 1
-    return None
+    return 1 if all(len(np.unique(places[:, pair], axis=0)) == len(places) for pair in pairs) else None
 
 
 def _on_the_curve(unit: Matrix, degree: int) -> Matrix | None:
