@@ -26,6 +26,8 @@ STATUSES = ("argmaxable", "unargmaxable", "undecided")
 
 WITNESSES = ("own", "point32", "point64", "point")
 CERTIFICATES = ("rival", "certificate", "weights")
+# Digits of another script, which Python reads as digits.
+WIDE = {ord("0") + digit: 0xFF10 + digit for digit in range(10)}
 
 Line = dict[str, Any]
 
@@ -192,6 +194,8 @@ def about_a_witness(line: Line) -> Iterator[tuple[str, Line]]:
     yield "no-witness", without(line, *WITNESSES)
     if "point" in line:
         yield "fine-point-moved", line | {"point": [hex(int(value, 16) + 2**21) for value in line["point"]]}
+        yield "fine-point-wide", line | {"point": [number.translate(WIDE) for number in line["point"]]}
+        yield "fine-point-true", line | {"exponent": True}
         yield "fine-point-coarse", line | {"exponent": line["exponent"] + 1}
         yield "fine-point-short", line | {"point": line["point"][1:]}
     else:
@@ -214,6 +218,8 @@ def about_a_certificate(line: Line, classes: int) -> Iterator[tuple[str, Line]]:
     if "weights" in line:
         yield "weights-negative", line | {"weights": ["-" + weight for weight in line["weights"]]}
         yield "weights-short", line | {"weights": line["weights"][1:]}
+        yield "weights-wide", line | {"weights": [weight.translate(WIDE) for weight in line["weights"]]}
+        yield "weights-zeros", line | {"weights": [weight.replace("0x", "0x0") for weight in line["weights"]]}
         yield "weights-none", line | {"weights": ["0x0" for _ in line["weights"]]}
 
 

@@ -159,8 +159,7 @@ def check_witness(head, domain, line, evidence, lower):
         size = "32" if "point32" in line else "64"
         point = pick(evidence[f"points{size}"], line[f"point{size}"])
     x, over = whole([*domain.place(point), Fraction(1)])
-    scores = head.scores(x)
-    gap = scores.pop(line["class"]) - max(scores)
+    gap = (scores := head.scores(x)).pop(line["class"]) - max(scores)
     require(gap >= lower * over * head.over, "its witness does not prove it")
 
 
@@ -185,7 +184,9 @@ def check_line(head, domain, line, evidence):
     number = pick(range(head.classes), line["class"])
     witness = line.keys() & {"own", "point32", "point64", "point"}
     require(len(witness) < 2 and not line.keys() >= {"rival", "certificate"}, "evidence of two kinds")
-    require(type(line.get("own", 0)) is type(line.get("rival", 0)) is int, "evidence by other than numbers")
+    require({type(line.get(key, 0)) for key in ("own", "rival", "exponent")} == {int}, "not a whole number")
+    texts = (text for key in ("point", "weights") for text in line.get(key, ()))
+    require(all(hex(int(text, 16)) == text for text in texts), "another form of a whole number")
     ends = line["lower"], line["upper"]  # the float64 nearest to what is written; null claims nothing
     require(all(end is None or type(end) in (int, float) for end in ends), "bounds that are no numbers")
     low, high = (None if end is None else Fraction(float(end)) for end in ends)
@@ -195,10 +196,9 @@ def check_line(head, domain, line, evidence):
     group = sorted(pick(evidence["tie_classes"], line["tie"])) if "tie" in line else [number]
     require(group == [i for i, row in enumerate(head.rows) if row == head.rows[number]], "other twins")
     require(line["method"] != "twin" or head.floats.count(head.floats[number]) > 1, "no class like it")
-    if low is not None:
-        check_witness(head, domain, line, evidence, low)
-    if high is not None:
-        check_certificate(head, domain, line, evidence, high)
+    for check, bound in ((check_witness, low), (check_certificate, high)):
+        if bound is not None:
+            check(head, domain, line, evidence, bound)
 
 
 def statements(head, manifest, lines, files):

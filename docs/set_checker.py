@@ -100,6 +100,7 @@ class Question:
             labels, weights, basis = pick(certificates, line["certificate"])
             if "weights" in line:
                 weights, basis = [int(weight, 16) for weight in line["weights"]], 0
+                require([*map(hex, weights)] == line["weights"], "whole numbers in another form")
             require(not basis, "weights that are to be solved for")
             self.check_certificate(members, labels, weights, upper)
 

@@ -85,8 +85,8 @@ export function fromHex(text) {
   return sign === "-" ? -value : value;
 }
 
-// A whole number in hexadecimal, with a sign perhaps: "-0x1f".
+// A whole number in hexadecimal, lower case without leading zeros: "-0x1f".
 export function wholeFromHex(text) {
-  if (typeof text !== "string" || !/^[+-]?0x[0-9a-f]+$/i.test(text)) throw new SyntaxError(`${JSON.stringify(text)} is not a whole number`);
-  return text.startsWith("-") ? -BigInt(text.slice(1)) : BigInt(text.replace(/^\+/, ""));
+  if (typeof text !== "string" || !/^(0x0|-?0x[1-9a-f][0-9a-f]*)$/.test(text)) throw new SyntaxError(`${JSON.stringify(text)} is not a whole number`);
+  return text.startsWith("-") ? -BigInt(text.slice(1)) : BigInt(text);
 }

@@ -60,10 +60,11 @@ def positive_hex(value: Any) -> float:
 
 
 def whole_hex(value: Any) -> int:
-    """A whole number of any size from its hexadecimal form; raises ValueError."""
-    if not isinstance(value, str) or not value.removeprefix("-").startswith("0x"):
+    """A whole number of any size from its hexadecimal form, the one and only; raises ValueError."""
+    number = int(text(value), 16)
+    if hex(number) != value:
         raise ValueError(f"{value!r:.40} is not a whole number in hexadecimal form")
-    return int(value, 16)
+    return number
 
 
 def text(value: Any) -> str:
