@@ -12,7 +12,7 @@ from argmaxable.edit.repair.raises import ACCURACY
 
 ONE = am.Engine(workers=1)
 BOX = am.Box(-10.0, 10.0)
-OUTER, EQUAL = 60, 150
+OUTER, EQUAL = 60, 60
 
 
 def crowded(features: int, equal: int = EQUAL) -> am.Head:
@@ -25,8 +25,13 @@ def crowded(features: int, equal: int = EQUAL) -> am.Head:
     return am.Head(rows, biases)
 
 
+@pytest.fixture(autouse=True)
+def _small_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alike, "_SAMPLE", EQUAL // 3)
+
+
 def test_a_sample_and_the_rest_are_the_crowd_and_leaders_are_of_the_sample() -> None:
-    small, large = np.arange(100), np.arange(1000, 1500)
+    small, large = np.arange(EQUAL // 2), np.arange(1000, 1500)
     (crowd,) = crowds_of([small, large])
     assert sorted([*crowd.sample, *crowd.rest]) == large.tolist()
     assert set(crowd.leaders) <= set(crowd.sample)
@@ -49,7 +54,7 @@ def test_at_a_level_each_of_the_rest_is_expected_to_be_as_high_as_its_leader() -
         assert scores[class_id] + cut.constant == pytest.approx(scores[leader])
 
 
-@pytest.mark.parametrize("features", [6, 100])
+@pytest.mark.parametrize("features", [6, 40])
 def test_a_crowd_is_repaired_as_closely_as_few_classes(features: int) -> None:
     head = crowded(features)
     repaired = am.repair(head, BOX, margin=0.001, engine=ONE)
@@ -62,7 +67,7 @@ def test_a_crowd_is_repaired_as_closely_as_few_classes(features: int) -> None:
 
 
 def test_rows_move_along_two_features_where_there_are_too_few_for_one_each() -> None:
-    head = crowded(30)
+    head = crowded(15)
     repaired = am.repair(head, BOX, margin=0.001, engine=ONE)
     moves = (repaired.after.weight != head.weight)[repaired.moved].sum(axis=1)
     assert len(repaired.moved) == EQUAL - 1
@@ -71,7 +76,7 @@ def test_rows_move_along_two_features_where_there_are_too_few_for_one_each() -> 
 
 
 # Few features, along all of which rows move; and one for each row.
-@pytest.mark.parametrize(("features", "equal"), [(4, 50), (100, EQUAL)])
+@pytest.mark.parametrize(("features", "equal"), [(4, 50), (40, EQUAL)])
 def test_for_a_large_crowd_a_point_for_each_is_enough(
     features: int, equal: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,7 +98,6 @@ def test_for_a_large_crowd_a_point_for_each_is_enough(
 def test_a_costly_crowd_is_solved_once_and_its_first_raise_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     equal = 50
     head = crowded(12, equal)
-    monkeypatch.setattr(alike, "_SAMPLE", equal // 3)
     closely = am.repair(head, BOX, margin=0.001, engine=ONE)
     monkeypatch.setattr(alike, "_MOST_SHARP", equal // 3)
     monkeypatch.setattr(raises, "_COSTLY", 0)
