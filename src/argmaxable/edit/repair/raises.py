@@ -57,7 +57,7 @@ _AHEAD = 1.1
 # is too large. So the least raise is nearer to what suffices than to what is known to be needed, and the next
 # round looks this far from the latter to the former; half as far each time the latter has risen by less than
 # the second share of what is left, down to the third share of the accuracy.
-_BETWEEN, _RISEN, _NEAREST = 0.6, 0.1, 0.5
+_BETWEEN, _RISEN, _NEAREST = 0.45, 0.1, 0.5
 # Where no more than the first share of the classes lack their targets and no raise is known that suffices,
 # they are raised by the second number times what they lack, for at most the third number of rounds.
 _SOME, _MORE, _MOST_GUESSES = 0.25, 2.0, 4
