@@ -34,7 +34,7 @@ session._SECONDS_BETWEEN_ENTRIES = 0.0
 main()
 """
 # scripts/kill_runs.py kills twenty times and more, for each engine.
-KILLS = 9
+KILLS = 6
 # Of the progress messages of one process: less than a run of the head has, more than it stores nothing in.
 MESSAGES = 24
 VICTIMS = ("driver", "worker", "both")
