@@ -30,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_over_the_mixtures_of_queries_the_answer_says_so(command: Command, folder: Path) -> None:
     ran = command("verify", folder / "items.npy", "--queries", folder / "users.npy", "--no-db")
     assert ran.code == 1
-    assert ran.out.splitlines()[0] == "1 of 3 classes can be predicted at no mixture of these 3 inputs."
+    assert ran.out.splitlines()[0] == "1 of 3 classes can't be predicted at any mixture of these 3 inputs."
 
 
 def test_users_of_a_recommender_are_found_by_name(command: Command, folder: Path) -> None:

@@ -120,7 +120,7 @@ _CUT_SHORT = gzip.compress(b"model,class,status\nm,0,argmaxable\n", mtime=0)[:-1
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("t.csv", b"model,class,status\nm,0,\xff\n", "no CSV in UTF-8"),
+        ("t.csv", b"model,class,status\nm,0,\xff\n", "is not CSV in UTF-8"),
         ("t.csv.gz", b"not compressed", "can't read"),
         ("t.csv.gz", _CUT_SHORT, "can't read"),
     ],

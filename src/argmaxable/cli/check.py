@@ -41,8 +41,8 @@ def check(
         bool,
         Option(
             "--rational",
-            help="Also prove each unargmaxable class by rational numbers alone: about 0.1 s a class "
-            "with 120 features, 6 s with 576, eight times as long for twice the features.",
+            help="Also prove each unargmaxable class by rational numbers alone: about 0.1 s per "
+            "class with 120 features, 6 s with 576.",
         ),
     ] = False,
 ) -> None:

@@ -24,7 +24,7 @@ from argmaxable.questions.arithmetic.formats import Float
 
 @takes_groups
 def doctor(
-    models: Annotated[list[str], Argument(metavar="MODEL", help="Models as for verify, one or several.")],
+    models: Annotated[list[str], Argument(metavar="MODEL", help="One or more models, as for verify.")],
     domain: Annotated[
         str,
         Option(

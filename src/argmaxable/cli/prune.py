@@ -31,7 +31,7 @@ def prune(
     *,
     work: Annotated[options.EngineOptions, Only("workers")],
     time_limit: options.TimeLimit = None,
-    overwrite: Annotated[bool, Option("--overwrite", help="Replace what exists.")] = False,
+    overwrite: Annotated[bool, Option("--overwrite", help="Replace existing files.")] = False,
     as_json: options.Json = False,
     source: Annotated[options.ModelOptions, Only(*options.TENSORS, "labels")],
 ) -> None:
@@ -72,7 +72,7 @@ def prune(
         click.echo(answer(tally_of(result)))
         click.echo(domain_line(result.domain, result.domain_source))
         click.echo(f"Head without {before - after:,} of them, {counted(after)}: {output}")
-        click.echo(f"Which class became which: {id_map}")
+        click.echo(f"Old and new class numbers: {id_map}")
         click.echo(f"Proof that no argmax changes: {proofs} (argmaxable check {proofs} {model})")
     raise click.exceptions.Exit(3 if result.undecided else 0)
 

@@ -19,8 +19,8 @@ def serve(
         list[str] | None,
         Option(
             "--model",
-            help="A model that was verified: its runs also show the classes with the nearest weights. May be "
-            "given several times.",
+            help="A model that was verified: its runs also show the classes with the nearest "
+            "weights. Repeatable.",
         ),
     ] = None,
 ) -> None:

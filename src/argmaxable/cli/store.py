@@ -16,7 +16,7 @@ from argmaxable.core.labels import visible_text
 if TYPE_CHECKING:
     from argmaxable.store.soundness import Soundness
 
-_NO_OWN_CHECK = "The server's files were not checked: whoever runs the server can do that with pg_amcheck."
+_NO_OWN_CHECK = "The server's files were not checked: its administrator can do that with pg_amcheck."
 
 
 class _Action(StrEnum):

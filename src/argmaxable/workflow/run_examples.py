@@ -79,7 +79,7 @@ class ExampleRunner:
         same = (
             ()
             if material.held_out
-            else ("measured with the fonts that were learned from: pass --held-out-font",)
+            else ("measured with the training fonts: pass --held-out-font",)
         )
         missing = f"no font has {' '.join(map(visible, lines.omitted))}"
         return ExampleSet(
@@ -136,8 +136,7 @@ class ExampleRunner:
         if BLANK not in self._labels:
             raise InputError(
                 f"{self.head.name} is not a recogniser of text with a known dictionary (no class {BLANK}), "
-                "so "
-                "fonts say nothing to it. Pass --labels FILE, or --images."
+                "so printed text can't be used. Pass --labels FILE, or --images."
             )
         return self._labels
 
