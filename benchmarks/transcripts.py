@@ -1,7 +1,8 @@
 """What the commands on the first pages and of docs/runs.md print; scripts/write_figures.py puts it there.
 
-README's command and the two of the first pages get databases of their own, so that their run is number 1. The runs of docs/runs.md are
-three of a campaign over the box ±100, one over the domain that the file proves, and the head in float16.
+README's command and the two of the first pages get databases of their own, so that their run is number 1.
+The runs of docs/runs.md are three of a campaign over the box ±100, one over the domain that the file proves,
+and the head in float16.
 
     python benchmarks/transcripts.py
 """

@@ -72,8 +72,8 @@ def test_margins_that_moved_for_certain_are_named_with_their_bounds(command: Com
 
 
 def test_leads_at_own_directions_that_moved_are_listed(command: Command, db: Path) -> None:
-    assert "Largest changes of the lead in the class's own "
-    "direction" in command("compare", "1", "3", "--db", db).out
+    said = "Largest changes of the lead in the class's own direction"
+    assert said in command("compare", "1", "3", "--db", db).out
     shifted = command("compare", "1", "3", "--db", db, "--json").record["own_direction"]
     assert "é" in {pair["label"] for pair in shifted}
     assert all(pair["by"] == pair["after"]["lower"] - pair["before"]["lower"] for pair in shifted)

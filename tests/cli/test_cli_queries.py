@@ -63,7 +63,7 @@ def test_the_domain_holds_every_query(kind: str) -> None:
         ),
         (("--queries", "none.npy"), "can't be read"),
         (("--queries", "other.npz"), "no array called queries, user_factors"),
-        (("--queries-as", "box"), "add --queries FILE"),
+        (("--queries-as", "box"), "--queries-as needs --queries FILE"),
         (("--queries", "users.npy", "--domain", "box:1"), "Leave one out"),
     ],
 )

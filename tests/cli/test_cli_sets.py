@@ -153,7 +153,10 @@ def test_thresholds_may_be_numbers_files_or_probabilities(
         (("--random", "2", "--all-pairs"), "found --random and --all-pairs"),
         (("--random", "5"), "the model has 4 labels"),
         (("--active", "9"), "sets of at most 9 labels"),
-        (("--random", "1", "--threshold", "0", "--probability", "0.5"), "twice"),
+        (
+            ("--random", "1", "--threshold", "0", "--probability", "0.5"),
+            "pass --threshold or --probability, not both",
+        ),
         (("--random", "1", "--probability", "1.5"), "above 0 and below 1"),
         (("--random", "1", "--threshold", "none.npy"), "neither a number nor"),
         (("--random", "1", "--kind", "top", "--threshold", "1"), "have no thresholds"),

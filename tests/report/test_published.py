@@ -96,10 +96,10 @@ def test_a_table_may_be_compressed(tmp_path: Path) -> None:
         ("model,class,status\nm,,argmaxable\n", "neither a class nor a label"),
         ("model,class,status\nm,0,argmaxable\nm,0,argmaxable\n", "m has class 0 twice"),
         ("model,class,status\nm,0,argmaxable\nn,0,argmaxable\nm,1,argmaxable\n", "in several places"),
-        ("model,family,class,status\nm,f,0,argmaxable\nm,g,1,argmaxable\n", "tell different things"),
+        ("model,family,class,status\nm,f,0,argmaxable\nm,g,1,argmaxable\n", "or disagree about it"),
         ("model,class,status,seconds\nm,0,argmaxable,nan\n", "seconds is nan, expected a number of seconds"),
         ("model,class,status,bias\nm,0,argmaxable,maybe\n", "bias is maybe, expected true or false"),
-        (f"model,class,status\nm,0,{'x' * 200_000}\n", "no CSV"),
+        (f"model,class,status\nm,0,{'x' * 200_000}\n", "is not CSV"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, said: str) -> None:

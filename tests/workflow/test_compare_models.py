@@ -110,10 +110,7 @@ def test_classes_that_only_just_win_are_named(command: Command, tmp_path: Path) 
     assert "only just win now, not by more than the rounding errors of logits: " in ran.out
     record = command("compare", wide, narrow, "--dtype", "bf16", "--json").record
     assert set(record["only_just"]) == {"é", "middle"}
-    assert (
-        "No further class only just wins."
-        in command("compare", wide, wide, "--dtype", "bf16").out
-    )
+    assert "No further class only just wins." in command("compare", wide, wide, "--dtype", "bf16").out
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def campaign(
 ) -> None:
     """Verify the models listed in FILE, one after another.
 
-    A model that fails does not stop the others.
+    If a model fails, the campaign continues.
     """
     require_file_place("--index", index)
     plan = read_campaign(file, models=models)

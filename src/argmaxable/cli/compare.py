@@ -64,7 +64,7 @@ def compare(
     stored: options.StoreOptions,
     as_json: options.Json = False,
 ) -> None:
-    """Tell which classes changed from one model or run to another.
+    """Show which classes changed between models or runs.
 
     One model before and after fine-tuning or quantisation, or over two domains. Models are verified first,
     unless the database has their verdicts. Classes are matched by label where both have labels, otherwise by

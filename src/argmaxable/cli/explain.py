@@ -49,7 +49,7 @@ def explain(
     *,
     source: options.ModelOptions,
 ) -> None:
-    """Say what keeps a class from winning, or how safely it wins.
+    """Explain what blocks a class, or how safely it wins.
 
     For a class that can never be predicted: the mixture of classes that beats it, and how far off it is.
 

@@ -124,9 +124,9 @@ def figure(
     form: Annotated[Format | None, Option("--format", help="File format for all (default svg).")] = None,
     db: options.Database = None,
 ) -> None:
-    """Draw the papers' figures, of examples, models or runs.
+    """Draw the papers' figures from examples, models or runs.
 
-    As SVG, PNG or PDF; NAME all draws the whole set.
+    Writes SVG, PNG or PDF; NAME all draws the whole set.
     """
     request = _Request(
         tuple(subjects or ()), title, runs, db, bias, extent, dims, classes, seed, seeds, bins, form

@@ -29,7 +29,7 @@ def import_(
     db: options.Database = None,
     as_json: options.Json = False,
 ) -> None:
-    """Store verdicts that others published, to compare with.
+    """Import published verdicts, for comparison.
 
     They are claims without evidence.
 

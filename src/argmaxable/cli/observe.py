@@ -37,9 +37,10 @@ def observe(
     as_json: options.Json = False,
     source: options.ModelOptions,
 ) -> None:
-    """Grade classes by what examples show, beside what is proven.
+    """Measure which classes win on examples.
 
-    A class wins on some example, was never seen to win, or is proven never to. Only the last is a proof.
+    Each class wins on some example, was never seen to win, or is proven never to win.
+    Only the last is a proof.
 
     \b
     Examples:

@@ -37,8 +37,8 @@ def prune(
 ) -> None:
     """Write the output layer without the classes that never win.
 
-    Beside the head go OUTPUT.ids.json, which class became which, and the folder OUTPUT.proofs, which shows
-    that the argmax is the same at every input of the domain. A whole model is left as it is.
+    Also writes OUTPUT.ids.json, a map of class numbers, and the folder OUTPUT.proofs, which shows
+    that the argmax is the same at every input of the domain. The model itself is not changed.
 
     \b
     Examples:

@@ -35,9 +35,9 @@ def random(
     time_limit: options.TimeLimit = None,
     plot: Annotated[Path | None, Option(help="Draw the hull (2 or 3 features) into this file.")] = None,
 ) -> None:
-    """Verify a random head, and compare with Qhull where it can.
+    """Verify a random head, and compare with Qhull if possible.
 
-    Qhull can without a bias and with up to 9 features.
+    Qhull needs a head without a bias and with at most 9 features.
 
     \b
     Examples:

@@ -105,8 +105,8 @@ def rank(
 
     It is at most d + 1 for a linear softmax head with d features, d + 2 with a bias.
 
-    Also tells the number of features by the output alone, and how evenly its directions are used. A model
-    needs the extra hf, and is run over the text a few times.
+    Also estimates the number of features from the output alone, and how evenly its directions are used.
+    A model needs the extra hf, and is run over the text a few times.
 
     \b
     Examples:

@@ -54,7 +54,7 @@ def ranking(
       argmaxable ranking model.onnx '#17 > 4 > ">="'
 
     \b
-    A label that holds ">" stands in double quotes (doubled inside). A number
+    Put a label that holds ">" in double quotes (doubled inside). A number
     is a class; where it is a label too, write #7 for the class or "7" for the
     label, and likewise #rest or "rest".
 

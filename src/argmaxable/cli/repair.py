@@ -66,9 +66,7 @@ def repair(
     classes: Annotated[
         str | None, Option(help="Classes to repair, e.g. 3,17,20-40 (default: all unargmaxable ones).")
     ] = None,
-    tokens: Annotated[
-        list[str] | None, Option(help="Label of a class to repair; repeatable.")
-    ] = None,
+    tokens: Annotated[list[str] | None, Option(help="Label of a class to repair; repeatable.")] = None,
     *,
     wish: RepairOptions,
     dry_run: Annotated[bool, Option("--dry-run", help="Show the repair and write nothing.")] = False,
@@ -82,8 +80,8 @@ def repair(
 ) -> None:
     """Change MODEL as little as possible so that every class can win.
 
-    Every argmaxable class stays argmaxable. The result is verified before it is written, and all of the file
-    but the changed tensors stays bit for bit the same.
+    Every argmaxable class stays argmaxable. The result is verified before it is written. Everything
+    in the file except the changed tensors stays bit for bit the same.
 
     \b
     Examples:

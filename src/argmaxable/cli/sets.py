@@ -69,7 +69,7 @@ def sets(
     stored: options.StoreOptions,
     source: options.ModelOptions,
 ) -> None:
-    """Tell which sets of labels MODEL can never predict.
+    """Decide which sets of labels MODEL can never predict.
 
     \b
     Examples:

@@ -30,9 +30,9 @@ def table(
 ) -> None:
     """Write stored runs as a table for a paper.
 
-    What each model is, how many classes it can never predict, and the effort.
+    Shows what each model is, how many classes it can never predict, and the effort.
 
-    The columns are those of Tables 4 to 8 of Grivas et al. 2022, with --summary of their Table 1.
+    The columns are those of Tables 4 to 8 of Grivas et al. 2022, with --summary those of its Table 1.
 
     \b
     Examples:

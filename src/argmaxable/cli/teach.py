@@ -68,9 +68,7 @@ class LessonOptions(OptionGroup):
     ] = None
     blank: Annotated[
         int | None,
-        Option(
-            help="Blank class of a sequence model (default: 0 if inputs have several rows)."
-        ),
+        Option(help="Blank class of a sequence model (default: 0 if inputs have several rows)."),
     ] = None
     seed: Annotated[int, Option(min=0, help="Random seed for held-out inputs and first negatives.")] = 0
 

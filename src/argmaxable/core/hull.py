@@ -72,8 +72,9 @@ class Hull(Domain):
     def denial(self) -> str:
         """Real inputs need not be mixtures of those seen, so "never" would say too much."""
         count = len(self.points)
-        return f"can't be predicted at any mixture of these {count:,} "
-        "inputs" if count > 1 else super().denial()
+        if count == 1:
+            return super().denial()
+        return f"can't be predicted at any mixture of these {count:,} inputs"
 
     def as_record(self) -> dict[str, Any]:
         return {"kind": self.kind} | matrix_record(self.points, "points")

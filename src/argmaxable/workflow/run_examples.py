@@ -76,11 +76,7 @@ class ExampleRunner:
         lines = lesson(material, wanted, labels)
         known = {*labels, *wanted}
         self._require_own_answers(lines.training.printed(0)[0])
-        same = (
-            ()
-            if material.held_out
-            else ("measured with the training fonts: pass --held-out-font",)
-        )
+        same = () if material.held_out else ("measured with the training fonts: pass --held-out-font",)
         missing = f"no font has {' '.join(map(visible, lines.omitted))}"
         return ExampleSet(
             training=lines.training.examples(self.recogniser, known, self.progress),
