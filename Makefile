@@ -21,7 +21,7 @@ DOCS := $(VENV)/.installed-docs
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-# Two pips must not write into one environment at the same time.
+# Two pip processes must not write into one environment at the same time.
 .NOTPARALLEL:
 .PHONY: help setup verify story test lint types bench figures notebooks docs mutants experiments experiments-smoke clean
 
@@ -40,7 +40,7 @@ verify: setup ## decide every class of MODEL=path (default: a small OCR model); 
 	$(BIN)/argmaxable verify "$$model" --output "$$out" --report "$$out/report.html" $(ARGS) || \
 	{ code=$$?; test $$code -eq 1 || exit $$code; }
 
-story: $(TEST) ## teach PP-OCRv4 what it can't read and tell docs/stories/ocr.md again (fonts: Debian's or PyPI's; WORDS=, TEXT= optional)
+story: $(TEST) ## teach PP-OCRv4 the characters it can't read and rewrite docs/stories/ocr.md (fonts: Debian's or PyPI's; WORDS=, TEXT= optional)
 	$(BIN)/python -m scripts.tell_ocr_story $(ARGS) $${WORDS:+--words "$$WORDS"} $${TEXT:+--text "$$TEXT"}
 
 # Hundreds of tests start the program: its modules are compiled once, also where the environment forbids it.
@@ -63,7 +63,7 @@ figures: $(TEST) ## write the numbers of README.md and docs/ from what the bench
 	$(BIN)/python scripts/write_figures.py
 	$(BIN)/python -m scripts.draw_benchmarks
 
-# Small programs on two cores: threads of their own would only get in each other's way.
+# Small programs on two cores: more threads would only compete.
 notebooks: export OPENBLAS_NUM_THREADS := 1
 notebooks: export OMP_NUM_THREADS := 1
 notebooks: $(TEST) $(DOCS) ## execute the tutorials of docs/tutorials, each from a clean kernel
@@ -75,7 +75,7 @@ docs: $(TEST) $(DOCS) ## build the documentation site into .site/ (after make no
 mutants: $(TEST) ## change the trusted code in many ways and see whether a test notices (docs/mutants.md; MUTANTS=part of a name); resumes
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m scripts.mutants $(MUTANTS)
 
-experiments: $(TEST) ## run the papers' experiments, on the text in TEXT=directory (valid.txt, test.txt); goes on where it stopped
+experiments: $(TEST) ## run the papers' experiments on the text in TEXT=directory (valid.txt, test.txt); resumes
 	@$(BIN)/python -m experiments
 
 experiments-smoke: $(TEST) ## run every experiment once at a toy size

@@ -1,7 +1,8 @@
-"""What the commands of README.md and docs/runs.md print; scripts/write_figures.py puts it there.
+"""What the commands on the first pages and of docs/runs.md print; scripts/write_figures.py puts it there.
 
-README's commands get a database of their own, so that their run is number 1. The runs of docs/runs.md are
-three of a campaign over the box ±100, one over the domain that the file proves, and the head in float16.
+README's command and the two of the first pages get databases of their own, so that their run is number 1.
+The runs of docs/runs.md are three of a campaign over the box ±100, one over the domain that the file proves,
+and the head in float16.
 
     python benchmarks/transcripts.py
 """
@@ -40,7 +41,9 @@ name = "File types"
 model = [{{ name = "magika", file = "magika.onnx" }}]
 """
 # name: the command as the page shows it.
-README = {
+PACKAGED = f"pypi:rapidocr-onnxruntime==1.4.4!rapidocr_onnxruntime/models/{OCR}"
+README = {"first": f"argmaxable verify '{PACKAGED}'"}
+FIRST_PAGES = {
     "verify": f"argmaxable verify {OCR} --output proofs",
     "check": f"argmaxable check proofs {OCR}",
 }
@@ -65,7 +68,8 @@ def main() -> None:
         half = {"W": head.weight.astype(np.float16), "b": head.bias.astype(np.float16)}
         np.savez(folder / HALF, **half, labels=np.array(head.labels))
         (folder / "campaign.toml").write_text(CAMPAIGN, encoding="utf-8")
-        printed = printed_by(README, folder, "readme.db") | printed_by(RUNS, folder, "runs.db")
+        printed = printed_by(README, folder, "readme.db")
+        printed |= printed_by(FIRST_PAGES, folder, "pages.db") | printed_by(RUNS, folder, "runs.db")
     _record.write("transcripts", {"printed": printed})
 
 

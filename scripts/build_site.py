@@ -7,7 +7,7 @@ Sphinx runs on a copy of docs/, to which this adds what is made for the site:
 * links that leave docs/ lead to the repository, and pictures outside are copied;
 * tutorials come from the notebooks that `make notebooks` executed;
 * the playground is the package's own page, with its scripts and styles inside: it opens from a folder;
-* the check of bundles gets its scripts, which are modules for Node.js and one plain script for the page.
+* the explorer of bundles gets its scripts (modules for Node.js, one plain script for the page) and an example.
 
 Every warning is an error, broken links and anchors among them. So is a page that loads anything over the
 network.
@@ -23,7 +23,7 @@ import tomllib
 from pathlib import Path
 
 from scripts.notebooks import EXECUTED, as_markdown, tutorials
-from scripts.site_pages import SERVE, check_script, mended, playground
+from scripts.site_pages import SERVE, check_scripts, mended, playground
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS, COPY, SITE = ROOT / "docs", ROOT / ".cache" / "site", ROOT / ".site"
@@ -91,9 +91,7 @@ def prepare() -> None:
     )
     for path in COPY.rglob("*.md"):
         text = outward(path.read_text(encoding="utf-8"), path.relative_to(COPY))
-        path.write_text(
-            text.replace(_SCRIPT_PLACE, f"<script>\n{check_script()}\n</script>"), encoding="utf-8"
-        )
+        path.write_text(text.replace(_SCRIPT_PLACE, check_scripts()), encoding="utf-8")
 
 
 def refuse_network() -> None:

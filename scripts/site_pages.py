@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from base64 import b64encode
 from pathlib import Path
 
 from jinja2 import ChoiceLoader, DictLoader, Environment, FileSystemLoader
@@ -10,7 +12,9 @@ from scripts.plain_script import one_script
 
 ROOT = Path(__file__).resolve().parent.parent
 SERVE = ROOT / "src" / "argmaxable" / "serve"
-_CHECK = ("exact", "json", "npz", "sha256", "bundle", "page")
+_CHECK = ("exact", "json", "npz", "sha256", "bundle", "explorer", "page")
+# The bundle that the page offers to try, and its model.
+_EXAMPLE = ("conformance/good/box", "conformance/heads/labelled.npz")
 # The page around the playground on the site, in place of the server's own `base.html`.
 _AROUND = """<!doctype html>
 <html lang="en">
@@ -47,6 +51,14 @@ def playground() -> str:
 def check_script() -> str:
     """What the page `check-a-bundle` runs."""
     return one_script([ROOT / "docs" / "js" / f"{name}.mjs" for name in _CHECK])
+
+
+def check_scripts() -> str:
+    """Both elements of that page: a bundle to try, and the script."""
+    folder, model = (ROOT / path for path in _EXAMPLE)
+    files = {path.name: b64encode(path.read_bytes()).decode() for path in (*sorted(folder.iterdir()), model)}
+    example = f'<script type="application/json" id="check-example">{json.dumps(files)}</script>'
+    return f"{example}\n<script>\n{check_script()}\n</script>"
 
 
 # What Sphinx and furo leave out and screen readers or keyboards need, as axe-core found.

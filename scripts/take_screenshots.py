@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.fetch_demo_model import fetch, is_demo_model
+from scripts.site_pages import playground
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from chromium import open_browser  # the tests' own browser
@@ -48,6 +49,7 @@ def main() -> None:
             photograph(browser, "class", lost, DESK | {"height": 1250})
             photograph(browser, "compare", f"{address}compare?before=1&after=2", DESK)
             photograph(browser, "playground", f"{address}playground", DESK | {"height": 1150})
+            photograph_hull(browser, Path(folder))
             photograph(
                 browser, "playground-phone", f"{address}playground", PHONE, scroll="#summary", scheme="dark"
             )
@@ -90,6 +92,20 @@ def photograph(
     page.wait_for_timeout(300)
     picture = page.screenshot()
     page.close()
+    store(name, picture)
+
+
+def photograph_hull(browser: Any, folder: Path) -> None:
+    """The two planes of the playground alone: README's picture."""
+    page = browser.new_page(viewport={"width": 1000, "height": 900}, device_scale_factor=1.5)
+    (folder / "playground.html").write_text(playground(), encoding="utf-8")
+    page.goto((folder / "playground.html").as_uri())
+    picture = page.locator(".planes").screenshot(style=".size { display: none }")
+    page.close()
+    store("hull", picture)
+
+
+def store(name: str, picture: bytes) -> None:
     if len(picture) > MOST_BYTES:
         sys.exit(f"{name}.png has {len(picture):,} bytes, more than {MOST_BYTES:,}: make it smaller")
     TARGET.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/layers.md", "docs/method.md", "docs/runs.md", "docs/scale.md", "docs/teach.md")
+PAGES = (
+    "README.md",
+    *(
+        f"docs/{name}.md"
+        for name in ("benchmarks", "domains", "index", "layers", "method", "runs", "scale", "teach")
+    ),
+)
 _PLACE = re.compile(r"(<!-- figures: ([\w-]+) -->\n)(.*?)(<!-- end of figures -->)", re.DOTALL)
 
 HEADS = {
@@ -110,12 +116,12 @@ def paper() -> str:
     head = result("whole_command")["heads"]["ppocrv4_rec_ch"]
     sample, seconds = head["paper"], head["this"]["wall_seconds"]
     return paragraph(
-        "The paper's own algorithm (reflection, then one linear programme a class, here in HiGHS at its",
-        f"default settings) would take {sample['seconds']:.0f} s for PP-OCRv4 on one core. The whole",
-        f"command, from Python's start to its end, takes {seconds:.1f} s on two:",
-        f"{head['times_faster']:.0f} times faster, measured in the same run. The paper's time is",
+        "The paper's algorithm is reflection, then one linear programme for each class that is left, here in",
+        f"HiGHS at its default settings. It would take {sample['seconds']:.0f} s for PP-OCRv4 on one core.",
+        f"The whole command, from Python's start to its end, takes {seconds:.1f} s on two cores:",
+        f"{head['times_faster']:.0f} times faster. Both were measured in the same run. The paper's time is",
         f"extrapolated from {sample['hard_sample']} hard and {sample['easy_sample']} easy classes.",
-        "Numbers, commit and machine: [benchmarks/results](benchmarks/results).",
+        "Numbers, commit and machine: [benchmarks/results](../benchmarks/results).",
     )
 
 
@@ -167,13 +173,13 @@ def foretold() -> str:
     exact = paragraph(
         f"The fit is off by a factor of {found['median_factor_off']} in the median and",
         f"{found['largest_factor_off']} at most for time, {found['largest_factor_off_in_bytes']} at most for",
-        "memory. What it says beyond the sizes it was fitted to:",
+        "memory. Beyond the sizes it was fitted to, it predicts:",
     )
     rows = table(
-        "head | hard | search | each hard class | in all | memory", map(_foretold_row, growth["foretold"])
+        "head | hard | search | each hard class | total | memory", map(_foretold_row, growth["foretold"])
     )
     high = paragraph(
-        "It is rather high for large heads, because small ones, whose fixed costs count, have the same",
+        "It overestimates large heads, because small heads with their fixed costs have the same",
         f"weight in the fit: Gemma's {size(gemma)} took {gemma['seconds']['total']:.0f} s and",
         f"{gemma['peak_gb']} GB, and the ordinary classes of {size(large)} extrapolate to",
         f"{duration(large['extrapolated_seconds']['search'])} in {large['peak_gb']} GB (both below).",
@@ -318,7 +324,7 @@ def dictionary() -> str:
         f"The whole dictionary: PP-OCRv4 reads {old:,} of {images:,} images of its own Han characters",
         f"({100 * old / images:.1f} %) in fonts that nothing is learned from. {found['wanted']:,} characters",
         "are read in fewer than half of their images. Most of them can win somewhere, so geometry is not",
-        f"what keeps them from being read. With {found['taught']:,} of them taught together",
+        f"the reason. With {found['taught']:,} of them taught together",
         f"({len(found['left_out'])} are left out as look-alikes), {new:,} images are read",
         f"({100 * new / images:.1f} %). The cost: {changed:,} of {lines:,} ordinary lines read differently",
         f"(at most {100 * bound:.2g} % of all, 95 % bound), mostly to a variant or a look-alike",
@@ -354,9 +360,9 @@ def grades() -> str:
     return paragraph(
         f"On PP-OCRv4, every character of the dictionary printed six times in five fonts: {seen['wins']:,}",
         f"classes win on some example, {seen['never_seen']:,} were never seen to win, and",
-        f"{seen['unargmaxable']:,} are unargmaxable (proven). Each font and finish held out in turn: of the",
+        f"{seen['unargmaxable']:,} are unargmaxable (proven). Each font and finish was held out in turn. Of the",
         f"classes not seen to win, proven or not, {shares['never']:.1f} % do not win on the held-out",
-        f"examples either; of those that win, {shares['wins']:.1f} % win there, too. Most classes that never",
+        f"examples either; of those that win, {shares['wins']:.1f} % win there too. Most classes that never",
         "win on examples are not proven unable to.",
     )
 
@@ -408,7 +414,8 @@ def trainer_memory() -> str:
 
 
 FIGURES: dict[str, Callable[[], str]] = {
-    **{name: printed(name) for name in ("verify", "check", "runs", "show", "table", "summary", "latex")},
+    **{name: printed(name) for name in ("first", "verify", "check")},
+    **{name: printed(name) for name in ("runs", "show", "table", "summary", "latex")},
     "layer-times": layer_times,
     "trainer-memory": trainer_memory,
     "real-heads": real_heads,

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from argmaxable.cli.app import COMMANDS, app, command
+from argmaxable.core.version import VERSION
 from scripts.house import picture
 
 ROOT = Path(__file__).parent.parent
@@ -56,5 +57,20 @@ def test_the_repository_has_one_name() -> None:
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     names = re.findall(r"(?:github\.com/|uses: )([\w.-]+/argmaxable)\b", text)
-    assert len(names) == 4
+    assert len(names) == 5
     assert set(names) == {repository}
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    texts = {
+        "pyproject.toml": r'^version = "([^"]+)"',
+        "CITATION.cff": r"^version: (\S+)",
+        "CHANGELOG.md": r"^## \[([^\]]+)\]",
+        "conda/meta.yaml": r'set version = "([^"]+)"',
+        "docs/ci.md": r"argmaxable@v(\S+)",
+    }
+    found = {}
+    for page, pattern in texts.items():
+        match = re.search(pattern, (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+        found[page] = match and match[1]
+    assert found == dict.fromkeys(texts, VERSION)

@@ -11,7 +11,7 @@ import pytest
 from chromium import open_browser
 from playwright.sync_api import Browser, Page, expect
 
-from scripts.site_pages import ROOT, check_script, playground
+from scripts.site_pages import ROOT, check_scripts, playground
 
 SUITE = ROOT / "conformance"
 
@@ -49,7 +49,7 @@ def check(page: Page, tmp_path: Path) -> Page:
     text = (ROOT / "docs" / "check-a-bundle.md").read_text(encoding="utf-8")
     block = re.search(r'^<div class="check".*?^</div>$', text, re.MULTILINE | re.DOTALL)
     assert block is not None
-    html = f"<!doctype html><meta charset=utf-8>{block[0]}<script>{check_script()}</script>"
+    html = f"<!doctype html><meta charset=utf-8>{block[0]}{check_scripts()}"
     (tmp_path / "check.html").write_text(html, encoding="utf-8")
     page.goto((tmp_path / "check.html").as_uri())
     return page
@@ -99,3 +99,54 @@ def test_the_page_asks_for_what_is_missing(check: Page) -> None:
     expect(check.locator("#check-result .answer")).to_have_text("Every verdict is proven.")
     check.get_by_role("button", name="Start again").click()
     expect(check.locator("#check-result")).to_be_empty()
+
+
+def open_class(check: Page, label: str) -> str:
+    check.get_by_role("button", name=label, exact=True).click()
+    return check.locator("#explore-class").inner_text()
+
+
+def test_the_example_can_be_explored(check: Page) -> None:
+    check.get_by_role("button", name="Try an example").click()
+    expect(check.locator("#check-result .answer")).to_have_text("Every verdict is proven.")
+    expect(check.locator("#explore-count")).to_have_text("8 of 14 classes")
+    mixture = open_class(check, "word 0")
+    assert "can never be predicted" in mixture
+    assert "this mixture scores at least 0.9928 more" in mixture
+    assert "(class 9)" in mixture
+    check.locator("#explore-filter").select_option("argmaxable")
+    expect(check.locator("#explore-count")).to_have_text("6 of 14 classes")
+    assert "An input at which the class leads by at least 0.1319" in open_class(check, "word 5")
+    check.locator("#explore-filter").select_option("")
+    check.locator("#explore-search").fill("word 1")
+    expect(check.locator("#explore-count")).to_have_text("3 of 14 classes")
+    check.locator("#explore-search").fill("U+00E9")
+    expect(check.locator("#explore-count")).to_have_text("1 of 14 classes")
+    check.locator("#explore-search").fill("3")
+    expect(check.locator("#explore-count")).to_have_text("1 of 14 classes")
+    assert "word 3 (class 3), word 4 (class 4)" in open_class(check, "word 3")
+
+
+def test_a_bundle_alone_is_shown_as_unchecked(check: Page) -> None:
+    check.locator("#check-pick").set_input_files([*(SUITE / "good" / "box").iterdir()])
+    expect(check.locator("#check-status")).to_contain_text("Until then nothing is checked")
+    expect(check.locator("#check-explore tbody tr").first).to_contain_text("not checked yet")
+    expect(check.locator("#check-result")).to_be_empty()
+
+
+def test_classes_over_another_domain_are_shown_as_not_checked(check: Page) -> None:
+    give(check, SUITE / "good" / "ball", head_of("ball"))
+    expect(check.locator("#check-explore tbody tr").first).to_contain_text("not checked here")
+
+
+def test_labels_that_hold_markup_are_shown_as_text(check: Page, tmp_path: Path) -> None:
+    odd = tmp_path / "odd"
+    odd.mkdir()
+    for path in (SUITE / "good" / "box").iterdir():
+        (odd / path.name).write_bytes(path.read_bytes())
+    text = (odd / "verdicts.jsonl").read_text(encoding="utf-8")
+    label = "<img src=x onerror=alert(1)>\u202e"
+    (odd / "verdicts.jsonl").write_text(text.replace('"word 0"', json.dumps(label)), encoding="utf-8")
+    give(check, odd, head_of("box"))
+    expect(check.locator("#check-result .answer")).to_have_text("This bundle does not prove what it says.")
+    expect(check.locator("#check-explore button.label").first).to_have_text(r"<img src=x onerror=alert(1)>\u{202e}")

@@ -286,26 +286,32 @@ function* statements(head, manifest, lines, files) {
 
 const OTHER_CLAIMS = { "ceilings.json": "ceilings of probabilities", "ranks.json": "best ranks", "sets.json": "sets of labels" };
 
+// What a bundle claims, as it is written: its manifest, its lines and its evidence.
+export async function openBundle(files) {
+  for (const name of ["manifest.json", "verdicts.jsonl", "evidence.npz"]) {
+    if (!files.has(name) && Object.keys(OTHER_CLAIMS).some((other) => files.has(other))) throw new NotCovered("there are no verdicts in this bundle");
+    require_(files.has(name), `the bundle has no ${name}`);
+  }
+  const manifest = parseJson(text(files.get("manifest.json")));
+  require_(["argmaxable-proofs-1", "argmaxable-proofs-2"].includes(manifest.format), "another format");
+  const rows = text(files.get("verdicts.jsonl")).split(/\r\n|\n|\r/);
+  if (rows[rows.length - 1] === "") rows.pop();
+  return { manifest, lines: rows.map(parseJson), evidence: readEvidence(await readNpz(files.get("evidence.npz"))) };
+}
+
 // Checks a bundle (its files by name, as bytes) against a model (the bytes of an .npz). The answer:
-// { answer: "proven" | "open" | "refused" | "partly", wrong, notChecked, counts }. `tell(done, all)` is awaited now and then.
+// { answer: "proven" | "open" | "refused" | "partly", wrong, notChecked, counts, outcomes }, the outcome of each line in words.
+// `tell(done, all)` is awaited now and then.
 export async function checkBundle(files, model, tell = async () => {}) {
-  const wrong = [], notChecked = [];
+  const wrong = [], notChecked = [], outcomes = [];
   for (const [name, what] of Object.entries(OTHER_CLAIMS)) if (files.has(name)) notChecked.push(`${what} (${name})`);
   try {
-    for (const name of ["manifest.json", "verdicts.jsonl", "evidence.npz"]) {
-      if (!files.has(name) && notChecked.length) throw new NotCovered("there are no verdicts in this bundle");
-      require_(files.has(name), `the bundle has no ${name}`);
-    }
-    const manifest = parseJson(text(files.get("manifest.json")));
-    require_(["argmaxable-proofs-1", "argmaxable-proofs-2"].includes(manifest.format), "another format");
+    const { manifest, lines, evidence } = await openBundle(files);
     const head = new Head(await readNpz(model));
     require_(manifest.head.sha256 === head.sha256, "these proofs are for another model");
-    const rows = text(files.get("verdicts.jsonl")).split(/\r\n|\n|\r/);
-    if (rows[rows.length - 1] === "") rows.pop();
-    const lines = rows.map(parseJson), box = new Box(manifest.domain, head.features);
-    const evidence = readEvidence(await readNpz(files.get("evidence.npz")));
+    const box = new Box(manifest.domain, head.features);
     for (const line of lines) require_(isWhole(line.class) && line.class >= 0n && line.class < BigInt(head.classes), `there is no class ${line.class}`);
-    for (const [name, said, found] of statements(head, manifest, lines, files)) if (!same(said, found)) wrong.push(`${name}: the bundle says something else than what is there`);
+    for (const [name, said, found] of statements(head, manifest, lines, files)) if (!same(said, found)) wrong.push(`${name}: the bundle states something other than what it holds`);
     const seen = new Set();
     let unsolved = 0;
     for (const [place, line] of lines.entries()) {
@@ -313,7 +319,9 @@ export async function checkBundle(files, model, tell = async () => {}) {
         require_(!seen.has(line.class), "it has two lines");
         seen.add(line.class);
         checkLine(head, box, line, evidence);
+        outcomes.push(line.status === "undecided" ? "nothing to prove" : "proven");
       } catch (error) {
+        outcomes.push(error instanceof NotCovered ? "not checked here" : `not proven: ${error.message}`);
         if (error instanceof NotCovered) unsolved += 1;
         else wrong.push(`class ${line.class}${line.label === String(line.class) ? "" : ` (${line.label})`} is not proven: ${error.message}`);
       }
@@ -322,9 +330,9 @@ export async function checkBundle(files, model, tell = async () => {}) {
     if (unsolved) notChecked.push(`${unsolved} classes whose weights have to be solved for (write the bundle with --rational)`);
     const counts = { classes: head.classes, lines: lines.length, undecided: Number(manifest.undecided), unargmaxable: Number(manifest.unargmaxable), argmaxable: Number(manifest.argmaxable), hasLabels: Boolean(head.labels) };
     const isOpen = counts.undecided > 0 || counts.lines < counts.classes;
-    return { answer: wrong.length ? "refused" : notChecked.length ? "partly" : isOpen ? "open" : "proven", wrong, notChecked, counts, model: manifest.model, domain: manifest.domain };
+    return { answer: wrong.length ? "refused" : notChecked.length ? "partly" : isOpen ? "open" : "proven", wrong, notChecked, counts, outcomes };
   } catch (error) {
-    if (error instanceof NotCovered) return { answer: "partly", wrong, notChecked: [...notChecked, error.message], counts: null };
-    return { answer: "refused", wrong: [...wrong, `unusable: ${error.message}`], notChecked, counts: null };
+    if (error instanceof NotCovered) return { answer: "partly", wrong, notChecked: [...notChecked, error.message], counts: null, outcomes: null };
+    return { answer: "refused", wrong: [...wrong, `unusable: ${error.message}`], notChecked, counts: null, outcomes: null };
   }
 }

@@ -1,5 +1,6 @@
-// The page around the check: files are dropped or chosen, and what was found is said.
+// The page around the check and the explorer: files are dropped or chosen, and what was found is shown.
 import { checkBundle } from "./bundle.mjs";
+import { element, exploreChecked, exploreUnchecked } from "./explorer.mjs";
 import { readZip } from "./npz.mjs";
 
 const find = (id) => document.getElementById(id);
@@ -13,23 +14,17 @@ const WORDS = {
   refused: "This bundle does not prove what it says.",
 };
 
-function element(tag, css, ...children) {
-  const made = document.createElement(tag);
-  if (css) made.className = css;
-  made.append(...children);
-  return made;
-}
 const list = (title, items) => items.length
-  ? [element("h3", "", title), element("ul", "", ...items.slice(0, 50).map((item) => element("li", "", item))), ...(items.length > 50 ? [element("p", "", `… and ${items.length - 50} more`)] : [])]
+  ? [element("h3", {}, title), element("ul", {}, ...items.slice(0, 50).map((item) => element("li", {}, item))), ...(items.length > 50 ? [element("p", {}, `… and ${items.length - 50} more`)] : [])]
   : [];
 
 function show(found, seconds) {
-  const { counts } = found, parts = [element("p", `answer ${found.answer}`, WORDS[found.answer])];
+  const { counts } = found, parts = [element("p", { class: `answer ${found.answer}` }, WORDS[found.answer])];
   if (counts) {
     const number = (value) => value.toLocaleString("en");
-    parts.push(element("p", "", `${number(counts.lines)} of ${number(counts.classes)} classes have a verdict: ${number(counts.argmaxable)} can be predicted, `
+    parts.push(element("p", {}, `${number(counts.lines)} of ${number(counts.classes)} classes have a verdict: ${number(counts.argmaxable)} can be predicted, `
       + `${number(counts.unargmaxable)} can never be predicted, ${number(counts.undecided)} are undecided. Checked in ${seconds.toFixed(1)} s.`));
-    if (!counts.hasLabels) parts.push(element("p", "", "The model has no labels, so the labels in the bundle were not compared."));
+    if (!counts.hasLabels) parts.push(element("p", {}, "The model has no labels, so the labels in the bundle were not compared."));
   }
   find("check-result").replaceChildren(...parts, ...list("Wrong", found.wrong), ...list("Not checked here", found.notChecked));
 }
@@ -76,15 +71,19 @@ async function tryToCheck() {
   const hasBundle = bundle.has("manifest.json") || bundle.has("sets.json");
   find("check-files").textContent = given.size ? `Given: ${[...given.keys()].sort().join(", ")}` : "";
   if (!hasBundle) return say("Now the bundle: its folder, its files or a zip of them.");
-  if (models.length !== 1) return say(models.length ? "There are several models: start again with one .npz file." : "Now the model: an .npz file with W, b and labels.");
+  if (models.length !== 1) {
+    say(models.length ? "There are several models: start again with one .npz file." : "Now the model, an .npz file with W, b and labels. Until then nothing is checked.");
+    return bundle.has("manifest.json") && bundle.has("verdicts.jsonl") && bundle.has("evidence.npz") ? exploreUnchecked(find("check-explore"), bundle) : undefined;
+  }
   say("Checking …");
-  find("check-result").replaceChildren();
+  for (const id of ["check-result", "check-explore"]) find(id).replaceChildren();
   const start = performance.now();
   const pause = () => new Promise((resolve) => setTimeout(resolve));
   await pause();
   const found = await checkBundle(bundle, models[0][1], (done, all) => { say(`Checking: ${done.toLocaleString("en")} of ${all.toLocaleString("en")} classes`); return pause(); });
   say("");
   show(found, (performance.now() - start) / 1000);
+  if (bundle.has("manifest.json") && found.answer !== "refused" || found.outcomes) await exploreChecked(find("check-explore"), bundle, found.outcomes);
 }
 
 const zone = find("check-drop");
@@ -102,7 +101,15 @@ for (const id of ["check-pick", "check-folder"]) find(id).addEventListener("chan
 find("check-again").addEventListener("click", () => {
   given.clear();
   for (const id of ["check-pick", "check-folder"]) find(id).value = "";
-  find("check-result").replaceChildren();
+  for (const id of ["check-result", "check-explore"]) find(id).replaceChildren();
   find("check-files").textContent = "";
   say("Drop a bundle and its model, or choose the files.");
 });
+
+// A small bundle and its model come with the page, as { name: base64 }.
+const example = find("check-example");
+if (example) {
+  find("check-try").hidden = false;
+  find("check-try").addEventListener("click", () => take(Object.entries(JSON.parse(example.textContent)).map(([name, data]) =>
+    new File([Uint8Array.from(atob(data), (sign) => sign.charCodeAt(0))], name))));
+}

@@ -56,7 +56,7 @@ file = "wide.npz"
 # !argmaxable campaign survey.toml --db runs.db --index survey.md
 
 # %% [markdown]
-# Run the same command again: finished models are found in the database, and an interrupted one resumes.
+# Run the same command again: finished models are not computed twice, and an interrupted one resumes.
 
 # %%
 # !argmaxable campaign survey.toml --db runs.db

@@ -25,11 +25,11 @@ np.savez("toy.npz", W=weight.astype(np.float32), b=bias.astype(np.float32), labe
 # !argmaxable verify toy.npz --domain box:10 --output proofs --no-db
 
 # %% [markdown]
-# The first line is the answer. The second names the domain: the answer is about these inputs. Then come the characters that can never be predicted, the hopeless ones first.
+# The first line is the answer. The second names the domain: the answer is about these inputs. Then come the characters that can never be predicted, farthest off first.
 #
 # ## Check
 #
-# You need not believe it. `check` reads the proofs and the model, and decides in exact arithmetic, without a solver:
+# You need not take its word. `check` reads the proofs and the model, and decides in exact arithmetic, without a solver:
 
 # %%
 # !argmaxable check proofs toy.npz
@@ -65,7 +65,7 @@ for place in order:
     )
 
 # %% [markdown]
-# ## A lie is noticed
+# ## A false claim is refused
 #
 # Suppose somebody edits the bundle and claims that this class can win.
 

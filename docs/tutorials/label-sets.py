@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Sets of labels
 #
-# A multi-label model puts out every label whose score is above a threshold. With fewer features than labels, some *combinations* can never come out, although each label can. `sets` decides each combination you name.
+# A multi-label model outputs every label whose score is above a threshold. With fewer features than labels, some *combinations* can never come out, although each label can. `sets` decides each combination you name.
 #
 # Our tagger has 60 tags and 6 features.
 
@@ -19,7 +19,7 @@ tags = [f"tag{number}" for number in range(60)]
 np.savez("tags.npz", W=weight, b=bias, labels=tags)
 
 # %% [markdown]
-# The training data have combinations of two kinds: those that the head itself can put out, and pairs that people wrote.
+# The training data has two kinds of combinations: those that the head itself can output, and pairs that people wrote.
 
 # %%
 with open("train.jsonl", "w", encoding="utf-8") as file:

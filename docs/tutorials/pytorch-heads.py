@@ -3,7 +3,7 @@
 #
 # You train a small model, watch its output layer, and replace the layer by one in which every class can win.
 #
-# The task: 200 classes, 8 features, and class frequencies that fall off as in text.
+# The task: 200 classes, 8 features, and class frequencies that fall as in text.
 
 # %%
 import torch
@@ -64,7 +64,7 @@ print("loss:", train(plain, monitor))
 # %% [markdown]
 # ## A layer in which every class can win
 #
-# In `SphericalLinear` all rows have equal norm, as seen through the LayerNorm before it. Then every class with a row of its own wins when the features point its way.
+# In `SphericalLinear` all rows have equal norm after the gain of the preceding LayerNorm. So every class with a distinct row wins when the features point in its direction.
 
 # %%
 norm = nn.LayerNorm(FEATURES)
@@ -75,7 +75,7 @@ print("every class can be predicted, proven:", spherical.head.guarantees(spheric
 # %% [markdown]
 # The price is a higher loss after these few steps: rows of equal norm can't favour the frequent classes by their length.
 #
-# `guarantees` verifies the stored numbers; theory alone would not notice rounding. The verdicts are there too:
+# `guarantees` verifies the stored numbers, because rounding could break what theory promises. `verify` agrees:
 
 # %%
 result = am.verify(am.Head.from_module(spherical.head), spherical.head.domain)

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Repair and teach
 #
-# Two ways to bring a class back. `repair` changes the head as little as possible so that the class wins *somewhere*. `teach` fits a new row to examples so that the model *reads* it.
+# There are two ways to make a class predictable. `repair` changes the head as little as possible so that the class wins *somewhere*. `teach` fits a new row to examples so that the model *reads* it.
 #
-# Our toy head has 24 classes and 8 features. Class `c5` is below the mean of all others everywhere.
+# Our toy head has 24 classes and 8 features. Class `c5` scores below the mean of all other classes everywhere.
 
 # %%
 import numpy as np
@@ -81,7 +81,7 @@ np.flatnonzero((taught.after.weight != head.weight).any(axis=1))
 # | | repair | teach |
 # |---|---|---|
 # | needs examples | no | yes |
-# | promises | the class wins somewhere | the class wins at an example, and nothing else is lost |
+# | promises | the class wins somewhere | the class wins at an example, and every other class that could win still can |
 # | measures | nothing | held-out examples, before and after |
 #
 # ## Next

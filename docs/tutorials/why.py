@@ -3,7 +3,7 @@
 #
 # `verify` says that a class can never be predicted. `explain` says why, how far off it is, and what would help.
 #
-# A compass with five classes and two features is small enough to draw. The class `here` lies between the others.
+# A compass with five classes and two features is small enough to draw. The class `here` lies between the other four.
 
 # %%
 import numpy as np

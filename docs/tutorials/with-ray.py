@@ -3,7 +3,7 @@
 #
 # Most classes are settled by one matrix product. The hard ones each need a solve. [Ray](https://www.ray.io) shares these solves among processes, or among machines.
 #
-# Our head has 1,200 classes. A third of them lies in the middle and has to be solved for.
+# Our head has 1,200 classes. A third of them lie in the middle and need a solve.
 
 # %%
 import numpy as np
@@ -35,7 +35,7 @@ shared = am.verify(head, engine=am.Engine(workers=2, ray="local"))
 print(len(shared.unargmaxable), "of", len(shared.verdicts), "can never be predicted")
 
 # %% [markdown]
-# Workers may die or lie: whatever comes back is checked again by the process that asked. So the verdicts are the same.
+# Workers may die or return wrong results: the calling process checks every result again. So the verdicts are the same.
 
 # %%
 assert (shared.status == alone.status).all()
@@ -46,4 +46,4 @@ assert (shared.status == alone.status).all()
 # ## When does it pay?
 #
 # Only solves are shared. A cluster helps with one head that has many hard classes. For many models it is better to give each machine models of its own, with one PostgreSQL database: see
-# [many processes, many machines](../scale.md#many-processes-many-machines). Read there, too, who else can reach a Ray cluster.
+# [many processes, many machines](../scale.md#many-processes-many-machines). That page also says who else can reach a Ray cluster.

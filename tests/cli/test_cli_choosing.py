@@ -120,9 +120,9 @@ def test_a_chosen_class_still_competes_with_all_others(command: Command, tmp_pat
         (["--tokens", "nowhere"], "no class has the label 'nowhere' (17 labels)"),
         (["--tokens", "the", "--tokens", "The"], "no class has the label 'The'"),
         (["--script", "klingon"], "script 'klingon' is not known; expected one of arabic, "),
-        (["--script", "hebrew"], "no class is left"),
-        (["--script", "latin", "--tokens", "да"], "no class is left"),
-        (["--skip-special", "--only", "0-1"], "no class is left"),
+        (["--script", "hebrew"], "no class is selected"),
+        (["--script", "latin", "--tokens", "да"], "no class is selected"),
+        (["--skip-special", "--only", "0-1"], "no class is selected"),
     ],
     ids=" ".join,
 )

@@ -51,7 +51,7 @@ def test_compare_names_the_classes_that_changed(command: Command, db: Path) -> N
     ran = command("compare", "1", "3", "--db", db)
     assert ran.code == 0
     assert "6 classes matched by label; 1 only in the second." in ran.out
-    assert "2 of 6 classes have another verdict:" in ran.out
+    assert "2 of 6 classes have a different verdict:" in ran.out
     assert "unargmaxable → argmaxable: 2\n    a  middle\n" in ran.out
 
 
@@ -72,7 +72,8 @@ def test_margins_that_moved_for_certain_are_named_with_their_bounds(command: Com
 
 
 def test_leads_at_own_directions_that_moved_are_listed(command: Command, db: Path) -> None:
-    assert "Leads at a class's own direction" in command("compare", "1", "3", "--db", db).out
+    said = "Largest changes of the lead in the class's own direction"
+    assert said in command("compare", "1", "3", "--db", db).out
     shifted = command("compare", "1", "3", "--db", db, "--json").record["own_direction"]
     assert "é" in {pair["label"] for pair in shifted}
     assert all(pair["by"] == pair["after"]["lower"] - pair["before"]["lower"] for pair in shifted)
@@ -145,9 +146,9 @@ def test_proven_verdicts_that_contradict_each_other_are_an_error_of_ours(
     ("arguments", "said"),
     [
         (["compare", "1", "77"], "argmaxable runs"),
-        (["compare", "1", "2", "--json", "--format", "csv"], "exclude each other"),
+        (["compare", "1", "2", "--json", "--format", "csv"], "can't be used together"),
         (["table", "77"], "argmaxable runs"),
-        (["table", "1", "--family", "toys"], "named or filtered, not both"),
+        (["table", "1", "--family", "toys"], "pass RUN or filters, not both"),
         (["table", "--family", "none of these"], "no runs to write a table of"),
     ],
 )

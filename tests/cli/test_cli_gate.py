@@ -117,7 +117,7 @@ def test_without_these_options_the_answer_says_nothing_of_passing(command: Comma
         (["--baseline", "unheard of"], "there is no database"),
         (["--baseline", "77"], "there is no database"),
         (["--allow", "nowhere.txt"], "can't read it"),
-        (["--json", "--format", "junit"], "exclude each other"),
+        (["--json", "--format", "junit"], "can't be used together"),
     ],
 )
 def test_a_wrong_wish_is_one_clear_line(command: Command, model: Path, options: list[str], said: str) -> None:

@@ -30,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_over_the_mixtures_of_queries_the_answer_says_so(command: Command, folder: Path) -> None:
     ran = command("verify", folder / "items.npy", "--queries", folder / "users.npy", "--no-db")
     assert ran.code == 1
-    assert ran.out.splitlines()[0] == "1 of 3 classes can be predicted at no mixture of these 3 inputs."
+    assert ran.out.splitlines()[0] == "1 of 3 classes can't be predicted at any mixture of these 3 inputs."
 
 
 def test_users_of_a_recommender_are_found_by_name(command: Command, folder: Path) -> None:
@@ -63,7 +63,7 @@ def test_the_domain_holds_every_query(kind: str) -> None:
         ),
         (("--queries", "none.npy"), "can't be read"),
         (("--queries", "other.npz"), "no array called queries, user_factors"),
-        (("--queries-as", "box"), "add --queries FILE"),
+        (("--queries-as", "box"), "--queries-as needs --queries FILE"),
         (("--queries", "users.npy", "--domain", "box:1"), "Leave one out"),
     ],
 )

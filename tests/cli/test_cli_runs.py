@@ -100,8 +100,8 @@ def test_no_runs_is_said_in_words_and_as_an_empty_list(command: Command, db: Pat
         (["99"], "argmaxable runs"),
         (["lossy"], "Did you mean lossy.npz?"),
         (["nothing"], "no run of a model named nothing"),
-        (["1", "--name", "lossy"], "named or filtered, not both"),
-        (["--limit", "0"], "can't be 0"),
+        (["1", "--name", "lossy"], "pass RUN or filters, not both"),
+        (["--limit", "0"], "--limit must be 1 or more, found 0"),
         (["--delete"], "which runs to delete?"),
         (["--delete", "1"], "Pass --yes"),
         (["9" * 40], "argmaxable runs"),
@@ -247,7 +247,7 @@ def test_twenty_classes_are_listed_unless_all_are_asked_for(command: Command, tm
     assert ahead == sorted(ahead, reverse=True)
     first = "  ".join(each["label"] for each in every[:20])
     assert f"Farthest off first: {first}  … and 10 more (--all lists them)" in few
-    assert f"{ahead[0]} classes score higher than {every[0]['label']} and {ahead[-1]} than" in few
+    assert f"{ahead[0]} for {every[0]['label']}, {ahead[-1]} for " in few
     anew = command("verify", tmp_path / "head.npz", "--no-db", "--seed", "7", "--workers", "1").out
     assert f"Farthest off first: {first}  …" in anew
     assert f"Farthest off first: {first}  …" in command("show", "1", "--db", db).out

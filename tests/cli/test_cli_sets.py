@@ -149,15 +149,18 @@ def test_thresholds_may_be_numbers_files_or_probabilities(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "name the sets in one way, found none of them"),
+        ((), "name the sets in exactly one way, found none of them"),
         (("--random", "2", "--all-pairs"), "found --random and --all-pairs"),
         (("--random", "5"), "the model has 4 labels"),
         (("--active", "9"), "sets of at most 9 labels"),
-        (("--random", "1", "--threshold", "0", "--probability", "0.5"), "twice"),
+        (
+            ("--random", "1", "--threshold", "0", "--probability", "0.5"),
+            "pass --threshold or --probability, not both",
+        ),
         (("--random", "1", "--probability", "1.5"), "above 0 and below 1"),
         (("--random", "1", "--threshold", "none.npy"), "neither a number nor"),
         (("--random", "1", "--kind", "top", "--threshold", "1"), "have no thresholds"),
-        (("--random", "1", "--count", "0"), "--count is 1 or more"),
+        (("--random", "1", "--count", "0"), "--count must be 1 or more"),
     ],
 )
 def test_bad_options_are_refused(
@@ -200,7 +203,7 @@ def test_inspect_tells_sigmoid_heads_from_softmax_heads(tmp_path: Path, command:
 
 
 def test_verify_says_what_it_means_for_a_sigmoid_head(tmp_path: Path, command: Command) -> None:
-    said = "The output is a sigmoid: this tells whether a label can score highest"
+    said = "The output is a sigmoid. This answer is about whether a label can score highest"
     for activation in ("Sigmoid", "Softmax"):
         path = onnx_with(tmp_path / f"{activation}.onnx", activation)
         ran = command("verify", path, "--no-db", "--workers", "1")
@@ -214,7 +217,7 @@ def test_answers_are_stored_and_found_again(model: Path, tmp_path: Path, command
     data = written(tmp_path / "data.jsonl", '["cat", "dog"]\n["cat"]\n[]\n')
     asked = ("sets", model, data, "--domain", "box:1", "--workers", "1")
     assert "Stored as sets:1 (argmaxable show sets:1)." in command(*asked).out
-    assert "Found again as sets:1; --overwrite asks anew." in command(*asked).out
+    assert "Already stored as sets:1; --overwrite computes it again." in command(*asked).out
     assert command(*asked, "--json").record["run"] == "sets:1"
     assert "run" not in command(*asked, "--json", "--no-db").record
     listed = command("runs")
@@ -238,7 +241,7 @@ def test_stored_sets_are_exported_reported_and_deleted(model: Path, tmp_path: Pa
     assert command("store", "check").code == 0
     assert command("runs", "--delete", "sets:1", "--yes").out == "Deleted 1 run.\n"
     gone = command("show", "sets:1")
-    assert (gone.code, "there is no sets:1" in gone.err) == (2, True)
+    assert (gone.code, "sets:1 does not exist" in gone.err) == (2, True)
 
 
 def test_numbers_in_a_table_are_no_labels_beside_names(model: Path, tmp_path: Path, command: Command) -> None:
@@ -318,7 +321,7 @@ def test_a_bundle_that_is_not_written_is_told(tmp_path: Path, command: Command) 
     places = ("--domain", "everywhere", "--output", tmp_path / "p", "--no-db")
     ran = command("sets", tmp_path / "eye.npz", "--all-pairs", *places)
     assert ran.code == 0
-    assert "is not written: a condition settles all sets at once" in ran.err
+    assert "is not written: a condition on the rows settles all sets at once" in ran.err
     assert not (tmp_path / "p" / "sets.json").exists()
 
 

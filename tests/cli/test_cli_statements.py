@@ -71,7 +71,7 @@ def test_a_run_becomes_vipr_certificates_of_chosen_classes(
         (["proofs", "--format", "vipr", "--model", "other.npz", "-o", "out"], "about another head"),
         (["2", "--format", "smt2", "--model", "model.npz", "-o", "out"], "--domain box:100"),
         (["3", "--format", "smt2", "--model", "model.npz", "-o", "out"], "without evidence"),
-        (["1", "--format", "csv", "--model", "model.npz"], "--format smt2 and --format vipr only"),
+        (["1", "--format", "csv", "--model", "model.npz"], "only work with --format smt2 and --format vipr"),
         (["1", "--format", "smt2", "--model", "model.npz", "--only", "x", "-o", "out"], "--only x"),
     ],
 )

@@ -178,14 +178,17 @@ def test_numbers_as_labels_become_text() -> None:
 @pytest.mark.parametrize(
     ("model", "complaint"),
     [
-        (SVC(kernel="linear"), "SVC is no linear classifier"),
-        (SVC(), "SVC is no linear classifier"),
-        (RandomForestClassifier(3), "RandomForestClassifier is no linear classifier"),
-        (OneVsOneClassifier(LinearSVC()), "OneVsOneClassifier is no linear classifier"),
-        (OutputCodeClassifier(LinearSVC(), random_state=0), "OutputCodeClassifier is no linear classifier"),
-        (BaggingClassifier(LinearSVC(), 3), "BaggingClassifier is no linear classifier"),
-        (OneVsRestClassifier(SVC()), "SVC is no linear classifier"),
-        (make_pipeline(StandardScaler(), SVC()), "SVC is no linear classifier"),
+        (SVC(kernel="linear"), "SVC is not a linear classifier"),
+        (SVC(), "SVC is not a linear classifier"),
+        (RandomForestClassifier(3), "RandomForestClassifier is not a linear classifier"),
+        (OneVsOneClassifier(LinearSVC()), "OneVsOneClassifier is not a linear classifier"),
+        (
+            OutputCodeClassifier(LinearSVC(), random_state=0),
+            "OutputCodeClassifier is not a linear classifier",
+        ),
+        (BaggingClassifier(LinearSVC(), 3), "BaggingClassifier is not a linear classifier"),
+        (OneVsRestClassifier(SVC()), "SVC is not a linear classifier"),
+        (make_pipeline(StandardScaler(), SVC()), "SVC is not a linear classifier"),
     ],
 )
 def test_predictions_that_are_no_linear_argmax_are_refused(model: Any, complaint: str) -> None:

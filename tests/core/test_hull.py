@@ -73,7 +73,7 @@ def test_the_answer_speaks_of_mixtures(command: Command, tmp_path: Path) -> None
     ran = command("verify", tmp_path / "head.npz", "--domain", f"hull:{tmp_path / 'features.npy'}", "--no-db")
     assert ran.code == 1
     assert ran.out.splitlines()[:2] == [
-        "1 of 3 classes can be predicted at no mixture of these 4 inputs.",
+        "1 of 3 classes can't be predicted at any mixture of these 4 inputs.",
         "Domain: hull of 4 inputs, as asked.",
     ]
 

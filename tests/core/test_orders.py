@@ -58,7 +58,7 @@ def test_an_order_without_a_circle_has_none() -> None:
     ("make", "message"),
     [
         (lambda: top([], of=3), "at least one class"),
-        (lambda: top([0, 1, 0], of=3), "class 0 stands twice in the ranking 0 > 1 > 0"),
+        (lambda: top([0, 1, 0], of=3), "class 0 appears twice in the ranking 0 > 1 > 0"),
         (lambda: top([0, 3], of=3), "class 3 does not exist: the head has classes 0 to 2"),
         (lambda: as_order([0, 1], 3), "names all 3 classes, found 2"),
         (lambda: as_order(chain([0, -1]), 3), "class -1 does not exist"),

@@ -274,7 +274,7 @@ def test_findings_come_with_their_meaning_and_advice(command: Command, tmp_path:
     weight = healthy()
     weight[30] = 0
     ran = command("doctor", npz(tmp_path, weight, labels=LABELS))
-    assert "CONCERN  1 row of nothing but zeros.\n         30 w28\n" in ran.out
+    assert "CONCERN  1 row of zeros only.\n         30 w28\n" in ran.out
     assert "What to do: " in ran.out
     assert ran.out.endswith("1 concern.\n")
 
@@ -314,8 +314,8 @@ def test_the_github_action_runs_the_doctor_on_its_input(tmp_path: Path) -> None:
     weight[30] = 0
     done = _run_action(tmp_path, npz(tmp_path, weight), "--domain box:10")
     assert (done.returncode, done.stderr) == (1, "")
-    assert "nothing but zeros" in done.stdout
-    assert "nothing but zeros" in (tmp_path / "summary.md").read_text(encoding="utf-8")
+    assert "of zeros only" in done.stdout
+    assert "of zeros only" in (tmp_path / "summary.md").read_text(encoding="utf-8")
 
 
 def test_the_actions_arguments_follow_the_quoting_rules_of_a_shell_that_never_sees_them(
@@ -370,7 +370,7 @@ def test_the_pre_commit_hook_runs_the_doctor_on_files(tmp_path: Path) -> None:
     command = [*hook["entry"].split(), *hook["args"], "--help.npz"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (1, "")
-    assert "nothing but zeros" in done.stdout
+    assert "of zeros only" in done.stdout
 
 
 _MAIN = "from argmaxable.cli import main\nmain()\n"

@@ -75,7 +75,7 @@ def test_over_a_hull_the_answer_does_not_say_never() -> None:
     domain = am.Hull([[0.0, 1.0], [1.0, 0.0]])
     assert (
         answer(tally(6, 2, domain=domain))
-        == "2 of 6 classes can be predicted at no mixture of these 2 inputs."
+        == "2 of 6 classes can't be predicted at any mixture of these 2 inputs."
     )
 
 

@@ -96,10 +96,10 @@ def test_a_table_may_be_compressed(tmp_path: Path) -> None:
         ("model,class,status\nm,,argmaxable\n", "neither a class nor a label"),
         ("model,class,status\nm,0,argmaxable\nm,0,argmaxable\n", "m has class 0 twice"),
         ("model,class,status\nm,0,argmaxable\nn,0,argmaxable\nm,1,argmaxable\n", "in several places"),
-        ("model,family,class,status\nm,f,0,argmaxable\nm,g,1,argmaxable\n", "tell different things"),
+        ("model,family,class,status\nm,f,0,argmaxable\nm,g,1,argmaxable\n", "or disagree about it"),
         ("model,class,status,seconds\nm,0,argmaxable,nan\n", "seconds is nan, expected a number of seconds"),
         ("model,class,status,bias\nm,0,argmaxable,maybe\n", "bias is maybe, expected true or false"),
-        (f"model,class,status\nm,0,{'x' * 200_000}\n", "no CSV"),
+        (f"model,class,status\nm,0,{'x' * 200_000}\n", "is not CSV"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, said: str) -> None:
@@ -120,7 +120,7 @@ _CUT_SHORT = gzip.compress(b"model,class,status\nm,0,argmaxable\n", mtime=0)[:-1
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("t.csv", b"model,class,status\nm,0,\xff\n", "no CSV in UTF-8"),
+        ("t.csv", b"model,class,status\nm,0,\xff\n", "is not CSV in UTF-8"),
         ("t.csv.gz", b"not compressed", "can't read"),
         ("t.csv.gz", _CUT_SHORT, "can't read"),
     ],

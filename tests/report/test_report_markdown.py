@@ -78,7 +78,7 @@ def test_published_verdicts_are_not_called_proven(database: Path) -> None:
             "theirs", origin="", family="", task="", rows=rows, domain=am.Box(-1.0, 1.0)
         )
     text = markdown(content_of(read(database, run)))
-    assert "published by others and not checked here" in text
+    assert "published elsewhere and not checked here" in text
     assert "re-check" not in text
 
 

@@ -77,11 +77,11 @@ def test_the_answer_about_some_classes_says_so(database: Path) -> None:
         (am.Box(-100.0, 100.0), "any value from −100 to 100"),
         (am.Box(-0.25, math.inf), "any value from −0.25 upwards"),
         (am.Box(-math.inf, 6.0), "any value up to 6"),
-        (am.Box([0.0, 1.0], [1.0, 2.0]), "a range of its own"),
-        (am.Everywhere(), "any numbers at all"),
+        (am.Box([0.0, 1.0], [1.0, 2.0]), "its own range"),
+        (am.Everywhere(), "any feature vector, however large"),
         (am.Ball(2.0), "length at most 2"),
-        (am.RMSNorm(1.0), "out of a RMSNorm layer"),
-        (am.LayerNorm(1.0), "out of a LayerNorm layer"),
+        (am.RMSNorm(1.0), "come from a RMSNorm layer"),
+        (am.LayerNorm(1.0), "come from a LayerNorm layer"),
     ],
 )
 def test_a_domain_is_explained(domain: am.Domain, words: str) -> None:

@@ -32,17 +32,17 @@ LEAD = "Its best lead over all others is"
 @pytest.mark.parametrize(
     ("status", "lower", "upper", "said"),
     [
-        (CAN, 4.829, 1349.5, f"{LEAD} at least 4.82 and at most 1,350. With a bias lower by anything less "
-         "than 4.82 it would still win somewhere."),
-        (CAN, 0.5, math.inf, f"{LEAD} at least 0.5. With a bias lower by anything less than 0.5 it would "
-         "still win somewhere."),
-        (NEVER, -1.011, -0.01299, f"{LEAD} between −1.02 and −0.0129: it always lags. A bias higher by up "
-         "to 0.0129 would not be enough. With a bias higher by more than 1.02 it would win somewhere."),
-        (NEVER, -2.0, 0.0, f"{LEAD} between −2 and 0: it never leads. With a bias higher by more than 2 it "
-         "would win somewhere."),
-        (NEVER, -math.inf, -1e-9, f"{LEAD} at most −1e-09: it always lags. A bias higher by up to 1e-09 "
-         "would not be enough."),
-        (NEVER, 0.0, 0.0, f"{LEAD} exactly 0: it ties. The smallest rise of its bias would do."),
+        (CAN, 4.829, 1349.5, f"{LEAD} at least 4.82 and at most 1,350. It would still win somewhere if its "
+         "bias were lower by less than 4.82."),
+        (CAN, 0.5, math.inf, f"{LEAD} at least 0.5. It would still win somewhere if its bias were lower by "
+         "less than 0.5."),
+        (NEVER, -1.011, -0.01299, f"{LEAD} between −1.02 and −0.0129: it always lags. Raising its "
+         "bias by up to 0.0129 is not enough. Raising its bias by more than 1.02 lets it win somewhere."),
+        (NEVER, -2.0, 0.0, f"{LEAD} between −2 and 0: it never leads. Raising its bias by more than 2 lets "
+         "it win somewhere."),
+        (NEVER, -math.inf, -1e-9, f"{LEAD} at most −1e-09: it always lags. Raising its bias by up to 1e-09 "
+         "is not enough."),
+        (NEVER, 0.0, 0.0, f"{LEAD} exactly 0: it ties. Any rise of its bias is enough."),
         (OPEN, -1.0, 1.0, ""),
     ],
 )  # fmt: skip

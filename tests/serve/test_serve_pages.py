@@ -143,7 +143,7 @@ def test_a_large_run_comes_in_pages(client: Client, database: Path) -> None:
 def test_a_filter_without_result_says_so(client: Client, database: Path) -> None:
     run = keep(database, lossy())
     page = client().get(f"/runs/{run}", params={"search": "nobody"}).text
-    assert "Nothing fits. Other verdicts are shown" in text_of(page)
+    assert "Nothing matches. Other verdicts are shown" in text_of(page)
 
 
 def test_a_search_stays_in_its_field(client: Client, database: Path) -> None:
@@ -216,7 +216,7 @@ def test_published_verdicts_are_said_to_be_unchecked(client: Client, database: P
             rows=[PublishedVerdict(0, "x", am.Status.UNARGMAXABLE)],
         )  # fmt: skip
     assert "not checked here" in client().get(f"/runs/{run}").text
-    assert "nothing about it was checked here" in client().get(f"/runs/{run}/classes/0").text
+    assert "published elsewhere and was not checked here" in client().get(f"/runs/{run}/classes/0").text
 
 
 # ---------------------------------------------------------------------- a class
@@ -347,7 +347,7 @@ def test_the_exact_margin_is_told_where_the_weights_are_known(client: Client, da
     # The class in the middle has a row of zeros and a bias of −1, and all others tie at x = 0.
     told = text_of(client(head).get(f"/runs/{run}/classes/0/margin").text)
     assert "its bias must rise: up to 0.9999999 more is too little, anything above 1.000001 logits" in told
-    assert "logits ahead of all others" in client(head).get(f"/runs/{run}/classes/3/margin").text
+    assert "logits ahead of all other classes" in client(head).get(f"/runs/{run}/classes/3/margin").text
     assert text_of(client().get(f"/runs/{run}/classes/0/margin").text) == ""
     assert client(head).get(f"/runs/{run}/classes/99/margin").status_code == 404
 

@@ -69,7 +69,7 @@ def test_a_path_below_a_file_is_an_error(tmp_path: Path) -> None:
 
 def test_a_folder_that_can_not_be_written_to_is_an_error() -> None:
     # Permissions do not bind root, but nobody makes files in /proc.
-    with pytest.raises(am.StoreError, match=r"can't be opened, or not be written to.*--no-db"):
+    with pytest.raises(am.StoreError, match=r"can't be opened or is not writable.*--no-db"):
         open_store("/proc/self/runs.db")
 
 

@@ -206,7 +206,7 @@ def test_a_log_that_nobody_can_take_in_is_an_error(medium: Path) -> None:
             (medium / f"copy-{name}").write_bytes((medium / name).read_bytes())
     for name in ("runs.db", "runs.db-wal"):
         (medium / f"copy-{name}").rename(medium / f"cut-{name}")
-    with as_a_stranger(medium), pytest.raises(am.StoreError, match="Copy both into a folder"):
+    with as_a_stranger(medium), pytest.raises(am.StoreError, match="Copy both into a writable folder"):
         read(str(medium / "cut-runs.db"))
 
 

@@ -69,7 +69,7 @@ def test_a_mixture_of_softmaxes_is_above_it(command: Command, tmp_path: Path) ->
 def test_too_few_contexts_exit_with_3(command: Command, llama: Saved) -> None:
     ran = command("rank", llama.directory, "--text", llama.text, "--tokens", "8")
     assert ran.code == 3
-    assert "pass more to see the rank" in ran.out
+    assert "The number of contexts limits this rank: pass more text." in ran.out
 
 
 def test_logits_alone_tell_the_number_of_features(command: Command, logits: Path) -> None:

@@ -74,7 +74,7 @@ def test_a_feasible_order_exits_with_0_and_says_so(command: Command, model: Path
         "pets.npz: 4 classes × 2 features, with bias",
         "dog > cat > every other class",
     ]
-    assert "Feasible: some input ranks the classes so" in ran.out
+    assert "Feasible: some input ranks the classes in this order" in ran.out
 
 
 def test_the_witness_of_the_json_ranks_so(command: Command, model: Path) -> None:
@@ -91,7 +91,7 @@ def test_the_witness_of_the_json_ranks_so(command: Command, model: Path) -> None
 def test_an_infeasible_order_exits_with_1_and_names_the_conflict(command: Command, model: Path) -> None:
     ran = command("ranking", model, "mid > cat", "mid > dog")
     assert ran.code == 1
-    assert "Infeasible: no input ranks the classes so." in ran.out
+    assert "Infeasible: no input ranks the classes in this order." in ran.out
     assert "  mid > cat  (weight 0.5)" in ran.out
     assert "  mid > dog  (weight 0.5)" in ran.out
 

@@ -314,7 +314,7 @@ def _whole_weights(certificate: Certificate) -> Dyadic:
 def require(proven: bool, claim: str) -> None:
     """Stop the run when evidence of our own making does not hold."""
     if not proven:
-        raise EvidenceError(f"{claim} This is a bug in argmaxable, not in your model; please report it.")
+        raise EvidenceError(f"{claim} This is a bug in argmaxable, not in your model. Please report it.")
 
 
 def is_well_formed(certificate: Certificate, class_id: int, classes: int) -> bool:

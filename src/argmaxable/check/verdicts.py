@@ -200,7 +200,7 @@ def _failed_ties(head: Head, claims: list[Verdict]) -> Iterator[Failure]:
         if id(group) not in members:
             members[id(group)] = frozenset(group if _are_identical(head, group) else ())
         if claim.class_id not in members[id(group)]:
-            yield Failure(claim.class_id, "it is not identical with the classes it is said to tie with")
+            yield Failure(claim.class_id, "it is not identical to the classes it is said to tie with")
 
 
 def _are_identical(head: Head, group: tuple[int, ...]) -> bool:

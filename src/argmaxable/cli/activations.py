@@ -28,7 +28,7 @@ def activations(
     model: Annotated[str, Argument(metavar="MODEL", help="Directory of a Hugging Face model.")],
     text: Annotated[Path, Option(help="Text to run the model over, in UTF-8.")],
     target: Annotated[
-        Path | None, Option(help="For models that translate: the text's translation, line by line.")
+        Path | None, Option(help="For translation models: the translation of the text, line by line.")
     ] = None,
     tokens: Annotated[int | None, Option(min=1, help="Stop after this many tokens.")] = None,
     percent: Annotated[
@@ -95,7 +95,7 @@ def _lines(name: str, ranges: Ranges) -> list[str]:
         f"{name}: {ranges.count:,} tokens, {len(ranges.lo):,} features",
         f"all values          {_range(ranges.overall)}",
         f"tokens, {ranges.percent:g} %        {_range(ranges.tokens)}  "
-        "(so many have no value below the one, and so many none above the other)",
+        "(this share has no value below the first number, the same share none above the second)",
         f"widest feature      {_feature(ranges, wide)}",
         f"narrowest feature   {_feature(ranges, narrow)}",
     ]

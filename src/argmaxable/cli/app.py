@@ -27,10 +27,10 @@ GROUPS = {
     },
     "Understand": {
         "inspect": "Show the output layer found in MODEL and what feeds it.",
-        "explain": "Say what keeps a class from winning, or how safely it wins.",
-        "doctor": "Name rows that stand out: untrained, duplicated, zero.",
-        "sets": "Tell which sets of labels MODEL can never predict.",
-        "observe": "Grade classes by what examples show, beside what is proven.",
+        "explain": "Explain what blocks a class, or how safely it wins.",
+        "doctor": "Find rows that stand out: untrained, duplicated, zero.",
+        "sets": "Decide which sets of labels MODEL can never predict.",
+        "observe": "Measure which classes win on examples.",
         "ranking": "Decide whether any input ranks the classes in this order.",
     },
     "Fix": {
@@ -41,22 +41,22 @@ GROUPS = {
     "Runs": {
         "runs": "List stored runs, newest first, or delete some.",
         "show": "Show what a stored run found, or has found so far.",
-        "compare": "Tell which classes changed from one model or run to another.",
+        "compare": "Show which classes changed between models or runs.",
         "table": "Write stored runs as a table for a paper.",
         "report": "Write a page about a stored run or a proof bundle.",
         "card": "Write a model card's section about classes never predicted.",
         "serve": "Show stored runs and a playground in the browser.",
         "export": "Write the verdicts of a stored run for other programs.",
         "store": "Check that a database of runs is sound.",
-        "import": "Store verdicts that others published, to compare with.",
+        "import": "Import published verdicts, for comparison.",
     },
     "Theory": {
-        "random": "Verify a random head, and compare with Qhull where it can.",
-        "prevent": "Show that equal norms, or a certain bias, free every class.",
-        "regions": "Count the rankings that a head of a given size can put out.",
+        "random": "Verify a random head, and compare with Qhull if possible.",
+        "prevent": "Show how equal norms, or a bias, let every class win.",
+        "regions": "Count the rankings that a head of a given size can produce.",
         "rank": "Measure the rank of a model's log-probabilities.",
         "activations": "Measure the range of the output layer's inputs over a text.",
-        "figure": "Draw the papers' figures, of examples, models or runs.",
+        "figure": "Draw the papers' figures from examples, models or runs.",
     },
 }
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
@@ -89,7 +89,7 @@ def _mistakes_as_errors_of_ours() -> Iterator[None]:
         where = "argmaxable" if error.ctx is None else error.ctx.command_path
         message = _in_words(error)
         end = "" if message.endswith((".", "?")) else "."
-        raise InputError(f"{message}{end} `{where} --help` lists what it takes.") from None
+        raise InputError(f"{message}{end} See `{where} --help`.") from None
 
 
 class _Commands(click.Group):
@@ -133,7 +133,8 @@ class _Commands(click.Group):
 
 app = _Commands(
     "argmaxable",
-    help="Prove, for every class of a classifier's output layer, that it can be the argmax or never can.",
+    help="Prove, for every class of a classifier's output layer, that it can be the argmax or that "
+    "it never can.",
     commands={name: click.Command(name, help=line) for name, line in COMMANDS.items()},
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},

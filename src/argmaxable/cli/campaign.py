@@ -39,7 +39,7 @@ def campaign(
     file: Annotated[Path, Argument(metavar="FILE", help="Campaign: a TOML file (docs/campaigns.md).")],
     match: Annotated[
         list[str] | None,
-        Option(help="Only models with this in their name or family; may be given several times."),
+        Option(help="Only models with this text in their name or family; repeatable."),
     ] = None,
     index: Annotated[Path | None, Option(help="Write a page of Markdown about the models.")] = None,
     models: Annotated[
@@ -48,7 +48,7 @@ def campaign(
     *,
     work: Annotated[options.EngineOptions, Only("workers", "ray")],
     time_limit: Annotated[
-        float | None, Option(help="Turn to the next model after this many seconds.")
+        float | None, Option(help="Continue with the next model after this many seconds.")
     ] = None,
     cache_dir: options.CacheDir = None,
     stored: options.StoreOptions,
@@ -58,7 +58,7 @@ def campaign(
 ) -> None:
     """Verify the models listed in FILE, one after another.
 
-    A model that fails does not stop the others.
+    If a model fails, the campaign continues.
     """
     require_file_place("--index", index)
     plan = read_campaign(file, models=models)
@@ -98,7 +98,7 @@ def matching(plan: Campaign, texts: Sequence[str]) -> list[CampaignModel]:
         if not texts or any(text in entry.name or text in entry.request.family for text in texts)
     ]
     if not chosen:
-        raise InputError(f"--match {' or '.join(texts)}: in no model's name and in no family's.")
+        raise InputError(f"--match {' or '.join(texts)}: no model or family has this in its name.")
     return chosen
 
 

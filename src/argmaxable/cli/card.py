@@ -61,7 +61,7 @@ def card(
     """Write a model card's section about classes never predicted.
 
     A model is verified first, unless a finished run of it is stored. The metadata
-    are an entry of model-index, as Hugging Face's hub reads it.
+    is a model-index entry for the Hugging Face hub.
 
     \b
     Examples:

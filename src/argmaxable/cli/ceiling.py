@@ -12,13 +12,17 @@ from argmaxable.cli.remarks import Remarks
 from argmaxable.core.errors import InputError
 from argmaxable.workflow.verify_model import ModelVerdicts
 
-Ceiling = Annotated[bool, Option("--ceiling", help="Prove too how probable each class can be at any input.")]
+Ceiling = Annotated[
+    bool, Option("--ceiling", help="Also bound the largest probability that each class can have.")
+]
 Temperature = Annotated[
     float | None, Option(help="With --ceiling: divide scores by this before the softmax.")
 ]
 TopP = Annotated[
     float | None,
-    Option("--top-p", help="With --ceiling: tell which classes can enter the nucleus of this mass."),
+    Option(
+        "--top-p", help="With --ceiling: also decide which classes can enter the top-p nucleus of this mass."
+    ),
 ]
 
 
@@ -34,7 +38,7 @@ def question(wanted: bool, temperature: float | None, top_p: float | None) -> Qu
     """The question the options ask; None when they ask none. Raises InputError for what makes no sense."""
     for name, value in (("--temperature", temperature), ("--top-p", top_p)):
         if value is not None and not wanted:
-            raise InputError(f"{name} is about probabilities: add --ceiling.")
+            raise InputError(f"{name} needs --ceiling.")
     if top_p is not None:
         from argmaxable.questions.ceiling.nucleus import require_share
 
@@ -58,7 +62,7 @@ def ceiling_remarks(
     from argmaxable.questions.ceiling.wording import as_record, describe
 
     if not result.is_complete:
-        return Remarks(("", "No ceilings: stopped before."), {}), False
+        return Remarks(("", "No ceilings: the run stopped before they were computed."), {}), False
     left = None if time_limit is None else max(time_limit - result.cost.seconds, 1e-3)
     with progress_bar("ceilings") as progress:
         found = ceilings(

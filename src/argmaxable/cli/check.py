@@ -41,14 +41,14 @@ def check(
         bool,
         Option(
             "--rational",
-            help="Also prove each unargmaxable class by rational numbers alone: about 0.1 s a class "
-            "with 120 features, 6 s with 576, eight times as long for twice the features.",
+            help="Also prove each unargmaxable class by rational numbers alone: about 0.1 s per "
+            "class with 120 features, 6 s with 576.",
         ),
     ] = False,
 ) -> None:
     """Re-check a proof bundle, exactly and without a solver.
 
-    What the bundle says in words (counts, labels, the files it names) is compared too.
+    The counts, labels and file names that the bundle states are compared too.
 
     \b
     Examples:
@@ -56,7 +56,7 @@ def check(
       argmaxable check proofs model.onnx --rational
 
     \b
-    Exit codes: 0 every claim is proven, 1 some claim is not or the bundle
+    Exit codes: 0 every claim is proven, 1 some claim is not, or the bundle
     contradicts itself or the model, 2 bad input, 3 nothing is wrong but some
     classes are undecided or missing.
     """

@@ -43,7 +43,7 @@ def compare(
     domain: options.DomainText = DEFAULT_DOMAIN_TEXT,
     dtype: Annotated[
         Float | None,
-        Option(help="Tell too which classes of models only just win when logits have this format."),
+        Option(help="Also name classes that only just win when logits are computed in this format."),
     ] = None,
     form: Annotated[
         GridFormat | None,
@@ -51,7 +51,9 @@ def compare(
     ] = None,
     fail_on_new: Annotated[
         bool,
-        Option("--fail-on-new", help="Exit with 1 if a class became unargmaxable (or is new, and is)."),
+        Option(
+            "--fail-on-new", help="Exit with 1 if a class became unargmaxable, or is new and unargmaxable."
+        ),
     ] = False,
     safe: Safe = None,
     time_limit: Annotated[
@@ -62,7 +64,7 @@ def compare(
     stored: options.StoreOptions,
     as_json: options.Json = False,
 ) -> None:
-    """Tell which classes changed from one model or run to another.
+    """Show which classes changed between models or runs.
 
     One model before and after fine-tuning or quantisation, or over two domains. Models are verified first,
     unless the database has their verdicts. Classes are matched by label where both have labels, otherwise by
@@ -82,7 +84,7 @@ def compare(
     not finished.
     """
     if as_json and form is not None:
-        raise InputError("--json and --format exclude each other.")
+        raise InputError("--json and --format can't be used together.")
     request = CompareRequest(domain, dtype, work.engine(), time_limit, stored.overwrite)
     chosen = models_in(names)
     are_runs = all(name.isdecimal() for name in chosen)

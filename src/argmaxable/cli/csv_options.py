@@ -14,8 +14,8 @@ Safe = Annotated[
     bool | None,
     Option(
         "--safe/--no-safe",
-        help="CSV for spreadsheets: an apostrophe before text that looks like a formula, and a column "
-        "'escaped' that says where (default: unless stdout is a pipe).",
+        help="Make CSV safe for spreadsheets: an apostrophe before text that looks like a formula, "
+        "and a column 'escaped' that names the columns (default unless stdout is a pipe).",
     ),
 ]
 

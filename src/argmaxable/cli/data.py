@@ -26,26 +26,27 @@ class DataOptions(OptionGroup):
         Path | None,
         Option(
             metavar="FILE",
-            help="Tell how often unargmaxable classes occur in this file: a text, labels one a line, texts "
-            "with counts, or JSON Lines of targets.",
+            help="Count how often unargmaxable classes occur in this file: text, one label per "
+            "line, texts with counts, or JSON Lines of targets.",
         ),
     ] = None
     data_format: Annotated[
-        DataFormat | None, Option(help="How to read the file of --data (default: guessed, and said).")
+        DataFormat | None, Option(help="Format of the --data file (default: guessed and reported).")
     ] = None
     tokenizer: Annotated[
         Path | None,
         Option(
             metavar="FILE",
-            help="A tokenizer.json that cuts texts of --data into classes, if they are not characters.",
+            help="tokenizer.json that splits the text of --data into classes; not needed if classes "
+            "are characters.",
         ),
     ] = None
     features: Annotated[
         Path | None,
         Option(
             metavar="FILE",
-            help="Tell which classes win at these inputs of the head (.npy, a row each), and what takes the "
-            "place of those that can't.",
+            help="Show which classes win at these saved inputs of the head (.npy, one per row), and "
+            "what wins where an unargmaxable class comes second.",
         ),
     ] = None
 
@@ -53,7 +54,7 @@ class DataOptions(OptionGroup):
         """Raise InputError before the work for what would only be noticed after it."""
         for name, value in (("--data-format", self.data_format), ("--tokenizer", self.tokenizer)):
             if value is not None and self.data is None:
-                raise InputError(f"{name} is about a file of data: add --data FILE.")
+                raise InputError(f"{name} needs --data FILE.")
         for option, path in (
             ("--data", self.data),
             ("--tokenizer", self.tokenizer),

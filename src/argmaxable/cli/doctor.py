@@ -24,7 +24,7 @@ from argmaxable.questions.arithmetic.formats import Float
 
 @takes_groups
 def doctor(
-    models: Annotated[list[str], Argument(metavar="MODEL", help="Models as for verify, one or several.")],
+    models: Annotated[list[str], Argument(metavar="MODEL", help="One or more models, as for verify.")],
     domain: Annotated[
         str,
         Option(
@@ -44,11 +44,11 @@ def doctor(
     *,
     source: options.ModelOptions,
 ) -> None:
-    """Name rows that stand out: untrained, duplicated, zero.
+    """Find rows that stand out: untrained, duplicated, zero.
 
-    Rows at the mean of the others (new tokens that nobody trained), end marks that can never be predicted, a
-    bias of another length, numbers that are not finite; each with what it means and what to do. Suspicious
-    classes are verified, all others are not: that is what verify is for.
+    Finds rows at the mean of all rows (new tokens that nobody trained), end tokens that can never be
+    predicted, a bias of the wrong length, and numbers that are not finite. Says what each finding means and
+    what to do. Verifies suspicious classes only; use verify for all classes.
 
     \b
     Examples:

@@ -34,7 +34,7 @@ class ExampleOptions(OptionGroup):
         Path | None,
         Option(
             metavar="FILE",
-            help="Examples as an .npz file: features (a row each), labels ('' for ordinary inputs), source; "
+            help="Examples as an .npz file: features (one per row), labels ('' for ordinary inputs), source; "
             "for sequences ends and spans (docs/teach.md).",
         ),
     ] = None
@@ -42,8 +42,8 @@ class ExampleOptions(OptionGroup):
         list[str] | None,
         Option(
             metavar="SOURCE|SHARE",
-            help="Inputs to measure with and never to learn from: those of a source (may be given several "
-            f"times), or a share of all (default: {_DEFAULT_SHARE}).",
+            help="Inputs to hold out for measuring: all of one source (repeatable), or a share of "
+            "all (default: {_DEFAULT_SHARE}).",
         ),
     ] = None
 
@@ -51,19 +51,18 @@ class ExampleOptions(OptionGroup):
         list[str] | None,
         Option(
             metavar="FILE[#FACE]",
-            help="Font to print lines of text with and run MODEL on them, for ONNX recognisers; may be given "
-            "several times (extra teach).",
+            help="Font to render lines of text with, for ONNX recognisers; repeatable (extra teach).",
         ),
     ] = None
     held_out_font: Annotated[
         list[str] | None,
-        Option(metavar="FILE[#FACE]", help="Font to measure with and never to learn from."),
+        Option(metavar="FILE[#FACE]", help="Font to hold out for measuring."),
     ] = None
     words: Annotated[
         Path | None,
         Option(
             metavar="FILE",
-            help="Words to print around the classes, one `word [count]` a line (default: the dictionary's "
+            help="Words to print around the classes, one `word [count]` per line (default: the dictionary's "
             "common characters).",
         ),
     ] = None
@@ -74,7 +73,7 @@ class ExampleOptions(OptionGroup):
     text_lines: Annotated[int, Option(min=1, help="How many ordinary lines to measure with.")] = (
         ORDINARY_LINES
     )
-    copies: Annotated[int, Option(min=1, help="How often to print each class.")] = COPIES
+    copies: Annotated[int, Option(min=1, help="How many times to render each class.")] = COPIES
     images: Annotated[
         Path | None,
         Option(
@@ -86,7 +85,8 @@ class ExampleOptions(OptionGroup):
     held_out_images: Annotated[
         Path | None,
         Option(
-            metavar="DIR", help="Images to measure with (default: every fifth of each class of --images)."
+            metavar="DIR",
+            help="Images to hold out for measuring (default: every fifth of each class of --images).",
         ),
     ] = None
     preprocess: Annotated[
@@ -145,7 +145,8 @@ class ExampleOptions(OptionGroup):
         sources = {"--features": self.features, "--font": self.font, "--images": self.images}
         given = [name for name, value in sources.items() if value]
         if len(given) != 1:
-            found = f"{' and '.join(given)} exclude each other" if given else "where are the examples?"
+            together = f"{' and '.join(given)} can't be used together."
+            found = together if given else "no examples were given."
             raise InputError(f"{found} Pass one of --features FILE.npz, --font FILE and --images DIR.")
         strange = {
             "--hold-out": (self.hold_out, "--features"),
@@ -156,7 +157,7 @@ class ExampleOptions(OptionGroup):
         }
         for name, (value, source) in strange.items():
             if value and source not in given:
-                raise InputError(f"{name} goes with {source}, and examples come from {given[0]}.")
+                raise InputError(f"{name} only works with {source}, but the examples come from {given[0]}.")
 
     def _material(self, seed: int) -> Material:
         return Material(

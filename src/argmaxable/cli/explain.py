@@ -38,18 +38,18 @@ def explain(
     ],
     domain: options.DomainText = DEFAULT_DOMAIN_TEXT,
     rounds: Annotated[
-        int, Option(min=0, help="Solves to spend on the best rank an unargmaxable class can reach.")
+        int, Option(min=0, help="Number of solves to spend on the best rank of an unargmaxable class.")
     ] = ROUNDS,
     output: Annotated[
         Path | None,
-        Option("--output", "-o", help="Write the input found for each class, one a row, to this .npy file."),
+        Option("--output", "-o", help="Write the input found for each class to this .npy file, one per row."),
     ] = None,
     time_limit: options.TimeLimit = None,
     as_json: options.Json = False,
     *,
     source: options.ModelOptions,
 ) -> None:
-    """Say what keeps a class from winning, or how safely it wins.
+    """Explain what blocks a class, or how safely it wins.
 
     For a class that can never be predicted: the mixture of classes that beats it, and how far off it is.
 

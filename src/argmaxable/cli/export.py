@@ -49,7 +49,7 @@ def export(
             "--format",
             help="A row for each verdict; a bundle with all proofs; or for each unargmaxable class over a"
             " box a file for SMT solvers (smt2) or, with its proof, for VIPR's checker (vipr)."
-            " Default: as the output's suffix says, else jsonl.",
+            " Default: from the output's suffix, else jsonl.",
         ),
     ] = None,
     output: Annotated[

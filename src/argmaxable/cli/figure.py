@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from argmaxable.report.figures.style import Figure
 
 _EPILOG = """\b
-Each with what it takes (docs/figures.md shows them):
+Figures and their options (docs/figures.md shows them):
   decision-regions  who wins where: [MODEL] [--bias] [--extent R]
   hull              [MODEL] [--dims 2|3] [--classes N] [--seed N]
   braid             rankings of 3 and 4 classes: [--bias]
@@ -102,29 +102,31 @@ def figure(
     name: Annotated[Name, Argument(metavar="NAME", help="Which figure; all: the whole set.")],
     output: Annotated[
         Path,
-        Option("--output", "-o", help="File to write: .svg, .png or .pdf; of all: a folder."),
+        Option("--output", "-o", help="File to write (.svg, .png or .pdf); for all, a folder."),
     ],
     subjects: Annotated[
         list[str] | None,
-        Argument(metavar="MODEL|RUN", help="What it is about: a model file, or stored runs."),
+        Argument(metavar="MODEL|RUN", help="A model file, or stored runs."),
     ] = None,
-    title: Annotated[str | None, Option(help="Heading of the figure, of all: of those about runs.")] = None,
+    title: Annotated[
+        str | None, Option(help="Title of the figure; for all, of the figures about runs.")
+    ] = None,
     runs: Annotated[
-        Path | None, Option(metavar="FILE", help="List of runs, or an SQLite database of them.")
+        Path | None, Option(metavar="FILE", help="File that lists runs, or an SQLite database of runs.")
     ] = None,
     bias: Annotated[bool | None, Option("--bias", help="Draw the example that has a bias.")] = None,
     extent: Annotated[float | None, Option(help="Show features from -R to R.", metavar="R")] = None,
     dims: Annotated[str | None, Option(help="Numbers of features, e.g. 2,3,5.")] = None,
     classes: Annotated[int | None, Option(min=1, help="Classes of random heads.")] = None,
-    seed: Annotated[int | None, Option(min=0, help="Seed of what is drawn at random.")] = None,
+    seed: Annotated[int | None, Option(min=0, help="Random seed.")] = None,
     seeds: Annotated[int | None, Option(min=1, help="Random heads for each number of features.")] = None,
     bins: Annotated[int | None, Option(min=1, help="Bins of the PLIF.")] = None,
-    form: Annotated[Format | None, Option("--format", help="Of the files of all (default svg).")] = None,
+    form: Annotated[Format | None, Option("--format", help="File format for all (default svg).")] = None,
     db: options.Database = None,
 ) -> None:
-    """Draw the papers' figures, of examples, models or runs.
+    """Draw the papers' figures from examples, models or runs.
 
-    As SVG, PNG or PDF; NAME all draws the whole set.
+    Writes SVG, PNG or PDF; NAME all draws the whole set.
     """
     request = _Request(
         tuple(subjects or ()), title, runs, db, bias, extent, dims, classes, seed, seeds, bins, form
@@ -155,7 +157,7 @@ def _decision_regions(request: _Request) -> Figure:
     from argmaxable.report.figures.examples import FOUND_CLASS, LOST_CLASS
 
     if request.bias and request.subjects:
-        raise InputError("--bias chooses an example: leave it out, a MODEL has its own bias or none.")
+        raise InputError("--bias chooses an example. Leave it out when you pass a MODEL.")
     head = _head(request) or (FOUND_CLASS if request.bias else LOST_CLASS)
     return decision_regions(head, extent=request.extent, title=request.title)
 
@@ -202,7 +204,7 @@ def _head(request: _Request) -> Head | None:
     if not request.subjects:
         return None
     if len(request.subjects) > 1:
-        raise InputError(f"this figure is about one MODEL, found {len(request.subjects)}.")
+        raise InputError(f"this figure takes one MODEL, found {len(request.subjects)}.")
     from argmaxable.models import load_head
 
     return load_head(request.subjects[0])

@@ -32,7 +32,7 @@ def find_groups(
     from argmaxable.report.figures.listing import Listed, is_database, read_listing
 
     if named and listing:
-        raise InputError("runs are named or listed, not both: leave out RUN or --runs.")
+        raise InputError("pass RUN or --runs, not both.")
     listed = [Listed(run, "", None) for run in named]
     if listing is not None and is_database(listing):
         where = str(listing)

@@ -26,13 +26,16 @@ class GateOptions(OptionGroup):
         str | None,
         Option(
             metavar="FILE|RUN",
-            help="Fail only on classes that became unargmaxable since: the JSON or bundle of an earlier "
-            "verify, an export, or a stored run.",
+            help="Fail only on classes that became unargmaxable since this baseline: JSON or bundle "
+            "of an earlier verify, an export, or a stored run.",
         ),
     ] = None
     allow: Annotated[
         Path | None,
-        Option(metavar="FILE", help="Labels or numbers of classes that may fail, one a line."),
+        Option(
+            metavar="FILE",
+            help="File of classes that may be unargmaxable or undecided, one label or number per line.",
+        ),
     ] = None
     fail_on: Annotated[
         FailOn | None,

@@ -19,17 +19,17 @@ from argmaxable.report.stored_runs import as_record
 
 def import_(
     path: Annotated[Path, Argument(metavar="FILE.csv", help="Table with a row for each verdict.")],
-    name: Annotated[str | None, Option(help="The model, where the table names none.")] = None,
+    name: Annotated[str | None, Option(help="Name of the model, if the table has none.")] = None,
     origin: Annotated[str | None, Option(help="Who published it (default: the file's name).")] = None,
-    family: Annotated[str | None, Option(help="Family, where the table has none.")] = None,
-    task: Annotated[str | None, Option(help="Task, where the table has none.")] = None,
+    family: Annotated[str | None, Option(help="Family of the model, if the table has none.")] = None,
+    task: Annotated[str | None, Option(help="Task of the model, if the table has none.")] = None,
     domain: Annotated[
-        str, Option(help="What the verdicts are about: everywhere, box:R, box:LO:HI or ball:R.")
+        str, Option(help="Domain of the verdicts: everywhere, box:R, box:LO:HI or ball:R.")
     ] = "box:100",
     db: options.Database = None,
     as_json: options.Json = False,
 ) -> None:
-    """Store verdicts that others published, to compare with.
+    """Import published verdicts, for comparison.
 
     They are claims without evidence.
 

@@ -34,7 +34,7 @@ def inspect(
 ) -> None:
     """Show the output layer found in MODEL and what feeds it.
 
-    Also tells what else could be the output layer, and how to choose.
+    Also lists other candidates for the output layer, and how to choose one.
 
     \b
     Examples:

@@ -34,7 +34,7 @@ StepSummary = Annotated[
         "--summary",
         metavar="FILE",
         envvar="GITHUB_STEP_SUMMARY",
-        help="With --format github: append the answer to this file of Markdown.",
+        help="With --format github: append the answer to this Markdown file.",
     ),
 ]
 
@@ -42,7 +42,7 @@ StepSummary = Annotated[
 def require_one_format(form: NoticeFormat | None, *, as_json: bool) -> None:
     """Raise InputError for two wishes about stdout."""
     if as_json and form is not None:
-        raise InputError("--json and --format exclude each other.")
+        raise InputError("--json and --format can't be used together.")
 
 
 def in_format(

@@ -29,15 +29,18 @@ def observe(
     *,
     given: Annotated[ExampleOptions, Only("features", "font", "words", "copies", "images", "preprocess")],
     domain: options.DomainText = DEFAULT_DOMAIN_TEXT,
-    seed: Annotated[int, Option(min=0, help="For what is drawn where examples have one source.")] = 0,
+    seed: Annotated[
+        int, Option(min=0, help="Random seed for what is held out, if all examples have one source.")
+    ] = 0,
     time_limit: options.TimeLimit = None,
     work: Annotated[options.EngineOptions, Only("workers")],
     as_json: options.Json = False,
     source: options.ModelOptions,
 ) -> None:
-    """Grade classes by what examples show, beside what is proven.
+    """Measure which classes win on examples.
 
-    A class wins on some example, was never seen to win, or is proven never to. Only the last is a proof.
+    Each class wins on some example, was never seen to win, or is proven never to win.
+    Only the last is a proof.
 
     \b
     Examples:
@@ -63,7 +66,7 @@ def _lines(found: FoundModel, seen: Observation) -> list[str]:
     proven = [each.label for each in seen.having(Grade.UNARGMAXABLE)]
     lines = [
         f"measured    {counted(len(seen.having(Grade.WINS)))} won on some example",
-        f"            {counted(len(never))} never did, though nothing proves that they can't",
+        f"            {counted(len(never))} never won, but are not proven unable to",
         f"            {counted(len(shown))} of these have examples: {listed([each.label for each in shown])}",
         f"precision   never seen to win: {seen.never_again} did not win on held-out examples either"
         f"{_percent(seen.never_again)}",

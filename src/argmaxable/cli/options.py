@@ -37,11 +37,13 @@ DomainText = Annotated[
 ]
 RoundTo = Annotated[
     Rounding | None,
-    Option(help="Take the head with its weights as this format stores them, int8 with a scale a row."),
+    Option(help="Round the weights to this format first; int8 has one scale per row."),
 ]
 TimeLimit = Annotated[
     float | None,
-    Option("--time-limit", "--max-seconds", help="Stop after this many seconds with what is proven by then."),
+    Option(
+        "--time-limit", "--max-seconds", help="Stop after this many seconds and report what is proven so far."
+    ),
 ]
 All = Annotated[bool, Option("--all", help="List all classes that can never be predicted, not only 20.")]
 Json = Annotated[bool, Option("--json", help="Print one JSON object instead of text.")]
@@ -55,7 +57,8 @@ Database = Annotated[
     Option(
         metavar="PATH|URL",
         envvar="ARGMAXABLE_DB",
-        help="Database of runs: an SQLite file or a postgresql:// address (default: a file of the user's).",
+        help="Database of runs: an SQLite file or a postgresql:// address (default: a file in your "
+        "data directory).",
     ),
 ]
 StoredRun = Annotated[
@@ -72,14 +75,14 @@ StoredRun = Annotated[
 class ModelOptions(OptionGroup):
     """Which tensors of a model, and which version of it."""
 
-    tensor: Annotated[str | None, Option(help="Name of the weight tensor to take.")] = None
-    bias_tensor: Annotated[str | None, Option(help="Name of the bias tensor to take.")] = None
-    transpose: Annotated[bool, Option("--transpose", help="The weight is stored the other way round.")] = (
+    tensor: Annotated[str | None, Option(help="Name of the weight tensor.")] = None
+    bias_tensor: Annotated[str | None, Option(help="Name of the bias tensor.")] = None
+    transpose: Annotated[bool, Option("--transpose", help="The weight is stored as features × classes.")] = (
         False
     )
     labels: Annotated[
         Path | None,
-        Option("--labels", help="File with the classes' labels: a vocabulary or one a line."),
+        Option("--labels", help="File with the labels: a vocabulary, or one label per line."),
     ] = None
     revision: Annotated[str | None, Option(help="Revision of a hub model: branch, tag or commit.")] = None
     subfolder: Annotated[str | None, Option(help="Folder inside a hub model.")] = None
@@ -115,15 +118,15 @@ class EngineOptions(OptionGroup):
     workers: Annotated[int | None, Option(help="Processes to use (default: one per core).")] = None
     ray: Annotated[
         str | None,
-        Option(metavar="ADDRESS", help="Share the work with a Ray cluster; local starts one here."),
+        Option(
+            metavar="ADDRESS", help="Share the work with a Ray cluster; local starts one on this machine."
+        ),
     ] = None
     device: Annotated[
         str,
         Option(help="Where large products run: numpy, or a device of PyTorch such as cpu, cuda or mps."),
     ] = "numpy"
-    memory: Annotated[str | None, Option(help="Memory to use at most, all processes together, e.g. 4GB.")] = (
-        None
-    )
+    memory: Annotated[str | None, Option(help="Memory limit for all processes together, e.g. 4GB.")] = None
 
     def engine(self) -> Engine:
         """Raises InputError for memory that is not an amount."""
@@ -137,7 +140,9 @@ class StoreOptions(OptionGroup):
 
     db: Database = None
     no_db: Annotated[bool, Option("--no-db", help="Store nothing in the database.")] = False
-    overwrite: Annotated[bool, Option("--overwrite", help="Compute again what the database has.")] = False
+    overwrite: Annotated[
+        bool, Option("--overwrite", help="Compute again even if the database has the result.")
+    ] = False
 
     def opened(self) -> AbstractContextManager[Store | None]:
         """The database of runs, to be used in a `with` statement; None for --no-db."""

@@ -19,14 +19,12 @@ def prevent(
     classes: Annotated[int, Option(help="Number of classes.")] = 500,
     dim: Annotated[int, Option(help="Number of features.")] = 10,
     seed: Annotated[int, Option(help="Seed of the random head.")] = 0,
-    distribution: Annotated[Distribution, Option(help="Of every weight.")] = Distribution.NORMAL,
-    bias: Annotated[
-        bool, Option("--bias", help="Prevent by bias, b = -|w|^2/2, not by equal norms.")
-    ] = False,
+    distribution: Annotated[Distribution, Option(help="How weights are drawn.")] = Distribution.NORMAL,
+    bias: Annotated[bool, Option("--bias", help="Use the bias b = -|w|^2/2 instead of equal norms.")] = False,
     off: Annotated[bool, Option("--off", help="Leave the random head as it is, for comparison.")] = False,
     time_limit: options.TimeLimit = None,
 ) -> None:
-    """Show that equal norms, or a certain bias, free every class.
+    """Show how equal norms, or a bias, let every class win.
 
     Every class of a random head can win once rows have equal norms, or the bias is -|w|^2/2.
 

@@ -31,14 +31,14 @@ def prune(
     *,
     work: Annotated[options.EngineOptions, Only("workers")],
     time_limit: options.TimeLimit = None,
-    overwrite: Annotated[bool, Option("--overwrite", help="Replace what exists.")] = False,
+    overwrite: Annotated[bool, Option("--overwrite", help="Replace existing files.")] = False,
     as_json: options.Json = False,
     source: Annotated[options.ModelOptions, Only(*options.TENSORS, "labels")],
 ) -> None:
     """Write the output layer without the classes that never win.
 
-    Beside the head go OUTPUT.ids.json, which class became which, and the folder OUTPUT.proofs, which shows
-    that the argmax is the same at every input of the domain. A whole model is left as it is.
+    Also writes OUTPUT.ids.json, a map of class numbers, and the folder OUTPUT.proofs, which shows
+    that the argmax is the same at every input of the domain. The model itself is not changed.
 
     \b
     Examples:
@@ -72,7 +72,7 @@ def prune(
         click.echo(answer(tally_of(result)))
         click.echo(domain_line(result.domain, result.domain_source))
         click.echo(f"Head without {before - after:,} of them, {counted(after)}: {output}")
-        click.echo(f"Which class became which: {id_map}")
+        click.echo(f"Old and new class numbers: {id_map}")
         click.echo(f"Proof that no argmax changes: {proofs} (argmaxable check {proofs} {model})")
     raise click.exceptions.Exit(3 if result.undecided else 0)
 

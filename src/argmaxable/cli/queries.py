@@ -44,7 +44,7 @@ class QueryOptions(OptionGroup):
         Path | None,
         Option(
             metavar="FILE",
-            help="Take as inputs what these queries span: a matrix with a row each (.npy), or the users of a "
+            help="Verify over these queries: a matrix with one per row (.npy), or the users of a "
             "recommender (.npz with user_factors).",
         ),
     ] = None
@@ -60,7 +60,7 @@ class QueryOptions(OptionGroup):
         """The domain that is asked about; raises InputError where two are."""
         if self.queries is None:
             if self.queries_as is not None:
-                raise InputError("--queries-as is about saved queries: add --queries FILE.")
+                raise InputError("--queries-as needs --queries FILE.")
             return text
         if text != DEFAULT_DOMAIN_TEXT:
             raise InputError("--queries and --domain both say which inputs to consider. Leave one out.")

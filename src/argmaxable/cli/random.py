@@ -22,20 +22,22 @@ def random(
     classes: Annotated[int, Option(help="Number of classes.")] = 20,
     dim: Annotated[int, Option(help="Number of features.")] = 2,
     seed: Annotated[int, Option(help="Seed of the random head.")] = 0,
-    distribution: Annotated[Distribution, Option(help="Of every weight.")] = Distribution.NORMAL,
-    bias: Annotated[bool, Option("--bias", help="Draw a bias too.")] = False,
+    distribution: Annotated[Distribution, Option(help="How weights are drawn.")] = Distribution.NORMAL,
+    bias: Annotated[bool, Option("--bias", help="Also draw a bias.")] = False,
     domain: Annotated[
         str,
         Option(help="everywhere, box:R, box:LO:HI, ball:R, hull:FILE.npy, reach:FILE.npz or file:PATH."),
     ] = "box:100",
     method: Annotated[Algorithm, Option(help="Run one algorithm alone.")] = Algorithm.AUTO,
-    patience: Annotated[int | None, Option(help="Reflection steps (default 30; 2500 when alone).")] = None,
+    patience: Annotated[
+        int | None, Option(help="Reflection steps (default 30; 2500 with --method reflection).")
+    ] = None,
     time_limit: options.TimeLimit = None,
     plot: Annotated[Path | None, Option(help="Draw the hull (2 or 3 features) into this file.")] = None,
 ) -> None:
-    """Verify a random head, and compare with Qhull where it can.
+    """Verify a random head, and compare with Qhull if possible.
 
-    Qhull can without a bias and with up to 9 features.
+    Qhull needs a head without a bias and with at most 9 features.
 
     \b
     Examples:

@@ -62,7 +62,7 @@ class TextOptions(OptionGroup):
 
     text: Annotated[Path | None, Option(help="Text to run MODEL over, in UTF-8.")] = None
     target: Annotated[
-        Path | None, Option(help="For models that translate: the text's translation, line by line.")
+        Path | None, Option(help="For translation models: the translation of the text, line by line.")
     ] = None
     logits: Annotated[
         Path | None,
@@ -80,14 +80,15 @@ class RankOptions(OptionGroup):
     threshold: Annotated[
         float | None,
         Option(
-            help="Singular values up to this times the largest count as zero (default: what rounding makes)."
+            help="Singular values up to this share of the largest count as zero (default: the size "
+            "of rounding errors)."
         ),
     ] = None
     features: Annotated[
         int | None, Option(min=1, help="With --logits: the number of features to test against.")
     ] = None
     bias: Annotated[bool, Option("--bias", help="With --features: the head has a bias.")] = False
-    seed: Annotated[int, Option(help="Of the sketch that many classes need.")] = 0
+    seed: Annotated[int, Option(help="Random seed of the sketch used for many classes.")] = 0
 
 
 @takes_groups
@@ -104,8 +105,8 @@ def rank(
 
     It is at most d + 1 for a linear softmax head with d features, d + 2 with a bias.
 
-    Also tells the number of features by the output alone, and how evenly its directions are used. A model
-    needs the extra hf, and is run over the text a few times.
+    Also estimates the number of features from the output alone, and how evenly its directions are used.
+    A model needs the extra hf, and is run over the text a few times.
 
     \b
     Examples:
@@ -134,9 +135,9 @@ def rank(
 def _of_logits(model: str | None, source: TextOptions, test: RankOptions) -> _Measured:
     assert source.logits is not None
     if model is not None or source.text is not None or source.target is not None:
-        raise InputError("--logits stands for itself: leave out MODEL, --text and --target.")
+        raise InputError("--logits can't be combined with MODEL, --text or --target.")
     if test.bias and test.features is None:
-        raise InputError("--bias says something about --features: pass that too.")
+        raise InputError("--bias needs --features.")
     claim = None if test.features is None else _Linear(test.features, test.bias)
     expected = None if claim is None else claim.most
     rows = open_rows(str(source.logits))
@@ -148,7 +149,7 @@ def _of_model(model: str | None, source: TextOptions, test: RankOptions) -> _Mea
     if model is None or source.text is None:
         raise InputError("pass MODEL and --text FILE, or --logits FILE.npy.")
     if test.features is not None or test.bias:
-        raise InputError("--features and --bias belong to --logits: a model says them itself.")
+        raise InputError("--features and --bias only work with --logits. A model has them itself.")
     # Late: needs PyTorch, which a base install does not have.
     from argmaxable.layers.language_model import LanguageModel, Text
 
@@ -218,7 +219,7 @@ def _lines(name: str, report: RankReport, inside: RankReport | None, claim: _Lin
             f"linear softmax     at most {claim.most:,}, with {claim.features:,} features {can}: {verdict} it"
         )
     if not report.has_enough_contexts:
-        lines.append("All directions that so few contexts can have are used: pass more to see the rank.")
+        lines.append("The number of contexts limits this rank: pass more text.")
     return [
         *lines,
         *(_saturation(centred) if centred.rank else ["Nothing varies from context to context."]),

@@ -35,7 +35,7 @@ def ranking(
         Argument(
             metavar="ORDER",
             help='Labels or class numbers, the highest first: "cat > dog > the"; end with "> rest" to put '
-            "every other class below. Several orders have to hold at once.",
+            "every other class below. Several orders must hold at once.",
         ),
     ],
     domain: options.DomainText = DEFAULT_DOMAIN_TEXT,
@@ -54,7 +54,7 @@ def ranking(
       argmaxable ranking model.onnx '#17 > 4 > ">="'
 
     \b
-    A label that holds ">" stands in double quotes (doubled inside). A number
+    Put a label that holds ">" in double quotes (doubled inside). A number
     is a class; where it is a label too, write #7 for the class or "7" for the
     label, and likewise #rest or "rest".
 
@@ -87,10 +87,14 @@ def _lines(head: Head, chains: list[Chain], verdict: RankingVerdict) -> list[str
     ]
     if verdict.status is Feasibility.FEASIBLE:
         at_least = f", each class above the next by at least {verdict.margin:.3g} there"
-        return [*lines, f"Feasible: some input ranks the classes so{at_least} (--json prints it)."]
+        return [*lines, f"Feasible: some input ranks the classes in this order{at_least} (--json prints it)."]
     if verdict.certificate is None:
         return [*lines, f"Undecided: {verdict.reason}."]
-    return [*lines, "Infeasible: no input ranks the classes so.", *_conflict(head, verdict.certificate)]
+    return [
+        *lines,
+        "Infeasible: no input ranks the classes in this order.",
+        *_conflict(head, verdict.certificate),
+    ]
 
 
 def _conflict(head: Head, certificate: OrderCertificate) -> list[str]:

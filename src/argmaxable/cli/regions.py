@@ -31,7 +31,7 @@ def regions(
         Option("--format", help="csv has one row for each C: C, then the counts for d = 1, 2, …"),
     ] = _Format.TABLE,
 ) -> None:
-    """Count the rankings that a head of a given size can put out.
+    """Count the rankings that a head of a given size can produce.
 
     For 10 classes and features this is Table 2 of Grivas et al. 2022, or with --bias its Table 3.
 

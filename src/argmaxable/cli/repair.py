@@ -36,7 +36,7 @@ class RepairOptions(OptionGroup):
     """What the repaired head is to be like."""
 
     margin: Annotated[
-        float, Option(help="By how many logits the repaired classes are to win, at their best inputs.")
+        float, Option(help="Logits by which each repaired class must win at its best input.")
     ] = DEFAULT_MARGIN
     bias_only: Annotated[bool, Option("--bias-only", help="Change biases and never a row.")] = False
     even: Annotated[
@@ -66,15 +66,13 @@ def repair(
     classes: Annotated[
         str | None, Option(help="Classes to repair, e.g. 3,17,20-40 (default: all unargmaxable ones).")
     ] = None,
-    tokens: Annotated[
-        list[str] | None, Option(help="Label of a class to repair; may be given several times.")
-    ] = None,
+    tokens: Annotated[list[str] | None, Option(help="Label of a class to repair; repeatable.")] = None,
     *,
     wish: RepairOptions,
     dry_run: Annotated[bool, Option("--dry-run", help="Show the repair and write nothing.")] = False,
     overwrite: Annotated[bool, Option("--overwrite", help="Replace the output if it exists.")] = False,
     time_limit: Annotated[
-        float, Option(help="Seconds after which the best repair found so far is taken.")
+        float, Option(help="After this many seconds, take the best repair found so far.")
     ] = DEFAULT_SECONDS,
     work: Annotated[options.EngineOptions, Only("workers")],
     as_json: options.Json = False,
@@ -82,8 +80,8 @@ def repair(
 ) -> None:
     """Change MODEL as little as possible so that every class can win.
 
-    Every argmaxable class stays argmaxable. The result is verified before it is written, and all of the file
-    but the changed tensors stays bit for bit the same.
+    Every argmaxable class stays argmaxable. The result is verified before it is written. Everything
+    in the file except the changed tensors stays bit for bit the same.
 
     \b
     Examples:

@@ -33,11 +33,11 @@ def runs(
         list[str] | None,
         Argument(metavar="RUN", help="Run numbers, sets:NUMBER, or model names for their newest runs."),
     ] = None,
-    name: Annotated[str | None, Option(help="Models with this in their name.")] = None,
-    state: Annotated[State | None, Option(help="Runs that got so far.")] = None,
-    task: Annotated[str | None, Option(help="Models of this task.")] = None,
-    family: Annotated[str | None, Option(help="Models of this family.")] = None,
-    limit: Annotated[int | None, Option(help="The newest so many.")] = None,
+    name: Annotated[str | None, Option(help="Only models with this text in their name.")] = None,
+    state: Annotated[State | None, Option(help="Only runs in this state.")] = None,
+    task: Annotated[str | None, Option(help="Only models of this task.")] = None,
+    family: Annotated[str | None, Option(help="Only models of this family.")] = None,
+    limit: Annotated[int | None, Option(help="Show at most this many runs.")] = None,
     delete: Annotated[bool, Option("--delete", help="Delete the runs named, after asking.")] = False,
     yes: Annotated[bool, Option("--yes", help="Delete without asking.")] = False,
     db: options.Database = None,
@@ -55,9 +55,9 @@ def runs(
     Exit codes: 0 done, 2 bad input.
     """
     if chosen and (name or state or task or family or limit):
-        raise InputError("runs can be named or filtered, not both: leave out RUN or the filters.")
+        raise InputError("pass RUN or filters, not both.")
     if limit is not None and limit < 1:
-        raise InputError(f"--limit counts runs and can't be {limit}.")
+        raise InputError(f"--limit must be 1 or more, found {limit}.")
     if delete and not chosen:
         raise InputError("which runs to delete? Name them: argmaxable runs --delete RUN...")
     with opened(db, read_only=not delete) as store:
@@ -99,7 +99,7 @@ def _may_delete(found: Sequence[RunSummary], sets: Sequence[SetRunSummary], *, i
     if is_sure:
         return True
     if not sys.stdin.isatty():
-        raise InputError("deleting asks first, and there is nobody to ask. Pass --yes.")
+        raise InputError("can't ask for confirmation: stdin is not a terminal. Pass --yes.")
     click.echo("\n".join(_both(found, sets)))
     try:
         return click.confirm(f"Delete {_counted(len(found) + len(sets))} with all verdicts and proofs?")

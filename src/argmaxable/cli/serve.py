@@ -19,17 +19,17 @@ def serve(
         list[str] | None,
         Option(
             "--model",
-            help="A model that was verified: its runs also show the classes with the nearest weights. May be "
-            "given several times.",
+            help="A model that was verified: its runs also show the classes with the nearest "
+            "weights. Repeatable.",
         ),
     ] = None,
 ) -> None:
     """Show stored runs and a playground in the browser.
 
-    What was found, why, and how far a run is; the playground is for trying heads.
+    Shows what was found, why, and the progress of runs; the playground is for trying heads.
 
-    For this machine only (127.0.0.1). Nothing is written; a run that another command is working on can be
-    watched. Ctrl-C ends it.
+    Listens on this machine only (127.0.0.1) and writes nothing. A run that another command is working on
+    can be watched. Ctrl-C stops the server.
 
     \b
     Examples:

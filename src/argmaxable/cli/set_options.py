@@ -35,7 +35,7 @@ class SetOptions(OptionGroup):
     count: Annotated[int, Option(metavar="N", help="How many sets --random or --active tries.")] = (
         _DEFAULT_COUNT
     )
-    seed: Annotated[int, Option(help="Chooses the sets of --random and --active.")] = 0
+    seed: Annotated[int, Option(help="Random seed for --random and --active.")] = 0
     all_pairs: Annotated[
         bool, Option("--all-pairs", help="Ask about every set of two labels instead of a file.")
     ] = False
@@ -53,12 +53,12 @@ class SetOptions(OptionGroup):
     threshold: Annotated[
         str | None,
         Option(
-            metavar="NUMBER|FILE", help="Threshold on the logits (default 0), or an .npy file of one each."
+            metavar="NUMBER|FILE", help="Logit threshold (default 0), or an .npy file with one per label."
         ),
     ] = None
     probability: Annotated[
         str | None,
-        Option(metavar="NUMBER|FILE", help="The same as a probability: 0.5 is a logit of 0."),
+        Option(metavar="NUMBER|FILE", help="Threshold as a probability; 0.5 is a logit of 0."),
     ] = None
 
     def require_one_question(self, file: Path | None) -> None:
@@ -72,9 +72,9 @@ class SetOptions(OptionGroup):
         given = [name for name, is_given in ways.items() if is_given]
         if len(given) != 1:
             found = " and ".join(given) if given else "none of them"
-            raise InputError(f"name the sets in one way, found {found}: {', '.join(ways)}.")
+            raise InputError(f"name the sets in exactly one way, found {found}: {', '.join(ways)}.")
         if self.count < 1 or self.seed < 0:
-            raise InputError("--count is 1 or more, --seed 0 or more.")
+            raise InputError("--count must be 1 or more, and --seed 0 or more.")
 
     def test(self) -> SetTest:
         """The question; raises InputError."""
@@ -82,7 +82,7 @@ class SetOptions(OptionGroup):
 
     def _thresholds(self) -> Vector:
         if self.threshold is not None and self.probability is not None:
-            raise InputError("--threshold and --probability say the same thing twice: pass one of them.")
+            raise InputError("pass --threshold or --probability, not both.")
         if self.probability is not None:
             return logits_of(_numbers("--probability", self.probability))
         return np.asarray(0.0 if self.threshold is None else _numbers("--threshold", self.threshold))
@@ -124,7 +124,7 @@ def _numbers(option: str, text: str) -> Vector:
         with Path(text).open("rb") as file:
             stored = np.load(file, allow_pickle=False)
         if not isinstance(stored, np.ndarray) or stored.dtype.kind not in "biuf":
-            raise ValueError("it holds other things than real numbers")
+            raise ValueError("it holds values that are not real numbers")
         return np.asarray(stored, np.float64)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(

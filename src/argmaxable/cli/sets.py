@@ -51,7 +51,7 @@ def sets(
         Path | None,
         Argument(
             metavar="FILE",
-            help="Label sets: .jsonl (a list of labels a line), .csv (a set a line) or .npz (a sparse "
+            help="Label sets: .jsonl (a list of labels per line), .csv (a set per line) or .npz (a sparse "
             "matrix, examples × labels, as scipy.sparse.save_npz writes it).",
         ),
     ] = None,
@@ -69,7 +69,7 @@ def sets(
     stored: options.StoreOptions,
     source: options.ModelOptions,
 ) -> None:
-    """Tell which sets of labels MODEL can never predict.
+    """Decide which sets of labels MODEL can never predict.
 
     \b
     Examples:
@@ -155,7 +155,7 @@ def _written(answer: _Asked, output: Path | None, report: Path | None, model: st
     """Write bundle and page where there are sets to write; yields what was written."""
     if answer.sets is None:
         for place in filter(None, (output, report)):
-            why = "a condition settles all sets at once, and none was tried"
+            why = "a condition on the rows settles all sets at once, so no single set was tried"
             click.echo(f"argmaxable: {place} is not written: {why}.", err=True)
         return
     if output is not None:

@@ -41,12 +41,12 @@ class StatementOptions(OptionGroup):
     def require_none(self) -> None:
         """Raise InputError if any is given, for formats that need none."""
         if any(value is not None for value in vars(self).values()):
-            raise InputError("--model, --only and --round-to go with --format smt2 and --format vipr only.")
+            raise InputError("--model, --only and --round-to only work with --format smt2 and --format vipr.")
 
     def head(self, source: options.ModelOptions) -> Head:
         """The head with the weights that statements hold. Raises InputError."""
         if self.model is None:
-            raise InputError("a statement holds the weights, and a run does not. Pass --model MODEL.")
+            raise InputError("a statement needs the weights, which a run does not store. Pass --model MODEL.")
         head = source.of(self.model).load()
         return head if self.round_to is None else rounded(head, self.round_to)
 

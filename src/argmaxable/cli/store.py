@@ -16,7 +16,7 @@ from argmaxable.core.labels import visible_text
 if TYPE_CHECKING:
     from argmaxable.store.soundness import Soundness
 
-_NO_OWN_CHECK = "The server's files were not checked: whoever runs the server can do that with pg_amcheck."
+_NO_OWN_CHECK = "The server's files were not checked: its administrator can do that with pg_amcheck."
 
 
 class _Action(StrEnum):
@@ -30,10 +30,10 @@ def store(
 ) -> None:
     """Check that a database of runs is sound.
 
-    All of it can be read and agrees with itself.
+    Tests whether everything can be read and is consistent.
 
     SQLite checks its own file (integrity_check and foreign_key_check); the files of a PostgreSQL server can
-    be checked by whoever runs it. Then every run is read with all its evidence, and its verdicts are counted.
+    be checked by its administrator. Then every run is read with all its evidence, and its verdicts are counted.
     Nothing is written. To re-check the proofs, export a bundle and run `argmaxable check`.
 
     \b

@@ -23,16 +23,16 @@ def table(
     ] = None,
     form: Annotated[GridFormat, Option("--format", help="How to write it.")] = GridFormat.MARKDOWN,
     summary: Annotated[bool, Option("--summary", help="A row for each family, summed.")] = False,
-    family: Annotated[str | None, Option(help="Models of this family.")] = None,
-    task: Annotated[str | None, Option(help="Models of this task.")] = None,
+    family: Annotated[str | None, Option(help="Only models of this family.")] = None,
+    task: Annotated[str | None, Option(help="Only models of this task.")] = None,
     safe: Safe = None,
     db: options.Database = None,
 ) -> None:
     """Write stored runs as a table for a paper.
 
-    What each model is, how many classes it can never predict, and the effort.
+    Shows what each model is, how many classes it can never predict, and the effort.
 
-    The columns are those of Tables 4 to 8 of Grivas et al. 2022, with --summary of their Table 1.
+    The columns are those of Tables 4 to 8 of Grivas et al. 2022, with --summary those of its Table 1.
 
     \b
     Examples:
@@ -44,7 +44,7 @@ def table(
     Exit codes: 0 written, 2 bad input.
     """
     if chosen and (family or task):
-        raise InputError("runs can be named or filtered, not both: leave out RUN or the filters.")
+        raise InputError("pass RUN or filters, not both.")
     with opened(db) as store:
         if chosen:
             found = [find_run(store, named) for named in chosen]

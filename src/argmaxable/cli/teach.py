@@ -51,11 +51,11 @@ class LessonOptions(OptionGroup):
     ] = False
     add: Annotated[
         list[str] | None,
-        Option(metavar="LABEL", help="Append a class that the model never had; may be given several times."),
+        Option(metavar="LABEL", help="Append a class that the model never had; repeatable."),
     ] = None
     look_alikes: Annotated[
         bool,
-        Option("--look-alikes", help="Teach classes that look like another to the model, too."),
+        Option("--look-alikes", help="Also teach classes that look like another class to the model."),
     ] = False
     max_change: Annotated[
         float | None,
@@ -68,12 +68,9 @@ class LessonOptions(OptionGroup):
     ] = None
     blank: Annotated[
         int | None,
-        Option(
-            help="Class that means 'nothing' in a model of sequences (default: 0 where inputs have "
-            "many rows)."
-        ),
+        Option(help="Blank class of a sequence model (default: 0 if inputs have several rows)."),
     ] = None
-    seed: Annotated[int, Option(min=0, help="For what is drawn: held-out inputs, first negatives.")] = 0
+    seed: Annotated[int, Option(min=0, help="Random seed for held-out inputs and first negatives.")] = 0
 
 
 @dataclass(frozen=True)
@@ -84,7 +81,7 @@ class OutcomeOptions(OptionGroup):
         Path | None,
         Option("--output", "-o", help="Where to write the taught copy, in MODEL's format."),
     ] = None
-    dry_run: Annotated[bool, Option("--dry-run", help="Show the outcome, write no model.")] = False
+    dry_run: Annotated[bool, Option("--dry-run", help="Show the outcome without writing a model.")] = False
     overwrite: Annotated[bool, Option("--overwrite", help="Replace the output if it exists.")] = False
     report: Annotated[
         Path | None,
@@ -123,7 +120,7 @@ def teach(
     lesson: LessonOptions,
     domain: options.DomainText = DEFAULT_DOMAIN_TEXT,
     time_limit: Annotated[
-        float, Option(help="Seconds after which to give up; nothing is written then.")
+        float, Option(help="Give up after this many seconds and write nothing.")
     ] = DEFAULT_SECONDS,
     work: Annotated[options.EngineOptions, Only("workers")],
     as_json: options.Json = False,

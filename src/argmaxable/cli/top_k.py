@@ -14,14 +14,14 @@ from argmaxable.workflow.verify_model import ModelVerdicts
 
 TopK = Annotated[
     int | None,
-    Option("--top-k", help="Prove too whether classes that are never the argmax can be among the first K."),
+    Option("--top-k", help="Also decide whether unargmaxable classes can be among the first K."),
 ]
 
 
 def require_places(top_k: int | None) -> None:
     """Raise InputError for a k that counts no places."""
     if top_k is not None and top_k < 1:
-        raise InputError(f"--top-k {top_k} counts no places: expected 1 or more.")
+        raise InputError(f"--top-k must be 1 or more, found {top_k}.")
 
 
 def top_k_remarks(

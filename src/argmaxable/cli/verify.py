@@ -48,8 +48,8 @@ Examples:
 
 \b
 Exit codes: 0 all argmaxable, 1 some unargmaxable, 2 bad input, 3 some
-undecided or interrupted. With --baseline only new unargmaxable classes count,
-with --allow no listed ones; --fail-on chooses.
+undecided or interrupted. With --baseline only classes that became unargmaxable
+fail the run; classes listed in --allow never do. --fail-on sets the rule.
 """
 
 
@@ -58,14 +58,14 @@ class ClassOptions(OptionGroup):
     """Which classes to verify."""
 
     only: Annotated[str | None, Option(help="Classes to verify, e.g. 3,17,20-40.")] = None
-    tokens: Annotated[
-        list[str] | None, Option(help="Label of a class to verify; may be given several times.")
-    ] = None
+    tokens: Annotated[list[str] | None, Option(help="Label of a class to verify; repeatable.")] = None
     script: Annotated[str | None, Option(help="Verify classes in this script: latin, cyrillic, han, …")] = (
         None
     )
-    skip_special: Annotated[bool, Option("--skip-special", help="Leave out <s>, [CLS] and so on.")] = False
-    skip_padding: Annotated[bool, Option("--skip-padding", help="Leave out rows without a label.")] = False
+    skip_special: Annotated[
+        bool, Option("--skip-special", help="Skip special tokens such as <s> and [CLS].")
+    ] = False
+    skip_padding: Annotated[bool, Option("--skip-padding", help="Skip rows without a label.")] = False
 
     def selection(self) -> Selection:
         return Selection(
@@ -108,7 +108,7 @@ class OutputOptions(OptionGroup):
 
     def require_places(self) -> None:
         if self.rational and self.output is None:
-            raise InputError("--rational is about the proof bundle. Pass --output FOLDER.")
+            raise InputError("--rational needs --output FOLDER.")
         require_folder_place("--output", self.output)
         require_file_place("--report", self.report)
 
@@ -130,15 +130,17 @@ def verify(
     queries: QueryOptions,
     classes: ClassOptions,
     method: Annotated[
-        Algorithm, Option(help="Run one algorithm alone; the default uses whatever settles a class.")
+        Algorithm, Option(help="Run one algorithm alone; auto combines several.")
     ] = Algorithm.AUTO,
-    patience: Annotated[int | None, Option(help="Reflection steps (default 30; 2500 when alone).")] = None,
+    patience: Annotated[
+        int | None, Option(help="Reflection steps (default 30; 2500 with --method reflection).")
+    ] = None,
     work: options.EngineOptions,
-    seed: Annotated[int, Option(help="Changes the order of work and the evidence, never a status.")] = 0,
+    seed: Annotated[int, Option(help="Random seed; changes the evidence found, never a verdict.")] = 0,
     time_limit: options.TimeLimit = None,
     dtype: Annotated[
         Float | None,
-        Option(help="Tell too which classes stay the argmax of logits computed in this format."),
+        Option(help="Also decide which classes win when logits are computed in this format."),
     ] = None,
     round_to: options.RoundTo = None,
     probabilities: CeilingOptions,
@@ -204,11 +206,11 @@ def _hints(request: Request, done: ModelVerdicts, output: Path | None) -> list[s
     lines, inputs = [], done.finding.inputs
     known = None if inputs is None else inputs.domain
     if request.domain != DEFAULT_DOMAIN_TEXT and known is not None and known != done.result.domain:
-        lines.append(f"The file itself proves the domain {known}, which --domain auto verifies over.")
+        lines.append(f"The file itself proves the domain {known}, which --domain auto uses.")
     if done.finding.activation == "sigmoid":
         lines.append(
-            "The output is a sigmoid: this tells whether a label can score highest, not whether it can be "
-            "on, nor with which others; argmaxable sets does."
+            "The output is a sigmoid. This answer is about whether a label can score highest, not whether it "
+            "can be on, or together with which labels. `argmaxable sets` decides that."
         )
     if done.was_known:
         lines.append(f"Already stored as run {done.run_id}; --overwrite verifies it again.")

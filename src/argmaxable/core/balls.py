@@ -62,7 +62,7 @@ class Ball(_Round):
         return f"ball of radius {self.radius:g}"
 
     def in_words(self) -> str:
-        return f"The feature vectors that enter the head may be any of length at most {self.radius:g}."
+        return f"The head may receive any feature vector of length at most {self.radius:g}."
 
     def scope(self) -> str:
         return f"for feature vectors of length at most {self.radius:g}"
@@ -122,8 +122,8 @@ class NormSolid(_Round):
 
     def in_words(self) -> str:
         return (
-            f"The features that enter the head come out of a {self.name} layer with the model's own gain: "
-            "every vector that such a layer can put out is considered."
+            f"The features come from a {self.name} layer with the model's own gain. Every vector "
+            "that such a layer can output is considered."
         )
 
     def scope(self) -> str:

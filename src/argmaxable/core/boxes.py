@@ -30,7 +30,7 @@ class Everywhere(Domain):
         return "everywhere"
 
     def in_words(self) -> str:
-        return "The features that enter the head may be any numbers at all, however large."
+        return "The head may receive any feature vector, however large."
 
     def scope(self) -> str:
         return ""
@@ -102,14 +102,14 @@ class Box(Domain):
 
     def in_words(self) -> str:
         if self.lo.ndim or self.hi.ndim:
-            return "Each feature that enters the head has a range of its own, and may take any value in it."
+            return "Each feature has its own range, and may take any value in it."
         lo, hi = (f"{float(bound):g}".replace("-", "−") for bound in (self.lo, self.hi))
         limit = f" from {lo} to {hi}"
         if lo == "−inf":
             limit = "" if hi == "inf" else f" up to {hi}"
         elif hi == "inf":
             limit = f" from {lo} upwards"
-        return f"Each feature that enters the head may take any value{limit}."
+        return f"Each feature may take any value{limit}."
 
     def scope(self) -> str:
         if self.lo.ndim or self.hi.ndim:

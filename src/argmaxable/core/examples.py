@@ -55,7 +55,7 @@ class Examples:
         if len(self.spans) and self.spans.max() > rows:
             raise InputError(f"a span ends at row {self.spans.max()}, but there are {rows} rows.")
         if len(self.spans) and (self.spans[:, 1] > self.ends[self.inputs_of(self.spans) + 1]).any():
-            raise InputError("a span must lie inside one input: one of them goes on into the next.")
+            raise InputError("a span must lie inside one input: one of them crosses into the next.")
         finite = np.isfinite(self.features).all(axis=1)
         if not finite.all():
             raise InputError(

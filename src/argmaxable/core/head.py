@@ -111,8 +111,8 @@ class Head:
             weight, bias = (np.concatenate([np.zeros_like(part), part]) for part in (weight, bias))
         if classes != len(weight):
             raise HeadError(
-                f"{kind} has {len(weight)} rows of coefficients for {classes} classes, so its prediction is "
-                "no argmax over them. Fit a one-vs-rest or multinomial model."
+                f"{kind} has {len(weight)} rows of coefficients for {classes} classes, so its "
+                "prediction is not an argmax over them. Fit a one-vs-rest or multinomial model."
             )
         return Head(weight, bias, classifier.classes_, name=name or kind)
 
@@ -210,18 +210,20 @@ def _linear_parts(classifier: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     """Coefficients (rows × features) and intercepts (rows) of a scikit-learn classifier."""
     kind = type(classifier).__name__
     if not hasattr(classifier, "classes_"):
-        raise HeadError(f"{kind} has no classes_: it is no classifier, or not fitted yet. Call fit first.")
+        raise HeadError(f"{kind} has no classes_: it is not a classifier, or not fitted yet. Call fit first.")
     # Where several labels can hold at once, each row is decided by itself.
     binarizer = getattr(classifier, "label_binarizer_", getattr(classifier, "_label_binarizer", None))
     if getattr(binarizer, "y_type_", "").startswith("multilabel"):
-        raise HeadError(f"{kind} was fitted to several labels at once: it takes no argmax.")
+        raise HeadError(f"{kind} was fitted to several labels at once: it does not take an argmax.")
     if hasattr(classifier, "label_binarizer_"):  # OneVsRestClassifier
         parts = [_linear_parts(each) for each in classifier.estimators_]
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
     # SVC compares classes in pairs, which vote; three classes make three pairs.
     votes = hasattr(classifier, "support_vectors_") and len(classifier.classes_) > 2
     if votes or not hasattr(classifier, "coef_"):
-        raise HeadError(f"{kind} is no linear classifier with a row of coefficients (coef_) for each class.")
+        raise HeadError(
+            f"{kind} is not a linear classifier with a row of coefficients (coef_) for each class."
+        )
     weight = classifier.coef_.toarray() if hasattr(classifier.coef_, "toarray") else classifier.coef_
     weight = np.atleast_2d(weight)
     return weight, np.broadcast_to(np.asarray(classifier.intercept_, weight.dtype).reshape(-1), len(weight))

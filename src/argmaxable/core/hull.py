@@ -63,7 +63,7 @@ class Hull(Domain):
 
     def in_words(self) -> str:
         count = len(self.points)
-        return f"The inputs considered are the mixtures of {count:,} given feature vector{'s' * (count > 1)}."
+        return f"The inputs are all mixtures of {count:,} given feature vector{'s' * (count > 1)}."
 
     def scope(self) -> str:
         count = len(self.points)
@@ -72,7 +72,9 @@ class Hull(Domain):
     def denial(self) -> str:
         """Real inputs need not be mixtures of those seen, so "never" would say too much."""
         count = len(self.points)
-        return f"can be predicted at no mixture of these {count:,} inputs" if count > 1 else super().denial()
+        if count == 1:
+            return super().denial()
+        return f"can't be predicted at any mixture of these {count:,} inputs"
 
     def as_record(self) -> dict[str, Any]:
         return {"kind": self.kind} | matrix_record(self.points, "points")

@@ -63,7 +63,7 @@ class SetTest:
         try:
             chosen = SetKind(kind)
         except ValueError:
-            raise InputError(f"no kind of set '{kind}': choose one of {', '.join(SetKind)}.") from None
+            raise InputError(f"'{kind}' is not a kind of set: choose one of {', '.join(SetKind)}.") from None
         values = _thresholds(thresholds)
         if chosen is SetKind.TOP and values.any():
             raise InputError("the top k are compared with each other: they have no thresholds.")

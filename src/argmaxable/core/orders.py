@@ -68,7 +68,7 @@ def top(classes: Iterable[int], *, of: int) -> Order:
     _require_classes(np.array(ids), of)
     if len(set(ids)) < len(ids):
         twice = next(number for number in ids if ids.count(number) > 1)
-        raise InputError(f"class {twice} stands twice in the ranking {' > '.join(map(str, ids))}.")
+        raise InputError(f"class {twice} appears twice in the ranking {' > '.join(map(str, ids))}.")
     rest = np.setdiff1d(np.arange(of), ids)
     return Order(np.vstack([chain(ids).pairs, np.column_stack([np.full(len(rest), ids[-1]), rest])]))
 

@@ -94,7 +94,7 @@ class Reach(Domain):
 
     def in_words(self) -> str:
         return (
-            "The inputs considered are those that one user can reach: a given vector plus "
+            "The inputs are those that one user can reach: a given vector plus "
             f"{self._count:,} given move{'' if self._count == 1 else 's'}, each within its limits."
         )
 

@@ -89,7 +89,7 @@ class Selection:
         if self.skip_padding:
             left -= set(padding_classes(head.labels))
         if not left:
-            raise InputError("no class is left: loosen --only, --tokens, --script or --skip-….")
+            raise InputError("no class is selected: relax --only, --tokens, --script or --skip-….")
         return sorted(left)
 
 

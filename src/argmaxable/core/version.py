@@ -1,3 +1,3 @@
 """The version of this package; the single place that states it."""
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"

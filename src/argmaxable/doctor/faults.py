@@ -30,8 +30,8 @@ def _bias_length(finding: Finding, bias: NDArray[Any] | None) -> Iterator[Diagno
         f"the bias has {bias.size:,} entries for {finding.classes:,} rows ({finding.bias}).",
         "The head was resized without its bias, or the bias is another layer's. Frameworks refuse such a "
         "model, or silently make a new bias.",
-        "Resize both: append entries (the mean of the old ones, say) or cut it, and save the model again. Is "
-        "it another layer's, pass --bias-tensor.",
+        "Resize both: append entries (the mean of the old ones, say) or cut it, and save the model "
+        "again. If it is another layer's, pass --bias-tensor.",
     )
 
 
@@ -43,8 +43,8 @@ def _label_count(finding: Finding) -> Iterator[Diagnosis]:
         FindingKind.LABEL_COUNT,
         True,
         f"{len(labels.names):,} labels (from {labels.source}) for {finding.classes:,} rows.",
-        "The labels belong to another model, or the head was not resized with its vocabulary: what it "
-        "predicts is called by the wrong names, or by none.",
+        "The labels belong to another model, or the head was not resized with its vocabulary: "
+        "predictions get wrong labels, or none.",
         "Call resize_token_embeddings(len(tokenizer)) after adding tokens, or pass --labels.",
     )
 

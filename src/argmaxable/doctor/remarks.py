@@ -67,7 +67,7 @@ def _endings(subject: Patient) -> Iterator[Diagnosis]:
         yield _diagnosis(
             subject, FindingKind.CANNOT_END, never,
             f"{_count(never, 'token')} that should end a text can never be predicted.",
-            "Greedy decoding can't stop by itself: it runs on to the length limit.",
+            "Greedy decoding can't stop by itself: it runs to the length limit.",
             "Train the row (some examples must end with it), free it with `argmaxable repair`, or stop "
             "decoding at another token.",
             is_concern=len(never) == len(subject.ends),
@@ -81,7 +81,7 @@ def _other_special(subject: Patient) -> Iterator[Diagnosis]:
         yield _diagnosis(
             subject, FindingKind.CANNOT_END, never,
             f"{_count(never, 'special token')} can never be predicted.",
-            "Harmless for tokens that only ever stand in the input (padding, masks, the begin of a text).",
+            "Harmless for tokens that only ever stand in the input (padding, masks, the start of a text).",
             "Nothing, unless the model should write one of them.",
             is_concern=False,
         )  # fmt: skip
@@ -94,7 +94,8 @@ def _at_mean(subject: Patient) -> Iterator[Diagnosis]:
         yield _diagnosis(
             subject, FindingKind.AT_MEAN, named,
             f"{_count(named, 'row')} at the mean of the others.",
-            "So transformers' resize_token_embeddings leaves new tokens: they were added and never trained. "
+            "transformers' resize_token_embeddings leaves new tokens like this: they were added and "
+            "never trained. "
             "A mean of rows never scores above all of them, whatever the input.",
             "Train the output layer (with LoRA: name lm_head in modules_to_save or the new rows in "
             "trainable_token_indices), start new rows from related tokens, or drop them.",
@@ -117,7 +118,7 @@ def _zero(subject: Patient) -> Iterator[Diagnosis]:
     if rows:
         yield _diagnosis(
             subject, FindingKind.ZERO, rows,
-            f"{_count(rows, 'row')} of nothing but zeros.",
+            f"{_count(rows, 'row')} of zeros only.",
             "The logit is the same at every input. A row that was never trained, or the padding_idx of an "
             "embedding that the head is tied to.",
             "Nothing for a padding token. Otherwise train the row, or drop it.",
@@ -154,8 +155,8 @@ def _norms(subject: Patient) -> Iterator[Diagnosis]:
     yield from _outliers(
         subject, FindingKind.NORM, subject.odd.norm,
         "with a norm far from the others",
-        "A small row was hardly trained; a large one wins wherever its direction is met, and takes much "
-        "of others' probability.",
+        "A small row was hardly trained; a large one wins wherever its direction is met, and takes "
+        "much of the other classes' probability.",
     )  # fmt: skip
 
 
@@ -178,7 +179,7 @@ def _outliers(
             subject, kind, rows,
             f"{_count(rows, 'row')} {what}.",
             meaning,
-            "See what the classes are. `argmaxable explain` tells who blocks an unargmaxable one.",
+            "See what the classes are. `argmaxable explain` shows what blocks an unargmaxable class.",
             is_concern=bool(never),
         )  # fmt: skip
 
@@ -189,8 +190,8 @@ def _padding(subject: Patient) -> Iterator[Diagnosis]:
         yield _diagnosis(
             subject, FindingKind.PADDING, rows,
             f"{_count(rows, 'row')} without a token.",
-            "Heads are padded to round numbers. Sampling can still draw such a number, as greedy decoding "
-            "can where a row is argmaxable, and no tokenizer can decode it.",
+            "Heads are padded to round numbers. Sampling can still draw such a number, and so can "
+            "greedy decoding if a row is argmaxable. No tokenizer can decode it.",
             "Mask these numbers when decoding, or cut the head to the vocabulary.",
             is_concern=False,
         )  # fmt: skip

@@ -107,8 +107,9 @@ def require_prunable(target: Path) -> None:
     """Raise InputError for a format in which a head can't stand alone."""
     if target.suffix.lower() not in FORMATS:
         raise InputError(
-            f"{target.name}: a pruned head is written as {' or '.join(FORMATS)}. A whole model has its "
-            "number of classes all over its graph and configuration: put the head in by the tool it is from."
+            f"{target.name}: a pruned head is written as {' or '.join(FORMATS)}. A whole model has "
+            "the number of classes in its graph and configuration: insert the head with the tool "
+            "that made the model."
         )
 
 

@@ -134,4 +134,4 @@ def _sized(face: Face, size: int) -> FreeTypeFont:
     try:
         return ImageFont.truetype(str(face.path), size, index=face.index)
     except OSError as error:
-        raise InputError(f"{face.name} can't be printed with at {size} pixels: {error}.") from error
+        raise InputError(f"{face.name} can't be rendered at {size} pixels: {error}.") from error

@@ -58,7 +58,7 @@ def contradicts_completeness(manifest: Mapping[str, Any], reasons: Iterable[str]
     if not isinstance(manifest.get("complete"), bool):
         yield "it does not say whether it is complete"
     elif manifest["complete"] and any(reason.strip().lower() in _UNFINISHED for reason in reasons):
-        yield "it says that it is complete, but some of its claims are undecided for an interruption"
+        yield "it says that it is complete, but some of its claims are undecided because of an interruption"
 
 
 # ---------------------------------------------------------------------- files and head
@@ -74,7 +74,7 @@ def _about_files(bundle: Bundle[Any, Any]) -> Iterator[str]:
             yield f"{name} is not the file that it names: its SHA-256 is {found}, not {visible(str(said))}"
     for name in files if isinstance(files, dict) else ():
         if name not in bundle.digests:
-            yield f"it names the file {visible(str(name))}, which is none of this bundle"
+            yield f"it names the file {visible(str(name))}, which is not part of this bundle"
 
 
 def _about_the_head(bundle: Bundle[Any, Any], head: Head) -> Iterator[str]:

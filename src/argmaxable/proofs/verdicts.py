@@ -157,7 +157,8 @@ def _wrong_twins(claims: Sequence[Verdict], twins: IdenticalRows) -> Iterator[st
         if claim.method is not Method.TWIN or claim.class_id >= len(twins.tied_to):
             continue
         if twins.beaten_by[claim.class_id] < 0 and twins.tied_to[claim.class_id] < 0:
-            yield f"class {claim.class_id} has no identical one, by which it says to be kept from winning"
+            yield f"class {claim.class_id} claims an identical class that keeps it from winning: "
+            "there is none"
             return
 
 

@@ -40,15 +40,15 @@ def describe(before: RunSummary, after: RunSummary, comparison: Comparison) -> l
         return [*lines, "The runs have no class in common."]
     if changes:
         verb = "has" if changes == 1 else "have"
-        lines.append(f"{changes:,} of {comparison.matched:,} classes {verb} another verdict:")
+        lines.append(f"{changes:,} of {comparison.matched:,} classes {verb} a different verdict:")
         lines += _changes(comparison)
     else:
         lines.append(f"All {comparison.matched:,} classes have the same verdict in both.")
     if comparison.moved:
-        lines += ["", "Margins that moved most for certain, by at least:"]
+        lines += ["", "Largest proven changes of the margin, by at least:"]
         lines += [_movement(pair.certain_shift, pair, _bounds) for pair in comparison.moved]
     if comparison.shifted:
-        lines += ["", "Leads at a class's own direction, w - mean, that moved most:"]
+        lines += ["", "Largest changes of the lead in the class's own direction, w - mean:"]
         lines += [_movement(pair.own_shift, pair, _lead) for pair in comparison.shifted]
     return lines
 

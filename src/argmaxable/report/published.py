@@ -76,8 +76,8 @@ def _checked(path: Path, rows: Iterable[Row]) -> Iterator[Row]:
             identity = (model.name, model.key)
             if identity in done:
                 raise InputError(
-                    f"{path.name}: rows about {visible(model.name)} are in several places, or tell different "
-                    "things about it. Sort the table by model, and say the same of it in each row."
+                    f"{path.name}: rows about {visible(model.name)} are in several places, or "
+                    "disagree about it. Sort the table by model, and repeat the same facts in each row."
                 )
             done.add(identity)
             current, classes = model, set()
@@ -153,7 +153,7 @@ def _table(path: Path) -> Iterator[tuple[set[str], Iterator[Line]]]:
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"can't read {path}: {getattr(error, 'strerror', None) or error}.") from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path.name} is no CSV in UTF-8: {error}.") from error
+        raise InputError(f"{path.name} is not CSV in UTF-8: {error}.") from error
 
 
 def _lines(path: Path, headings: list[str], reader: Iterator[list[str]]) -> Iterator[Line]:

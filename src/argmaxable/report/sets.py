@@ -59,7 +59,7 @@ def _limits(found: LabelSets) -> str:
 def stored_line(run_id: int, *, was_known: bool, is_complete: bool) -> str:
     """Where the answer is stored."""
     if was_known:
-        return f"Found again as sets:{run_id}; --overwrite asks anew."
+        return f"Already stored as sets:{run_id}; --overwrite computes it again."
     more = "" if is_complete else "; run the same command again to resume"
     return f"Stored as sets:{run_id} (argmaxable show sets:{run_id}){more}."
 

@@ -99,7 +99,7 @@ def _thin(base: Side, other: Side) -> Iterator[str]:
     before = set(base.thin or ())
     new = [label for label in other.thin if label not in before]
     if not new:
-        yield "No class only just wins that did not before."
+        yield "No further class only just wins."
         return
     verb = "class only just wins" if len(new) == 1 else "classes only just win"
     yield f"{len(new):,} {verb} now, not by more than the rounding errors of logits: {_listed(new)}"

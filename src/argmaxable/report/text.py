@@ -114,9 +114,11 @@ def _by_distance(verdicts: Sequence[Verdict], everything: bool) -> list[str]:
 def _range(ordered: Sequence[Verdict]) -> str:
     """How many classes are ahead of the first and of the last of which that is known."""
     first, last = ordered[0], [verdict for verdict in ordered if verdict.ahead is not None][-1]
-    some = f"{counted(first.ahead or 0)} {'scores' if first.ahead == 1 else 'score'}"
     labels = [visible(verdict.label) for verdict in (first, last)]
-    return f"In their own directions, {some} higher than {labels[0]} and {last.ahead:,} than {labels[1]}."
+    return (
+        "How many classes score higher in the class's own direction: "
+        f"{first.ahead or 0:,} for {labels[0]}, {last.ahead:,} for {labels[1]}."
+    )
 
 
 def _labels(verdicts: Sequence[Verdict], everything: bool) -> str:

@@ -20,11 +20,11 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 def meaning(verdict: Verdict, noun: Noun, *, is_proven: bool) -> str:
     """The verdict itself."""
     if not is_proven:
-        return "So it was published by others; nothing about it was checked here."
+        return "This verdict was published elsewhere and was not checked here."
     if verdict.status is Status.ARGMAXABLE:
         return (
             f"Some input of the domain gives this {noun.one} a higher score than all others. That input is "
-            "known and was checked; whether real data ever leads to it is another question."
+            "known and was checked; whether real data ever reaches it is a separate question."
         )
     if verdict.status is Status.UNDECIDED:
         return f"Nothing is proven about this {noun.one}: {verdict.reason or 'no verdict yet'}."
@@ -37,7 +37,8 @@ def meaning(verdict: Verdict, noun: Noun, *, is_proven: bool) -> str:
         )
     blocked = _blocked(verdict, noun)
     return (
-        f"No input of the domain gives this {noun.one} a higher score than all others, whatever the rest of "
+        f"No input of the domain gives this {noun.one} a higher score than all other classes, "
+        "whatever the rest of "
         f"the model does: {blocked}"
     )
 
@@ -47,8 +48,8 @@ def _blocked(verdict: Verdict, noun: Noun) -> str:
     if count < 2:
         return f"one other {noun.one} always scores at least as high."
     return (
-        f"a mixture of the scores of {noun.count(count)} is at least as high for every input, and so is the "
-        "highest of them."
+        f"a mixture of the scores of {noun.count(count)} is at least as high at every input, so the "
+        "highest of them is too."
     )
 
 
@@ -60,13 +61,13 @@ def distance(verdict: Verdict, row: ClassRow) -> str:
     if verdict.status is Status.ARGMAXABLE and row.lower:
         at_most = f" and at most {row.upper}" if row.upper else ""
         return (
-            f"Its best lead over all others is at least {row.lower}{at_most}. With a bias lower by anything "
-            f"less than {row.lower} it would still win somewhere."
+            f"Its best lead over all others is at least {row.lower}{at_most}. It would still win "
+            f"somewhere if its bias were lower by less than {row.lower}."
         )
     if verdict.status is not Status.UNARGMAXABLE or not row.upper:
         return ""
     if row.lower == row.upper == "0":
-        return "Its best lead over all others is exactly 0: it ties. The smallest rise of its bias would do."
+        return "Its best lead over all others is exactly 0: it ties. Any rise of its bias is enough."
     return " ".join(part for part in (_lag(row), _not_enough(row), _enough(row)) if part)
 
 
@@ -77,13 +78,13 @@ def _lag(row: ClassRow) -> str:
 
 
 def _not_enough(row: ClassRow) -> str:
-    return "" if row.upper == "0" else f"A bias higher by up to {row.upper.lstrip('−')} would not be enough."
+    return "" if row.upper == "0" else f"Raising its bias by up to {row.upper.lstrip('−')} is not enough."
 
 
 def _enough(row: ClassRow) -> str:
     if not row.lower:
         return ""
-    return f"With a bias higher by more than {row.lower.lstrip('−')} it would win somewhere."
+    return f"Raising its bias by more than {row.lower.lstrip('−')} lets it win somewhere."
 
 
 def exact_margin(verdict: Verdict, margin: Margin) -> str:

@@ -27,7 +27,7 @@ def damage_reported(run_id: int | None) -> Iterator[None]:
         which = "the list of runs" if run_id is None else f"run {run_id}"
         raise StoreError(
             f"{which} can't be read ({error}): the database is damaged or was changed by something else. "
-            "`argmaxable store check` says what else is. Verify the model again with --overwrite."
+            "`argmaxable store check` lists all damage. Verify the model again with --overwrite."
         ) from error
 
 

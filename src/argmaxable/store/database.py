@@ -22,7 +22,7 @@ _PATIENCE_SECONDS = 2.0
 _POLL_SECONDS = 0.05
 
 # Only possible by hand: this program respects the lock.
-DELETED = "the run was deleted while it was worked on. Run the same command again to begin it anew."
+DELETED = "the run was deleted while it was worked on. Run the same command again to start over."
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ _ADVICE = {
     "42501": "this user may not do that: grant CREATE on the schema and TEMPORARY on the database, and "
     "SELECT, INSERT, UPDATE and DELETE on the tables.",
     "23503": DELETED,
-    "25006": "the database is read-only. Name one that can be written to, or store nothing with --no-db.",
+    "25006": "the database is read-only. Name a writable one, or store nothing with --no-db.",
     "53100": f"the server's disk is full. Free some space. {_SAFE}",
     "53300": "the server has too many connections. Close some and try again.",
     "57": f"the server was stopped, or cancelled the query. {_SAFE}",

@@ -36,7 +36,7 @@ def run_row(connection: Connection, run_id: int) -> Row[Any]:
     query = _runs().where(RUNS.c.id == run_id)
     row = _sound(connection, query, run_id) if 0 < run_id < _BEYOND else None
     if not row:
-        raise NotFoundError(f"there is no run {run_id}: `argmaxable runs` lists those there are.")
+        raise NotFoundError(f"run {run_id} does not exist. `argmaxable runs` lists all runs.")
     return row[0]
 
 

@@ -75,7 +75,7 @@ class SetStore:
         """The summary of a question; raises NotFoundError when there is none."""
         found = self._summaries(set_runs().where(SET_RUNS.c.id == run_id)) if 0 < run_id < _BEYOND else []
         if not found:
-            raise NotFoundError(f"there is no sets:{run_id}: `argmaxable runs` lists those there are.")
+            raise NotFoundError(f"sets:{run_id} does not exist. `argmaxable runs` lists all.")
         return found[0]
 
     def runs(self) -> list[SetRunSummary]:

@@ -35,8 +35,8 @@ _SAFE = "What was committed is safe: run the same command again to resume."
 _ADVICE = {
     "SQLITE_FULL": f"the disk is full. Free some space. {_SAFE}",
     "SQLITE_IOERR": f"reading or writing failed: is the disk full, or gone? {_SAFE}",
-    "SQLITE_READONLY": f"the file or its folder can't be written to: {_ELSEWHERE}",
-    "SQLITE_CANTOPEN": f"the file can't be opened, or not be written to: {_ELSEWHERE}",
+    "SQLITE_READONLY": f"the file or its folder is not writable: {_ELSEWHERE}",
+    "SQLITE_CANTOPEN": f"the file can't be opened or is not writable: {_ELSEWHERE}",
     "SQLITE_PERM": f"the file may not be opened: {_ELSEWHERE}",
     "SQLITE_NOTADB": f"the file is not a SQLite database: {_ELSEWHERE}",
     "SQLITE_CORRUPT": "the database is damaged. Restore a copy, or save what can be read with "
@@ -47,8 +47,8 @@ _ADVICE = {
     "SQLITE_TOOBIG": "a piece of evidence is larger than SQLite can hold: use PostgreSQL with --db.",
 }
 _CUT_OFF = (
-    "a run was cut off and left a log (-wal) beside the file, which can't be read where nobody can write. "
-    "Copy both into a folder that can be written to."
+    "a run was cut off and left a log (-wal) beside the file, which can't be read from a read-only "
+    "place. Copy both into a writable folder."
 )
 _GONE = "the file was deleted or replaced while it was in use. Run the same command again to begin a new one."
 

@@ -46,7 +46,7 @@ def cost_from(column: str) -> Cost:
     cost = Cost(**json.loads(column))
     numbers = [cost.seconds, cost.solves, cost.mean_steps, cost.mean_rows, *cost.phases.values()]
     if not all(isinstance(number, int | float) for number in numbers):
-        raise ValueError("the cost holds something else than numbers")
+        raise ValueError("the cost holds values that are not numbers")
     return cost
 
 
@@ -60,7 +60,7 @@ def summary_of(row: Any, *, is_alive: bool = True) -> RunSummary:
 def _summary(row: Any, state: State) -> RunSummary:
     settings = json.loads(row.settings)
     if not all(isinstance(settings[name], int) for name in ("patience", "seed")):
-        raise ValueError("the settings hold something else than numbers")
+        raise ValueError("the settings hold values that are not numbers")
     source = settings.get("domain_source")
     return RunSummary(
         run_id=row.id,

@@ -150,7 +150,9 @@ def _distributions(targets: ArrayLike, classes: int) -> Matrix:
         raise InputError(f"expected targets × {classes} classes, found shape {wanted.shape}.")
     wrong = ~((wanted >= 0).all(axis=1) & (np.abs(wanted.sum(axis=1) - 1) < 1e-6))
     if wrong.any():
-        raise InputError(f"target {int(np.argmax(wrong))} is no distribution: not ≥ 0 with sum 1.")
+        raise InputError(
+            f"target {int(np.argmax(wrong))} is not a distribution: entries must be ≥ 0 and add up to 1."
+        )
     normalised: Matrix = wanted / wanted.sum(axis=1, keepdims=True)
     return normalised
 

@@ -46,11 +46,11 @@ class Rows:
             if not np.isfinite(values).all():
                 row = int(np.argmin(np.isfinite(values).all(axis=1)))
                 raise InputError(
-                    f"row {seen + row} holds NaN or infinite values. The log of probability 0 has no place "
-                    "in a matrix whose rank is asked for: pass logits."
+                    f"row {seen + row} holds NaN or infinite values. The log of probability 0 has "
+                    "no finite value: pass logits."
                 )
             if np.abs(values).max(initial=0.0) > _LARGEST:
-                raise InputError(f"a value beyond ±{_LARGEST:g} is no logit, and its square overflows.")
+                raise InputError(f"a value beyond ±{_LARGEST:g} is not a logit: its square overflows.")
             seen += len(values)
             yield values
         if not seen:
@@ -80,7 +80,7 @@ def open_rows(path: str) -> Rows:
     try:
         matrix = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path}: no .npy file of numbers could be read ({error}).") from error
+        raise InputError(f"{path}: it is not an .npy file of numbers ({error}).") from error
     if not isinstance(matrix, np.ndarray):
         matrix.close()
         raise InputError(f"{path}: holds several arrays. Save the one of logits alone, with numpy.save.")

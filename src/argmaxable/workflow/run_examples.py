@@ -76,11 +76,7 @@ class ExampleRunner:
         lines = lesson(material, wanted, labels)
         known = {*labels, *wanted}
         self._require_own_answers(lines.training.printed(0)[0])
-        same = (
-            ()
-            if material.held_out
-            else ("measured with the fonts that were learned from: pass --held-out-font",)
-        )
+        same = () if material.held_out else ("measured with the training fonts: pass --held-out-font",)
         missing = f"no font has {' '.join(map(visible, lines.omitted))}"
         return ExampleSet(
             training=lines.training.examples(self.recogniser, known, self.progress),
@@ -136,8 +132,7 @@ class ExampleRunner:
         if BLANK not in self._labels:
             raise InputError(
                 f"{self.head.name} is not a recogniser of text with a known dictionary (no class {BLANK}), "
-                "so "
-                "fonts say nothing to it. Pass --labels FILE, or --images."
+                "so printed text can't be used. Pass --labels FILE, or --images."
             )
         return self._labels
 

@@ -65,7 +65,7 @@ def _measured(held_out: HeldOut) -> Iterator[str]:
     changed = held_out.changed
     yield f"{changed} held-out ordinary inputs read differently{_bounded(changed)}"
     if held_out.taken.total:
-        yield f"{held_out.taken} other examples that were right are not any more{_bounded(held_out.taken)}"
+        yield f"{held_out.taken} other examples are no longer right{_bounded(held_out.taken)}"
     for pairs, where in ((held_out.substituted, "ordinary inputs"), (held_out.taken_by, "other examples")):
         if pairs:
             yield f"taken in {where}: {_pairs(pairs)}"

@@ -199,7 +199,7 @@ def test_a_run_that_is_found_again_is_looked_at_as_well(command: Command, thin: 
 def test_a_head_with_nothing_argmaxable_has_nothing_to_lose(command: Command, tmp_path: Path) -> None:
     np.savez(tmp_path / "same.npz", W=np.ones((3, 2)))
     ran = command("verify", tmp_path / "same.npz", "--no-db", "--dtype", "bf16")
-    assert "In bf16: no argmaxable class, so none to lose." in ran.out
+    assert "In bf16: no class is argmaxable." in ran.out
 
 
 def test_verdicts_of_a_rounded_copy_can_be_compared_with_the_original(command: Command, thin: Path) -> None:

@@ -134,7 +134,7 @@ def test_a_time_limit_leaves_bounds_and_a_reason() -> None:
     result = am.verify(head, am.Everywhere(), engine=am.Engine(workers=1))
     ranks = am.best_ranks(head, am.Everywhere(), result=result, time_limit=1e-9)
     assert ranks
-    assert all(rank.reason == "the time was over" for rank in ranks if not rank.is_exact)
+    assert all(rank.reason == "the time limit passed" for rank in ranks if not rank.is_exact)
 
 
 def test_argmaxable_heads_have_nothing_to_search() -> None:

@@ -272,7 +272,10 @@ def test_a_time_limit_leaves_the_rest_undecided() -> None:
         ({"sets": [[-1]]}, "label -1 does not exist"),
         ({"sets": [[1, 1]]}, "label 1 occurs twice in a set"),
         ({"sets": [["a"]]}, "given by their numbers"),
-        ({"sets": [[0]], "kind": "most"}, "no kind of set 'most': choose one of exactly, top, at-least"),
+        (
+            {"sets": [[0]], "kind": "most"},
+            "'most' is not a kind of set: choose one of exactly, top, at-least",
+        ),
         ({"sets": [[0]], "thresholds": [0.0, 1.0]}, "2 thresholds for 3 labels"),
         ({"sets": [[0]], "thresholds": np.nan}, "finite numbers"),
         ({"sets": [[0]], "kind": "top", "thresholds": 1.0}, "they have no thresholds"),

@@ -132,12 +132,12 @@ def test_all_writes_the_whole_set(
         (["hull", "--dims", "2,3", "-o", "f.svg"], "takes 1 number"),
         (["random-heads", "--dims", "2,x", "-o", "f.svg"], "expected numbers of features"),
         (["random-heads", "--dims", "0", "-o", "f.svg"], "expected numbers of features"),
-        (["decision-regions", "a.npz", "b.npz", "-o", "f.svg"], "about one MODEL, found 2"),
+        (["decision-regions", "a.npz", "b.npz", "-o", "f.svg"], "takes one MODEL, found 2"),
         (["decision-regions", "a.npz", "--bias", "-o", "f.svg"], "--bias chooses an example"),
         (["hull", "HEAD", "--seed", "1", "-o", "f.svg"], "draw a random head"),
         (["counts", "-o", "f.svg"], "there is no database"),
         (["steps", "7", "-o", "f.svg"], "there is no database"),
-        (["steps", "7", "--runs", "list.txt", "-o", "f.svg"], "named or listed, not both"),
+        (["steps", "7", "--runs", "list.txt", "-o", "f.svg"], "pass RUN or --runs, not both"),
         (["steps", "--runs", "missing.txt", "-o", "f.svg"], "can't read missing.txt"),
     ],
 )
@@ -160,7 +160,7 @@ def test_a_run_that_is_not_there_is_named(database: Path, command: Command, tmp_
     keep(database, lossy(), family="Family")
     ran = command("figure", "steps", "77", "-o", tmp_path / "f.svg")
     assert (ran.code, is_one_clear_line(ran)) == (2, True)
-    assert "there is no run 77" in ran.err
+    assert "run 77 does not exist" in ran.err
 
 
 def test_without_matplotlib_the_extra_is_named(

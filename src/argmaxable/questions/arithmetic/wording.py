@@ -18,7 +18,7 @@ def describe(survival: Survival) -> list[str]:
     thin, unargmaxable = survival.having(Outcome.ON_PAPER_ONLY), survival.having(Outcome.UNARGMAXABLE)
     surviving = total - len(thin) - len(unargmaxable)
     if not total:
-        return [f"In {name}: no argmaxable class, so none to lose."]
+        return [f"In {name}: no class is argmaxable."]
     lines = [
         f"In {name}: {surviving:,} of {total:,} argmaxable classes lead by more than its rounding errors."
     ]

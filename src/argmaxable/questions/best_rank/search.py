@@ -124,7 +124,7 @@ class _ClassSearch:
         if self.reason or needed + 1 >= self.upper or self._is_enough(needed):
             return False
         if self.rounds <= 0 or self.deadline.has_passed:
-            self.reason = "the rounds of search were used up" if self.rounds <= 0 else "the time was over"
+            self.reason = "the rounds of search were used up" if self.rounds <= 0 else "the time limit passed"
         return not self.reason
 
     def _is_enough(self, needed: int) -> bool:

@@ -237,7 +237,7 @@ def _not_searched(verdict: Verdict, classes: int) -> BestRank:
     return BestRank(
         class_id=verdict.class_id, label=verdict.label, lower=1 if proof is None else 2, upper=classes,
         lower_with_ties=2 if is_above else 1, proof=proof, proof_with_ties=proof if is_above else None,
-        point=None, reason="the time was over",
+        point=None, reason="the time limit passed",
     )  # fmt: skip
 
 

@@ -117,10 +117,10 @@ def _growth(growth: Growth) -> str:
 
 
 def _rank(rank: BestRank) -> str:
-    known = f"{span(rank)}: " + (f"at every input {rank.lower - 1} or more others are not below it; ")
+    known = f"{span(rank)}: " + (f"at every input {rank.lower - 1} or more classes are not below it; ")
     if rank.point is None:
         return known + "no input was counted"
-    return known + f"at the input found {rank.upper - 1} are"
+    return known + f"at the input found, {rank.upper - 1} are"
 
 
 def lead(margin: Margin) -> str:
@@ -128,13 +128,13 @@ def lead(margin: Margin) -> str:
     if math.isinf(margin.lower):
         return "the only class: it has no rival"
     upper = f", never by more than {_up(margin.upper, 6)}" if math.isfinite(margin.upper) else ""
-    return f"some input puts it {_down(margin.lower, 6)} logits ahead of all others{upper}"
+    return f"some input puts it {_down(margin.lower, 6)} logits ahead of all other classes{upper}"
 
 
 def _nearest(nearest: tuple[Competitor, ...]) -> Iterator[tuple[str, str]]:
     named = ", ".join(f"{visible(one.label)} ({one.ahead:+.3g})" for one in nearest)
     which = "not below it there" if nearest[0].ahead >= 0 else "behind it there"
-    yield "nearest", f"{which}, with their logits less its own: {named}"
+    yield "nearest", f"{which} (their logit minus its own): {named}"
 
 
 def as_record(explanation: Explanation) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def read_features(path: Path, head: Head) -> Matrix:
     try:
         matrix = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"--features {path}: no .npy file of numbers could be read ({error}).") from error
+        raise InputError(f"--features {path}: it is not an .npy file of numbers ({error}).") from error
     if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.dtype.kind not in "fiu":
         raise InputError(f"--features {path}: expected one matrix of numbers, saved with numpy.save.")
     if matrix.shape[1] != head.features or not len(matrix):

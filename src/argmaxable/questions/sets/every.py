@@ -108,7 +108,7 @@ def every_set(
 
 def _verdict(active: int, total: int, found: list[LabelSets]) -> EverySet:
     if not found:
-        return EverySet(active, EveryStatus.OPEN, "no set was tried in time")
+        return EverySet(active, EveryStatus.OPEN, "the time limit passed before any set was tried")
     claims = tuple(claim for one in found for claim in one.claims)
     tried = LabelSets(
         facts=found[0].facts, domain=found[0].domain, test=found[0].test, claims=claims,
@@ -154,9 +154,9 @@ def why_all_feasible(head: Head, domain: Domain, test: SetTest, active: int) -> 
     if not isinstance(domain, Everywhere):
         return ""
     if are_independent(head, affinely=test.kind is SetKind.TOP):
-        return "the rows are independent, so that every set of labels can come out"
+        return "the rows are independent, so every set of labels can come out"
     if is_incoherent(head, test, active):
-        return f"the rows are nearly orthogonal, so that every set of at most {active} labels can come out"
+        return f"the rows are nearly orthogonal, so every set of at most {active} labels can come out"
     return ""
 
 

@@ -48,7 +48,8 @@ def read_sets(path: Path, head: Head) -> SetFile:
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise InputError(
-            f"{path}: a file of label sets ends in .jsonl (a list of labels a line), .csv (a set a line) or "
+            f"{path}: a file of label sets ends in .jsonl (a list of labels per line), .csv (a set "
+            "per line) or "
             ".npz (a sparse matrix, examples × labels, as scipy.sparse.save_npz writes it)."
         )
     try:

@@ -44,7 +44,7 @@ def _lines(content: Content) -> Iterator[str]:
         yield _unargmaxable_table(content)
         yield from _more_labels(content.unargmaxable[_MOST_ROWS:])
     if content.kinds:
-        yield from ("## Whom it concerns", "", _group_table([*content.kinds, *_named(content.scripts)]))
+        yield from ("## Kinds of classes", "", _group_table([*content.kinds, *_named(content.scripts)]))
     yield from ("## How the verdicts were reached", "", _way_table(content))
     yield from _proofs(content)
     if subject.source:

@@ -96,7 +96,7 @@ def subject_of_run(store: Store, run: RunSummary) -> Subject:
         recheck=_recheck(f"argmaxable export {run.run_id} --format bundle -o proofs", run.facts.name)
         if has_evidence
         else (),
-        caveat="" if has_evidence else "These verdicts were published by others and not checked here.",
+        caveat="" if has_evidence else "These verdicts were published elsewhere and not checked here.",
         domain_source=run.domain_source,
     )
 

@@ -48,9 +48,10 @@ def noun_for(labels: Sequence[str]) -> Noun:
 
 # What a verdict says and what it does not, whatever the domain.
 CLAIM = (
-    "“Never” is meant literally: no such vector gives the {one} a higher score than all others, whatever the "
+    "“Never” is meant literally: no such vector gives the {one} a higher score than all other "
+    "classes, whatever the "
     "rest of the model does and whatever it is shown. “Can be predicted” means that some such vector is "
-    "known; whether a real input leads to it is another question."
+    "known; whether a real input reaches it is a separate question."
 )
 
 STATUSES = {

@@ -255,5 +255,5 @@ def _require_distinct(names: list[str], where: str) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise InputError(f"{where}: the name '{name}' is there twice. Give each a name of its own.")
+            raise InputError(f"{where}: the name '{name}' is used twice. Give each model its own name.")
         seen.add(name)

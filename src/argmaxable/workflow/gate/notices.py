@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _UNARGMAXABLE, _UNDECIDED, _STOPPED = "unargmaxable-class", "undecided-class", "incomplete-run"
 VERIFY_RULES = {
     _UNARGMAXABLE: "A class that no input can make the argmax.",
-    _UNDECIDED: "A class of which neither that it can be the argmax nor that it can't was proven.",
+    _UNDECIDED: "A class that is proven neither argmaxable nor unargmaxable.",
     _STOPPED: "A run that was stopped before every class was decided.",
 }
 _MOST_CLASSES = 20
@@ -91,7 +91,7 @@ def notices_of_checkup(checkup: Checkup, model: str) -> ModelNotices:
         model=visible(checkup.model),
         file=shown_file(model),
         notices=tuple(map(_of_diagnosis, checkup.diagnoses)),
-        passed=f"{checkup.classes:,} classes looked at",
+        passed=f"{checkup.classes:,} classes examined",
     )
 
 
