@@ -7,6 +7,7 @@ import pytest
 
 import argmaxable as am
 from argmaxable.check.checker import Checker
+from argmaxable.core.progress import Deadline, TimeIsOver
 from argmaxable.prove.attempt import Answer
 from argmaxable.prove.prover import Prover
 from argmaxable.run.engines.engine import settle_each
@@ -57,3 +58,15 @@ def test_the_time_of_classes_side_by_side_is_shared_out() -> None:
     prover = prover_of(clustered(has_bias=True), am.Box(-100, 100))
     reports = list(settle_each(prover, list(range(prover.together))))
     assert len({report.seconds for report in reports}) == 1
+
+
+def test_exact_simplex_ends_at_the_deadline() -> None:
+    """Near-equal features are beyond the interior point: only rationals tell."""
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(40, 8)) * 10.0 ** np.linspace(-7, 7, 8)
+    rows[0] = rng.dirichlet(np.ones(39)) @ rows[1:]
+    checker = Checker(am.Head(rows), am.Everywhere())
+    settings = {"ignored": np.empty(0, np.intp), "tied": frozenset[int](), "score": None, "seed": 0}
+    assert Prover(checker, **settings).settle(0).method is am.Method.SIMPLEX
+    with pytest.raises(TimeIsOver):
+        Prover(checker, **settings, deadline=Deadline(0.0)).settle(0)

@@ -41,6 +41,10 @@ class Pace:
         return (time.perf_counter() - self._started) * (total - done) / done
 
 
+class TimeIsOver(Exception):
+    """A deadline has passed in the middle of some work."""
+
+
 class Deadline:
     """A time limit in seconds from now on; none when it is None."""
 
@@ -51,7 +55,15 @@ class Deadline:
     def has_passed(self) -> bool:
         return self._end is not None and time.monotonic() >= self._end
 
+    def require_time(self) -> None:
+        """Raise TimeIsOver once it has passed."""
+        if self.has_passed:
+            raise TimeIsOver
+
     @property
     def seconds_left(self) -> float | None:
         """Above 0 even when it has passed; None without a limit."""
         return None if self._end is None else max(self._end - time.monotonic(), 1e-9)
+
+
+NO_DEADLINE = Deadline(None)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from argmaxable.check.checker import Checker
     from argmaxable.compute.coordinates import Coordinates
     from argmaxable.core.arrays import Ids
+    from argmaxable.core.progress import Deadline
     from argmaxable.prove.simplex import Vertex
 
 # How often vectors or rivals may be taken in.
@@ -31,10 +32,10 @@ _ROUNDS = 200
 
 
 def settle_over_mixtures(
-    coordinates: Coordinates, checker: Checker, class_id: int, *, tied: bool
+    coordinates: Coordinates, checker: Checker, class_id: int, *, tied: bool, deadline: Deadline
 ) -> tuple[Witness | None, Certificate | None]:
-    """A checked witness or certificate by exact simplex, or neither."""
-    return _Mixtures(coordinates, checker, class_id, tied).settle()
+    """A checked witness or certificate by exact simplex, or neither. Raises TimeIsOver."""
+    return _Mixtures(coordinates, checker, class_id, tied).settle(deadline)
 
 
 class _Mixtures:
@@ -59,10 +60,10 @@ class _Mixtures:
         corners = np.argsort(scores.max(axis=1) - own)[: 2 * self.more]
         return np.unique(usable[scores[corners].argmax(axis=1)]), corners
 
-    def settle(self) -> tuple[Witness | None, Certificate | None]:
+    def settle(self, deadline: Deadline) -> tuple[Witness | None, Certificate | None]:
         for _ in range(_ROUNDS):
             problem = self._problem()
-            vertex = solve_exactly(problem)
+            vertex = solve_exactly(problem, deadline=deadline)
             if vertex is None:
                 break
             if vertex.t <= 0:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from argmaxable.check.checker import Checker, rival_certificate
 from argmaxable.compute.coordinates import Coordinates, coordinates_of
+from argmaxable.core.progress import NO_DEADLINE, Deadline
 from argmaxable.core.verdict import FinePoint, Method, Point
 from argmaxable.prove.attempt import Answer
 from argmaxable.prove.lazy import Blockers, LazySolver, without
@@ -41,7 +42,10 @@ class Settled:
 
 
 class Prover:
-    """Proves or refutes that classes of one head are argmaxable over one domain."""
+    """Proves or refutes that classes of one head are argmaxable over one domain.
+
+    Exact simplex can take minutes for one class. It raises TimeIsOver at the deadline.
+    """
 
     def __init__(
         self,
@@ -51,8 +55,9 @@ class Prover:
         tied: frozenset[int],
         score: NDArray[np.float64] | None,
         seed: int,
+        deadline: Deadline = NO_DEADLINE,
     ) -> None:
-        self.checker, self.ignored, self.seed = checker, ignored, seed
+        self.checker, self.ignored, self.seed, self.deadline = checker, ignored, seed, deadline
         self.coordinates = self._coordinates()
         blockers = Blockers.of(self.coordinates) if score is None else Blockers(score)
         self.solver = LazySolver(self.coordinates, checker, blockers, tied)
@@ -143,12 +148,14 @@ class Prover:
         if coordinates.corners is not None:
             from argmaxable.prove.exact_mixtures import settle_over_mixtures
 
-            witness, certificate = settle_over_mixtures(coordinates, self.checker, answer.class_id, tied=tied)
+            witness, certificate = settle_over_mixtures(
+                coordinates, self.checker, answer.class_id, tied=tied, deadline=self.deadline
+            )
         else:
             from argmaxable.prove.simplex import settle_exactly
 
             witness, certificate = settle_exactly(
-                coordinates, self.checker, answer.class_id, usable, tied=tied
+                coordinates, self.checker, answer.class_id, usable, tied=tied, deadline=self.deadline
             )
         settled = witness is not None or certificate is not None
         reason = "" if settled else answer.reason + "; exact simplex found no answer that checks"

@@ -17,6 +17,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
+from argmaxable.core.progress import NO_DEADLINE, Deadline
 from argmaxable.core.verdict import Certificate, FinePoint, Point, Witness
 from argmaxable.exact.dyadic import Dyadic
 
@@ -111,11 +112,12 @@ def _exact_offsets(coordinates: Coordinates, ids: Ids) -> list[Any]:
     return [flint.fmpq(int(v)) * unit for v in values.integers]
 
 
-def solve_exactly(problem: ExactProblem) -> Vertex | None:
-    """The optimum, or the first basis with t ≤ 0; None when it takes too many pivots."""
+def solve_exactly(problem: ExactProblem, *, deadline: Deadline = NO_DEADLINE) -> Vertex | None:
+    """The optimum, or the first basis with t ≤ 0; None when it takes too many pivots. Raises TimeIsOver."""
     basis = _Basis(problem)
     stuck, last = 0, None
     for _ in range(_PIVOTS_PER_FEATURE * (len(problem.lo) + 2)):
+        deadline.require_time()
         t, x = basis.vertex()
         stuck = stuck + 1 if t == last else 0
         last = t
@@ -246,16 +248,16 @@ def certificate_of(coordinates: Coordinates, problem: ExactProblem, vertex: Vert
 
 
 def settle_exactly(
-    coordinates: Coordinates, checker: Checker, class_id: int, rivals: Ids, *, tied: bool
+    coordinates: Coordinates, checker: Checker, class_id: int, rivals: Ids, *, tied: bool, deadline: Deadline
 ) -> tuple[Witness | None, Certificate | None]:
     """A checked witness or certificate by exact simplex over these rivals, or neither.
 
     Rivals that turn out to beat the point found are added until the answer stands. Where a class wins only
-    between the numbers of float64 the witness is a `FinePoint`.
+    between the numbers of float64 the witness is a `FinePoint`. Raises TimeIsOver.
     """
     while True:
         problem = exact_problem(coordinates, class_id, rivals)
-        vertex = None if problem is None else solve_exactly(problem)
+        vertex = None if problem is None else solve_exactly(problem, deadline=deadline)
         if problem is None or vertex is None:
             return None, None
         if vertex.t <= 0:

@@ -68,10 +68,11 @@ def run_plan(
         checker = Checker(plan.prepared, plan.domain, centre=journal.centre)
         twins = checker.prepared.twins
         settled_classes = SettledClasses(checker, twins, plan.wanted, journal.known)
-        prover = Prover(
-            checker, ignored=twins.ignored, tied=frozenset(twins.ties), score=None, seed=settings.seed
-        )
         deadline = Deadline(settings.time_limit)
+        prover = Prover(
+            checker, ignored=twins.ignored, tied=frozenset(twins.ties), score=None, seed=settings.seed,
+            deadline=deadline,
+        )  # fmt: skip
         session = Session(settled_classes, prover, settings, deadline, progress, journal, processes, start)
         session.phases["set-up"] = time.perf_counter() - start
         is_complete = settle_all(session)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from argmaxable.check.checker import Bound
 from argmaxable.compute.blocks import blocks
 from argmaxable.compute.threads import one_thread
-from argmaxable.core.progress import Pace
+from argmaxable.core.progress import Pace, TimeIsOver
 from argmaxable.core.verdict import Algorithm, Method, Strength
 from argmaxable.prove.attempt import Answer
 from argmaxable.prove.chebyshev import chebyshev_centre
@@ -23,7 +23,7 @@ from argmaxable.run.engines.engine import Job, Report, Workers, settle_each
 from argmaxable.run.engines.in_process import InProcess
 from argmaxable.run.engines.processes import Processes
 from argmaxable.run.reflecting import reflect_alone, reflect_while_it_pays
-from argmaxable.run.session import Session, Stop
+from argmaxable.run.session import Session
 from argmaxable.run.settled_classes import own_directions, points_as_witnesses
 from argmaxable.search.corners import corner_winners
 from argmaxable.search.own_direction import far_points, own_exponents
@@ -69,7 +69,7 @@ def settle_all(session: Session) -> bool:
     why, finished = f"not settled by {session.settings.algorithm} alone", True
     try:
         _PHASES[session.settings.algorithm](session)
-    except (Stop, KeyboardInterrupt):
+    except (TimeIsOver, KeyboardInterrupt):
         why, finished = "interrupted", False
     session.settled_classes.explain_open(why, finished=finished)
     return finished

@@ -35,10 +35,6 @@ _SECONDS_BETWEEN_CHECKS = 0.1
 _FRUITLESS = 32
 
 
-class Stop(Exception):
-    """The time limit has passed."""
-
-
 @dataclass(eq=False)
 class Session:
     """A run in progress."""
@@ -81,11 +77,10 @@ class Session:
             self.phases[phase] = time.perf_counter() - started
 
     def report(self, phase: str, seconds_left: float | None = None) -> None:
-        """Tell how far it got, record it from time to time; raises Stop when the time is over."""
+        """Tell how far it got, record it from time to time; raises TimeIsOver at the deadline."""
         if time.perf_counter() - self._recorded_at > _SECONDS_BETWEEN_ENTRIES:
             self.record()
-        if self.deadline.has_passed:
-            raise Stop
+        self.deadline.require_time()
         settled_classes = self.settled_classes
         total = len(settled_classes.entries) + len(settled_classes.known)
         note = f"{settled_classes.argmaxable:,} argmaxable, {settled_classes.unargmaxable:,} unargmaxable"

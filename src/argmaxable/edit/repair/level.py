@@ -52,9 +52,9 @@ class RaisedLevel:
 def first_raises(
     solver: MarginSolver, ids: Ids, targets: Vector, group: Group, solve: Solve, *, more: float = 1.0
 ) -> RaisedLevel | None:
-    """Raises of `ids` at which most of them should reach their targets, if those of the group are alike: those
-    to the lowest level at which a few do, times `more`. None where there are too few of them, or no such
-    level was found."""
+    """Raises of `ids` at which most of them should reach their targets, if those of the group are alike: to
+    the lowest level at which a few do, times `more`. None where there are too few of them, or no such level
+    was found."""
     members, target = group.members, float(targets.max())
     if len(members) < _FEWEST:
         return None
