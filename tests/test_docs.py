@@ -74,3 +74,16 @@ def test_the_version_is_the_same_everywhere() -> None:
         match = re.search(pattern, (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
         found[page] = match and match[1]
     assert found == dict.fromkeys(texts, VERSION)
+
+
+def test_links_of_the_readme_lead_to_the_repository_on_pypi() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    repository = project["project"]["urls"]["Repository"]
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for each in project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(each["pattern"], each["replacement"], text)
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    raw = repository.replace("github.com", "raw.githubusercontent.com")
+    assert [link for link in links if not link.startswith("https://")] == []
+    assert f"{raw}/main/docs/screenshots/hull.png" in links
+    assert f"{repository}/blob/main/docs/index.md" in links
