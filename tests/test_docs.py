@@ -37,7 +37,8 @@ def test_the_help_of_a_command_fits_a_terminal_of_80_columns(name: str) -> None:
 )
 def test_every_link_to_a_file_leads_somewhere(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
-    links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
+    named = re.findall(r"\]\(([^)#]+)\)", text) + re.findall(r'<img src="([^"]+)"', text)
+    links = [link for link in named if "://" not in link]
     assert [link for link in links if not leads_somewhere((ROOT / page).parent / link)] == []
 
 
@@ -82,7 +83,7 @@ def test_links_of_the_readme_lead_to_the_repository_on_pypi() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for each in project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
         text = re.sub(each["pattern"], each["replacement"], text)
-    links = re.findall(r"\]\(([^)]+)\)", text)
+    links = re.findall(r"\]\(([^)]+)\)", text) + re.findall(r'src="([^"]+)"', text)
     raw = repository.replace("github.com", "raw.githubusercontent.com")
     assert [link for link in links if not link.startswith("https://")] == []
     assert f"{raw}/main/docs/screenshots/hull.png" in links
