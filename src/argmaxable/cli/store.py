@@ -33,8 +33,8 @@ def store(
     Tests whether everything can be read and is consistent.
 
     SQLite checks its own file (integrity_check and foreign_key_check); the files of a PostgreSQL server can
-    be checked by its administrator. Then every run is read with all its evidence, and its verdicts are
-    counted. Nothing is written. To re-check the proofs, export a bundle and run `argmaxable check`.
+    be checked by its administrator. Then every run is read with its evidence, and its verdicts are counted.
+    Nothing is written. To re-check the proofs, export a bundle and run `argmaxable check`.
 
     \b
     Examples:
