@@ -7,7 +7,7 @@ Sphinx runs on a copy of docs/, to which this adds what is made for the site:
 * links that leave docs/ lead to the repository, and pictures outside are copied;
 * tutorials come from the notebooks that `make notebooks` executed;
 * the playground is the package's own page, with its scripts and styles inside: it opens from a folder;
-* the explorer of bundles gets its scripts (modules for Node.js, one plain script for the page) and an example.
+* the explorer of bundles gets an example and its scripts: modules for Node.js, one plain script for the page.
 
 Every warning is an error, broken links and anchors among them. So is a page that loads anything over the
 network.

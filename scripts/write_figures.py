@@ -360,8 +360,8 @@ def grades() -> str:
     return paragraph(
         f"On PP-OCRv4, every character of the dictionary printed six times in five fonts: {seen['wins']:,}",
         f"classes win on some example, {seen['never_seen']:,} were never seen to win, and",
-        f"{seen['unargmaxable']:,} are unargmaxable (proven). Each font and finish was held out in turn. Of the",
-        f"classes not seen to win, proven or not, {shares['never']:.1f} % do not win on the held-out",
+        f"{seen['unargmaxable']:,} are unargmaxable (proven). Each font and finish was held out in turn. Of",
+        f"the classes not seen to win, proven or not, {shares['never']:.1f} % do not win on the held-out",
         f"examples either; of those that win, {shares['wins']:.1f} % win there too. Most classes that never",
         "win on examples are not proven unable to.",
     )

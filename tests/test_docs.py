@@ -37,7 +37,8 @@ def test_the_help_of_a_command_fits_a_terminal_of_80_columns(name: str) -> None:
 )
 def test_every_link_to_a_file_leads_somewhere(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
-    links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
+    named = re.findall(r"\]\(([^)#]+)\)", text) + re.findall(r'<img src="([^"]+)"', text)
+    links = [link for link in named if "://" not in link]
     assert [link for link in links if not leads_somewhere((ROOT / page).parent / link)] == []
 
 
@@ -74,3 +75,16 @@ def test_the_version_is_the_same_everywhere() -> None:
         match = re.search(pattern, (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
         found[page] = match and match[1]
     assert found == dict.fromkeys(texts, VERSION)
+
+
+def test_links_of_the_readme_lead_to_the_repository_on_pypi() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    repository = project["project"]["urls"]["Repository"]
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for each in project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(each["pattern"], each["replacement"], text)
+    links = re.findall(r"\]\(([^)]+)\)", text) + re.findall(r'src="([^"]+)"', text)
+    raw = repository.replace("github.com", "raw.githubusercontent.com")
+    assert [link for link in links if not link.startswith("https://")] == []
+    assert f"{raw}/main/docs/screenshots/hull.png" in links
+    assert f"{repository}/blob/main/docs/index.md" in links

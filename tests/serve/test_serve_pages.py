@@ -87,7 +87,7 @@ def test_runs_are_found_by_their_models_name(client: Client, database: Path) -> 
 
 def test_an_empty_database_says_how_to_fill_it(client: Client, database: Path) -> None:
     open_store(str(database)).close()
-    assert "No runs yet. argmaxable verify MODEL keeps one" in text_of(client().get("/").text)
+    assert "No runs yet. argmaxable verify MODEL stores one" in text_of(client().get("/").text)
 
 
 def test_htmx_gets_the_table_alone(client: Client, database: Path) -> None:
@@ -226,7 +226,7 @@ def test_a_lost_class_names_what_blocks_it(client: Client, database: Path) -> No
     run = keep(database, lost_by_a_mixture())
     page = text_of(client().get(f"/runs/{run}/classes/4").text)
     assert "Never predicted" in page
-    assert "No input of the domain gives this class a higher score than all others" in page
+    assert "No input of the domain gives this class a higher score than all other classes" in page
     with open_store(str(database)) as store:
         (verdict,) = store.verdicts(run, status=am.Status.UNARGMAXABLE)
     assert verdict.certificate is not None

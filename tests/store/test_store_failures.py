@@ -79,7 +79,7 @@ def test_a_file_that_can_not_be_written_to_is_an_error(tmp_path: Path) -> None:
         with store._database.engine.connect() as connection:
             connection.exec_driver_sql("PRAGMA query_only = ON")  # permissions would not bind root
             connection.rollback()
-        with pytest.raises(am.StoreError, match=r"can't be written to.*--no-db"):
+        with pytest.raises(am.StoreError, match=r"is not writable.*--no-db"):
             store.begin(plan(), centre=CENTRE)
     assert list(tmp_path.glob("*.lock")) == []
 

@@ -284,5 +284,5 @@ def test_what_is_not_there_is_said_to_be_so(place: str) -> None:
             with pytest.raises(am.NotFoundError, match=f"class {missing}"):
                 reader.entry(run, missing, most_fellows=1)
         for missing in (run + 1, 2**70):
-            with pytest.raises(am.NotFoundError, match=f"no run {missing}"):
+            with pytest.raises(am.NotFoundError, match=f"run {missing} does not exist"):
                 reader.run(missing)

@@ -322,7 +322,7 @@ def test_runs_are_listed_newest_first_and_can_be_chosen(store: Store) -> None:
 def test_a_run_that_is_not_there_is_an_error_that_says_where_to_look(store: Store) -> None:
     for ask in (store.run, store.read, lambda number: list(store.verdicts(number))):
         for number in (17, 0, -1, 10**30):
-            with pytest.raises(am.StoreError, match=f"no run {number}: `argmaxable runs`"):
+            with pytest.raises(am.StoreError, match=f"run {number} does not exist. `argmaxable runs`"):
                 ask(number)
 
 
@@ -347,7 +347,7 @@ def test_many_runs_can_be_deleted_at_once(store: Store) -> None:
 
 def test_when_one_run_is_missing_none_is_deleted(store: Store) -> None:
     run_id = finished(store, plan())
-    with pytest.raises(am.StoreError, match="no run 99"):
+    with pytest.raises(am.StoreError, match="run 99 does not exist"):
         store.delete([run_id, 99])
     assert [run.run_id for run in store.runs()] == [run_id]
 

@@ -112,7 +112,7 @@ def test_sets_and_runs_share_a_model_and_go_one_by_one(store: Store) -> None:
     assert store.sets.run(done.run_id or 0).facts.name == "tags"  # its model is still there
     assert store.sets.delete([done.run_id or 0]) == 1
     assert store.sets.runs() == []
-    with pytest.raises(am.NotFoundError, match=r"no sets:1.*argmaxable runs"):
+    with pytest.raises(am.NotFoundError, match=r"sets:1 does not exist.*argmaxable runs"):
         store.sets.run(1)
 
 

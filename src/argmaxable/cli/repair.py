@@ -144,10 +144,10 @@ def _lines(done: Repair, found: FoundModel, written: Path | None) -> list[str]:
         )
     lines.append(f"logits      move by at most {done.movement:.4g} anywhere in the domain")
     never, open_ = len(done.result.unargmaxable), len(done.result.undecided)
-    can = f"{len(done.result.argmaxable):,} of {done.before.classes:,} argmaxable, with all that were before"
+    can = f"{len(done.result.argmaxable):,} of {done.before.classes:,} argmaxable, including all from before"
     lines.append(
         f"verified    {can}"
-        + (f"; {never:,} others still unargmaxable" if never else "")
+        + (f"; {never:,} still unargmaxable" if never else "")
         + (f"; {open_:,} undecided" if open_ else "")
         + (f"; {len(done.gained):,} more freed on the way" if len(done.gained) else "")
     )

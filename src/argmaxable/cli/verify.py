@@ -48,8 +48,9 @@ Examples:
 
 \b
 Exit codes: 0 all argmaxable, 1 some unargmaxable, 2 bad input, 3 some
-undecided or interrupted. With --baseline only classes that became unargmaxable
-fail the run; classes listed in --allow never do. --fail-on sets the rule.
+undecided or interrupted. With --baseline only classes that became
+unargmaxable fail the run; classes listed in --allow never do. --fail-on sets
+the rule.
 """
 
 
