@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from argmaxable.core.errors import AmbiguousError, HeadError, LoadError
 from argmaxable.models.registry import BUILT_IN, ReadOptions, find_format, model_file
 
@@ -45,9 +47,10 @@ class ModelRef:
     def find(self) -> Finding:
         """What the model says about its output layer; raises LoadError when it can't be read or has none."""
         options = ReadOptions(tensor=self.tensor, bias_tensor=self.bias_tensor, transpose=self.transpose)
-        with _naming(self.model):
+        with _naming(self.model), _without_nan_warnings():
             path = self.file()
             finding = find_format(path).find(path, options)
+        finding = replace(finding, read=_without_nan_warnings()(finding.read))
         return finding if self.labels is None else self._labelled(finding, self.labels)
 
     def file(self) -> Path:
@@ -117,6 +120,13 @@ def _naming(model: PathLike) -> Iterator[None]:
         raise LoadError(
             f"{os.fspath(model)}: can't be read ({reason}). Check the file and its permissions."
         ) from error
+
+
+@contextmanager
+def _without_nan_warnings() -> Iterator[None]:
+    """NumPy warns when it casts a signalling NaN, as damaged files have. Heads and domains refuse NaN."""
+    with np.errstate(invalid="ignore"):
+        yield
 
 
 def _is_packaged(model: PathLike) -> bool:
