@@ -197,6 +197,9 @@ MODELS: dict[str, Sequence[Make]] = {
         ),
     ),
     "coreml": (lambda folder: coreml_writer.classifier().save(folder),),
+    "coreml.network": (
+        lambda folder: coreml_writer.dense_network(labels=list("abcdef"), scores="p").save(folder),
+    ),
     "ctranslate2": (_translator,),
     "flax": (_flax,),
     "fp4": (_four_bits("fp4", nested=False), _four_bits("fp4", nested=True)),

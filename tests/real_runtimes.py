@@ -194,6 +194,31 @@ def coreml(folder: Path) -> Trial:
     )
 
 
+def coreml_network(folder: Path) -> Trial:
+    """A neural network of the older kind: coremltools' own reader of weights takes the model's place."""
+    import coremltools as library
+    from coremltools.models import datatypes
+    from coremltools.models.neural_network import NeuralNetworkBuilder
+
+    x = RNG.normal(size=(200, 40)).astype(np.float32)
+    weight, bias = (RNG.normal(size=shape).astype(np.float32) for shape in ((90, 40), 90))
+    builder = NeuralNetworkBuilder(
+        [("x", datatypes.Array(40))], [("p", datatypes.Array(90))], mode="classifier"
+    )
+    builder.add_activation("relu", "RELU", "x", "h")
+    builder.add_inner_product("fc", weight, bias, 40, 90, has_bias=True, input_name="h", output_name="z")
+    builder.add_softmax("softmax", "z", "p")
+    builder.set_class_labels([f"class {number}" for number in range(90)], prediction_blob="p")
+    path = folder / "model.mlmodel"
+    library.models.utils.save_spec(builder.spec, str(path))
+    stored = library.models.utils.load_spec(str(path)).neuralNetworkClassifier.layers[1].innerProduct
+    given = np.maximum(x, 0)
+    matrix = np.array(stored.weights.floatValue, np.float32).reshape(90, 40)
+    answer = given @ matrix.T + np.array(stored.bias.floatValue, np.float32)
+    maker = f"coremltools {library.__version__}'s builder (its constants, no runtime)"
+    return Trial(path, maker, load_head(path), answer, given)
+
+
 # ---------------------------------------------------------------------- PyTorch's programs
 
 
@@ -448,6 +473,7 @@ TRIALS: dict[str, Callable[[Path], Trial]] = {
     "ncnn": ncnn,
     "tensorflow": tensorflow,
     "coreml": coreml,
+    "coreml (network)": coreml_network,
     "torchscript": torchscript,
     "torch.export": torch_export,
     "ctranslate2": ctranslate2,
