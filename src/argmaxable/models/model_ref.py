@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from argmaxable.core.errors import AmbiguousError, HeadError, LoadError
-from argmaxable.models.registry import BUILT_IN, ReadOptions, find_format, model_file
+from argmaxable.models.registry import SUFFIXES, ReadOptions, find_format, has_suffix, model_file
 
 if TYPE_CHECKING:
     from argmaxable.core.head import Head
@@ -146,8 +146,7 @@ def _is_on_the_hub(model: str) -> bool:
     """
     if os.path.exists(model):
         return False
-    suffixes = {suffix for known in BUILT_IN for suffix in known.suffixes}
     is_id = (
         model.count("/") == 1 and not model.startswith((".", "/", "~")) and not Path(model).parent.exists()
     )
-    return "://" in model or (is_id and Path(model).suffix.lower() not in suffixes)
+    return "://" in model or (is_id and not has_suffix(Path(model), SUFFIXES))
