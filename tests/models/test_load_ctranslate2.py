@@ -329,7 +329,7 @@ SHAPE = text(WEIGHT) + struct.pack("<BII", 2, CLASSES, FEATURES)
 @pytest.mark.parametrize(
     ("damage", "complaint"),
     [
-        (lambda data: data + b"\0", r"1 bytes behind its end"),
+        (lambda data: data + b"\0", r"1 bytes after its end"),
         (patched(SHAPE, text(WEIGHT) + struct.pack("<BII", 2, CLASSES, 2**32 - 1)), r"declares 60 bytes"),
         (patched(SHAPE + b"\0", SHAPE + b"\6"), r"unknown type 6"),
         (patched(b"projection/bias\0", b"projection/bias!"), r"no zero at its end"),

@@ -265,7 +265,7 @@ SCALES = mlx_layer("lm_head")[0]["lm_head.scales"]
 @pytest.mark.parametrize(
     ("config", "changes", "complaint"),
     [
-        (LLAMA, {}, "config.json .* does not say it"),
+        (LLAMA, {}, "config.json should say .* but does not"),
         (mlx_config(7), {}, "'bits': 7.*Expected bits"),
         (mlx_config(4, 48), {}, "Expected bits"),
         (mlx_config("4"), {}, "Expected bits"),

@@ -138,7 +138,9 @@ def _last(file: KerasFile) -> _Choice:
     """The last linear layer of a file without configuration, if it is clear which that is."""
     linear = [(group, group.kernel) for group in file.groups if group.kernel is not None]
     if not linear:
-        raise LoadError(f"no layer that has but kernel and bias was found ({len(file.groups)} with weights).")
+        raise LoadError(
+            f"no layer with only a kernel and a bias was found ({len(file.groups)} with weights)."
+        )
     if not file.is_ordered:  # convolutions come first, as far as one can tell
         linear = [each for each in linear if len(each[1].shape) == 2] or linear
     last, kernel = linear[-1]

@@ -153,7 +153,7 @@ def _as_matrix(source: TensorSource, weight: str, config: NemoConfig) -> tuple[T
     if extra and not config.chooses_durations():
         raise LoadError(
             f"has {extra} outputs beside its tokens (num_extra_outputs in {_CONFIG}), and the loss is not "
-            "tdt: what they choose is not known here."
+            "tdt: what they choose is unknown."
         )
     is_convolution = weight in _CTC and len(info.shape) == 3 and info.shape[2] == 1
     if not is_convolution and not extra:

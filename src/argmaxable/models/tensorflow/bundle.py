@@ -111,7 +111,7 @@ def open_bundle(index: Path) -> TensorBundle:
             parts = parts_of(header[1], 0, len(header[1]), _HEADER)
             shards, order = (single(parts, number, "the header") for number in (1, 2))
             if order is not None and number_in(header[1], order):
-                raise LoadError("its numbers are big-endian, which is not read here")
+                raise LoadError("its numbers are big-endian, which is not supported")
             count = 0 if shards is None else signed(header[1], shards, 32)
             found = {_name(key): entry for key, value in pairs if (entry := _entry(value)) is not None}
         except AmbiguousError:
