@@ -67,7 +67,9 @@ class TensorBundle:
     texts: Mapping[str, BundleEntry]
 
     def file(self, shard: int) -> Path:
-        return self.index.with_suffix(f".data-{shard:05d}-of-{self.shards:05d}")
+        # Not with_suffix: a checkpoint may be called .index and nothing else.
+        stem = self.index.name.removesuffix(".index")
+        return self.index.with_name(f"{stem}.data-{shard:05d}-of-{self.shards:05d}")
 
     def read(self, name: str) -> NDArray[Any]:
         """The values of a tensor; raises LoadError."""
