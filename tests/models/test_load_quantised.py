@@ -280,7 +280,7 @@ SCALES = mlx_layer("lm_head")[0]["lm_head.scales"]
         (mlx_config(), {"biases": SCALES[:5]}, "don't fit together"),
         (mlx_config(), {"biases": SCALES.astype(np.float32)}, "don't fit together"),
         (mlx_config(), {"scales": SCALES.reshape(-1)}, "don't fit together"),
-        (mlx_config(), {"scales": np.ones((6, 2), np.uint8)}, "scales of a type"),
+        (mlx_config(), {"scales": np.ones((6, 2), np.uint8)}, "scales of an unknown type"),
         (mlx_config(), {"lora_a": np.ones((6, 2), np.float32)}, "lm_head.lora_a, whose meaning"),
     ],
 )
@@ -373,7 +373,7 @@ def test_extreme_scales_of_eight_bit_floats_are_exact(tmp_path: Path) -> None:
         ([4, 0], {"weight_scale": fp8_scales(2, 3)}, "neither one scale"),
         ([4, "4"], {"weight_scale": fp8_scales(2, 3)}, "neither one scale"),
         (None, {"weight_scale": fp8_scales(10)}, "neither one scale"),
-        (None, {"weight_scale": np.ones((7, 1), np.uint8)}, "scales of a type"),
+        (None, {"weight_scale": np.ones((7, 1), np.uint8)}, "scales of an unknown type"),
         (None, {"weight_scale_2": fp8_scales()}, "weight_scale_2, whose meaning"),
         (None, {"weight_zero_point": fp8_scales(7, 1)}, "weight_zero_point, whose meaning"),
         (None, {"weight": np.ones((7, 10), np.uint8)}, "is quantised"),

@@ -47,10 +47,10 @@ class ModelRef:
     def find(self) -> Finding:
         """What the model says about its output layer; raises LoadError when it can't be read or has none."""
         options = ReadOptions(tensor=self.tensor, bias_tensor=self.bias_tensor, transpose=self.transpose)
-        with _naming(self.model), _without_nan_warnings():
+        with _naming(self.model), _without_float_warnings():
             path = self.file()
             finding = find_format(path).find(path, options)
-        finding = replace(finding, read=_without_nan_warnings()(finding.read))
+        finding = replace(finding, read=_without_float_warnings()(finding.read))
         return finding if self.labels is None else self._labelled(finding, self.labels)
 
     def file(self) -> Path:
@@ -123,9 +123,9 @@ def _naming(model: PathLike) -> Iterator[None]:
 
 
 @contextmanager
-def _without_nan_warnings() -> Iterator[None]:
-    """NumPy warns when it casts a signalling NaN, as damaged files have. Heads and domains refuse NaN."""
-    with np.errstate(invalid="ignore"):
+def _without_float_warnings() -> Iterator[None]:
+    """NumPy warns of signalling NaN and overflows, as damaged files have. Heads and domains refuse them."""
+    with np.errstate(invalid="ignore", over="ignore"):
         yield
 
 
