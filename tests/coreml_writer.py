@@ -1,4 +1,4 @@
-"""Small Core ML packages: a program of operations in protobuf, and the weights beside it."""
+"""Small Core ML models: packages of a program with its weights beside it, and neural networks in one file."""
 
 from __future__ import annotations
 
@@ -124,3 +124,80 @@ def classifier(dtype: str = "float32", before: str = "relu") -> Package:
     package.add("linear", "z", (-1, CLASSES), {"x": "h", "weight": "w", "bias": [bias]})
     package.add("softmax", "p", (-1, CLASSES), {"x": "z", "axis": [-1]})
     return package
+
+
+# ---------------------------------------------------------------------- neural networks
+
+KINDS = {
+    **{"convolution": 100, "pooling": 120, "activation": 130, "innerProduct": 140, "softmax": 175},
+    **{"bias": 250, "flatten": 301, "biDirectionalLSTM": 430, "custom": 500, "softmaxND": 950, "slice": 350},
+}
+ACTIVATIONS = {"linear": 5, "relu": 10, "tanh": 30, "sigmoid": 40}
+
+
+def floats(values: NDArray[Any]) -> bytes:
+    """WeightParams of float32 or float16."""
+    return delimited(1 if values.dtype == np.float32 else 2, values.tobytes())
+
+
+def activation(kind: str) -> bytes:
+    return delimited(ACTIVATIONS[kind], b"")
+
+
+@dataclass
+class NeuralNetwork:
+    """Layers are added one after the other."""
+
+    layers: list[bytes] = field(default_factory=list)
+    labels: Sequence[str] = ()
+    scores: str = ""
+    is_exact: bool = False
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    output: str = "p"
+
+    def add(self, kind: str, source: str, output: str, fields: bytes = b"", rank: int = 0) -> str:
+        layer = delimited(1, output) + delimited(2, source) + delimited(3, output)
+        layer += delimited(5, number(1, rank)) if rank else b""
+        self.layers.append(layer + delimited(KINDS[kind], fields))
+        return output
+
+    def product(self, source: str, output: str, weight: NDArray[Any], bias: NDArray[Any]) -> str:
+        rows, columns = weight.shape
+        fields = number(1, columns) + number(2, rows) + number(10, 1)
+        return self.add(
+            "innerProduct",
+            source,
+            output,
+            fields + delimited(20, floats(weight)) + delimited(21, floats(bias)),
+        )
+
+    def convolution(self, source: str, output: str, weight: NDArray[Any], fields: bytes = b"") -> str:
+        rows, columns = weight.shape
+        start = number(1, rows) + number(2, columns) + number(20, 1) + number(20, 1)
+        return self.add("convolution", source, output, start + fields + delimited(90, floats(weight)))
+
+    def model(self, given: Sequence[int] = (FEATURES,)) -> bytes:
+        array = delimited(5, b"".join(number(1, each) for each in given))
+        description = delimited(1, delimited(1, "x") + delimited(3, array))
+        description += delimited(10, delimited(1, self.output))
+        entries = (delimited(1, key) + delimited(2, value) for key, value in self.metadata.items())
+        description += delimited(100, b"".join(delimited(100, each) for each in entries))
+        network = b"".join(delimited(1, each) for each in self.layers) + number(5, int(self.is_exact))
+        if self.labels:
+            network += delimited(100, b"".join(delimited(1, each) for each in self.labels))
+        network += delimited(200, self.scores) if self.scores else b""
+        return number(1, 4) + delimited(2, description) + delimited(403 if self.labels else 500, network)
+
+    def save(self, folder: Path, given: Sequence[int] = (FEATURES,)) -> Path:
+        path = folder / "model.mlmodel"
+        path.write_bytes(self.model(given))
+        return path
+
+
+def dense_network(dtype: str = "float32", **more: Any) -> NeuralNetwork:
+    """A ReLU, an inner product, a softmax over the channels."""
+    network = NeuralNetwork(**more)
+    network.add("activation", "x", "h", activation("relu"))
+    network.product("h", "z", *weights(dtype))
+    network.add("softmax", "z", "p")
+    return network

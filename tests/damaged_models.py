@@ -1,4 +1,4 @@
-"""Small whole models of formats whose library is not at hand, for `fuzz_damaged` to damage."""
+"""Small whole models, for `fuzz_damaged` to damage."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ import numpy as np
 import openvino_writer
 import paddle_writer
 import pir_writer
+import quantised_writer
 import skops_writer
 import spacy_writer
 import tensorflow_writer as tf
 import tesseract_writer as tesseract
 import torch
+import torch_programs
 import whisper_writer as whisper
 from numpy.typing import NDArray
 
@@ -151,6 +153,22 @@ def _quantised(settings: dict[str, object], **layer: NDArray[np.generic]) -> Mak
     return make
 
 
+def _four_bits(kind: str, *, nested: bool) -> Make:
+    return lambda folder: quantised_writer.nf4_model(folder, kind=kind, nested=nested)[0]
+
+
+def _traced(folder: Path) -> Path:
+    return torch_programs.traced(torch_programs.ConvNet(), torch_programs.image(), folder / "model.pt")
+
+
+def _scripted(folder: Path) -> Path:
+    return torch_programs.scripted(torch_programs.Tied(), folder / "model.pt")
+
+
+def _exported(folder: Path) -> Path:
+    return torch_programs.exported(torch_programs.ConvNet(), torch_programs.image(), folder / "model.pt2")
+
+
 def _words(*shape: int) -> NDArray[np.int32]:
     return _RNG.integers(-(2**31), 2**31, shape).astype(np.int32)
 
@@ -163,23 +181,13 @@ _COMPRESSED: dict[str, object] = {
     "quant_method": "compressed-tensors",
     "config_groups": {"0": {"targets": ["Linear"], "weights": _SCHEME}},
 }
+_BLOCKS = {**checkpoint_writer.LLAMA, "quantization_config": {"weight_block_size": [4, 4]}}
 _PLACES = (np.arange(32) // 16).astype(np.int32)
 
+
 MODELS: dict[str, Sequence[Make]] = {
-    "coreml": (lambda folder: coreml_writer.classifier().save(folder),),
-    "ctranslate2": (_translator,),
-    "flax": (_flax,),
-    "llamafile": (_llamafile,),
-    "ncnn": (lambda folder: ncnn_writer.classifier().save(folder),),
-    "nemo": (_nemo,),
-    "openvino": (lambda folder: openvino_writer.classifier().save(folder),),
-    "paddle": (
-        lambda folder: paddle_writer.classifier().save(folder),
-        lambda folder: pir_writer.classifier().save(folder),
-    ),
-    "quantised": (
-        _quantised(_GPTQ, qweight=_words(4, 8), qzeros=_words(2, 1), scales=_HALVES, g_idx=_PLACES),
-        _quantised(_AWQ, qweight=_words(32, 1), qzeros=_words(2, 1), scales=_HALVES),
+    "awq": (_quantised(_AWQ, qweight=_words(32, 1), qzeros=_words(2, 1), scales=_HALVES),),
+    "compressed-tensors": (
         _quantised(
             _COMPRESSED,
             weight_packed=_words(8, 4),
@@ -187,6 +195,22 @@ MODELS: dict[str, Sequence[Make]] = {
             weight_zero_point=_words(1, 2),
             weight_shape=np.array([8, 32]),
         ),
+    ),
+    "coreml": (lambda folder: coreml_writer.classifier().save(folder),),
+    "coreml.network": (
+        lambda folder: coreml_writer.dense_network(labels=list("abcdef"), scores="p").save(folder),
+    ),
+    "ctranslate2": (_translator,),
+    "flax": (_flax,),
+    "fp4": (_four_bits("fp4", nested=False), _four_bits("fp4", nested=True)),
+    "fp8": (
+        lambda folder: quantised_writer.fp8_model(folder),
+        lambda folder: quantised_writer.fp8_model(
+            folder, config=_BLOCKS, weight_scale=quantised_writer.fp8_scales(2, 3)
+        ),
+    ),
+    "gptq": (_quantised(_GPTQ, qweight=_words(4, 8), qzeros=_words(2, 1), scales=_HALVES, g_idx=_PLACES),),
+    "int8": (
         _quantised(
             {},
             weight=_RNG.integers(-127, 128, (8, 32)).astype(np.int8),
@@ -194,9 +218,21 @@ MODELS: dict[str, Sequence[Make]] = {
             weight_format=np.zeros((), np.uint8),
         ),
     ),
+    "llamafile": (_llamafile,),
+    "mlx": (lambda folder: quantised_writer.mlx_model(folder),),
+    "ncnn": (lambda folder: ncnn_writer.classifier().save(folder),),
+    "nemo": (_nemo,),
+    "nf4": (_four_bits("nf4", nested=False), _four_bits("nf4", nested=True)),
+    "openvino": (lambda folder: openvino_writer.classifier().save(folder),),
+    "paddle": (lambda folder: paddle_writer.classifier().save(folder),),
+    "paddle.json": (lambda folder: pir_writer.classifier().save(folder),),
     "skops": (_classifier, _network),
     "spacy": (_entities, _tagger),
+    "tensorflow": (_with_objects,),
+    "tensorflow.checkpoint": (_checkpoint,),
+    "tensorflow.frozen": (_written("graph.pb", tf.frozen()),),
     "tesseract": (_recogniser,),
+    "torch.export": (_exported,),
+    "torchscript": (_traced, _scripted),
     "whisper.cpp": (_whisper,),
-    "tensorflow": (_written("graph.pb", tf.frozen()), _with_objects, _checkpoint),
 }

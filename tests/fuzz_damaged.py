@@ -3,26 +3,29 @@
     python tests/fuzz_damaged.py tesseract --cases 20000          one format, so many files
     python tests/fuzz_damaged.py tesseract --cases 1 --first 17   the 18th of them again
 
-For formats whose own library is not at hand. In each case one file of a small model is changed. The answer is
-JSON: how many models were read and refused, the numbers of those that raised another error, and the peak of
-the memory.
+In each case one file of a small model is changed. In an archive, half the time, one member is changed, so
+that no checksum reveals it. The answer is JSON: how many models were read and refused, the numbers of those
+that raised another error, and the peak of the memory.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import random
 import resource
 import signal
 import sys
+import tarfile
 import tempfile
 import warnings
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 from damaged_models import MODELS
-from fuzz_files import disturbed
+from fuzz_files import disturbed, zipped
 
 from argmaxable import AmbiguousError, ArgmaxableError, HeadError
 from argmaxable.models import find_head
@@ -38,10 +41,37 @@ def contents(folder: Path) -> Contents:
     return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
+def changed_inside(rng: random.Random, data: bytes) -> bytes:
+    """An archive with one member changed; the bytes changed where it is not an archive."""
+    stream = io.BytesIO(data)
+    if zipfile.is_zipfile(stream):
+        with zipfile.ZipFile(stream) as archive:
+            members = [(name, archive.read(name)) for name in archive.namelist()]
+            before = data[: min(each.header_offset for each in archive.infolist())]
+        place = rng.randrange(len(members))
+        members[place] = (members[place][0], disturbed(rng, members[place][1]))
+        return before + zipped(rng, members)
+    stream.seek(0)
+    if data[257:262] != b"ustar":
+        return disturbed(rng, data)
+    out = io.BytesIO()
+    with tarfile.open(fileobj=stream) as old, tarfile.open(fileobj=out, mode="w:") as new:
+        files = old.getmembers()
+        place = rng.randrange(len(files))
+        for number, info in enumerate(files):
+            file = old.extractfile(info)
+            content = file.read() if file else b""
+            if number == place:
+                content = changed_inside(rng, content) if rng.random() < 0.5 else disturbed(rng, content)
+            info.size = len(content)
+            new.addfile(info, io.BytesIO(content))
+    return out.getvalue()
+
+
 def case(rng: random.Random, files: Contents, model: Path) -> str:
     """ "read" or "refused", or the error that should not have been raised."""
     changed = rng.choice([path for path, data in files.items() if data])
-    data = disturbed(rng, files[changed])
+    data = rng.choice((disturbed, changed_inside))(rng, files[changed])
     if rng.random() < 0.1:
         data = disturbed(rng, disturbed(rng, data))
     changed.write_bytes(data)

@@ -25,8 +25,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from real_programs import PROGRAMS
 from real_quantised import QUANTISED
-from real_trials import Array, Trial
+from real_trials import Array, Trial, rows
 
 from argmaxable import find_head, load_head
 from argmaxable.models.fetch.pypi import resolve
@@ -45,11 +46,6 @@ ONNX_WHEEL = (
 def lines_of_text(count: int = 3) -> Array:
     """Pictures as a recogniser of text gets them, of noise."""
     return RNG.uniform(-1, 1, (count, 3, 48, 160)).astype(np.float32)
-
-
-def rows(values: Any, axis: int = -1) -> Array:
-    moved = np.moveaxis(np.asarray(values), axis, -1)
-    return moved.reshape(-1, moved.shape[-1])
 
 
 # ---------------------------------------------------------------------- graphs
@@ -151,23 +147,6 @@ def ncnn(folder: Path) -> Trial:
     )
 
 
-def tensorflow(folder: Path) -> Trial:
-    import tensorflow as library
-
-    layers = library.keras.layers
-    library.keras.utils.set_random_seed(1)
-    body = library.keras.Sequential(
-        [layers.Input((24,)), layers.Dense(40, "gelu"), layers.LayerNormalization()]
-    )
-    model = library.keras.Sequential([body, layers.Dense(90)])
-    model.export(str(folder / "saved"), verbose=False)
-    x = RNG.normal(size=(200, 24)).astype(np.float32)
-    serve = library.saved_model.load(str(folder / "saved")).signatures["serving_default"]
-    answer = next(iter(serve(library.constant(x)).values())).numpy()
-    path = folder / "saved"
-    return Trial(path, f"Keras in TensorFlow {library.__version__}", load_head(path), answer, body(x).numpy())
-
-
 def coreml(folder: Path) -> Trial:
     """Core ML runs on macOS only: what coremltools has in its own program takes the model's place."""
     import coremltools as library
@@ -194,70 +173,29 @@ def coreml(folder: Path) -> Trial:
     )
 
 
-# ---------------------------------------------------------------------- PyTorch's programs
+def coreml_network(folder: Path) -> Trial:
+    """A neural network of the older kind: coremltools' own reader of weights takes the model's place."""
+    import coremltools as library
+    from coremltools.models import datatypes
+    from coremltools.models.neural_network import NeuralNetworkBuilder
 
-
-def _classifier() -> tuple[Any, Any, Any]:
-    """A small BERT of transformers', token numbers, and what its classifier is given."""
-    import torch
-    import transformers
-
-    torch.manual_seed(1)
-    config = transformers.BertConfig(
-        vocab_size=200, hidden_size=48, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
-        num_labels=90, attn_implementation="eager",
-    )  # fmt: skip
-    model = transformers.BertForSequenceClassification(config).eval()
-    ids = torch.randint(0, 200, (40, 9))
-    given: list[Any] = []
-    hook = model.classifier.register_forward_pre_hook(lambda _, inputs: given.append(inputs[0].detach()))
-    with torch.no_grad():
-        model(ids)
-    hook.remove()
-
-    class Logits(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model
-
-        def forward(self, ids: Any, mask: Any) -> Any:
-            return self.model(input_ids=ids, attention_mask=mask).logits
-
-    return Logits().eval(), ids, given[0].numpy()
-
-
-def torchscript(folder: Path) -> Trial:
-    import torch
-    import transformers
-
-    model, ids, given = _classifier()
-    mask = torch.ones_like(ids)
-    path = folder / "model.pt"
-    torch.jit.trace(model, (ids, mask), check_trace=False).save(str(path))
-    with torch.no_grad():
-        answer = torch.jit.load(str(path))(ids, mask).numpy()
-    return Trial(
-        path,
-        f"torch.jit.trace of BERT, transformers {transformers.__version__}",
-        load_head(path),
-        answer,
-        given,
+    x = RNG.normal(size=(200, 40)).astype(np.float32)
+    weight, bias = (RNG.normal(size=shape).astype(np.float32) for shape in ((90, 40), 90))
+    builder = NeuralNetworkBuilder(
+        [("x", datatypes.Array(40))], [("p", datatypes.Array(90))], mode="classifier"
     )
-
-
-def torch_export(folder: Path) -> Trial:
-    import torch
-    import transformers
-
-    model, ids, given = _classifier()
-    mask = torch.ones_like(ids)
-    path = folder / "model.pt2"
-    with torch.no_grad():
-        torch.export.save(torch.export.export(model, (ids, mask)), path)
-        answer = torch.export.load(path).module()(ids, mask).numpy()
-    return Trial(
-        path, f"torch.export of BERT, transformers {transformers.__version__}", load_head(path), answer, given
-    )
+    builder.add_activation("relu", "RELU", "x", "h")
+    builder.add_inner_product("fc", weight, bias, 40, 90, has_bias=True, input_name="h", output_name="z")
+    builder.add_softmax("softmax", "z", "p")
+    builder.set_class_labels([f"class {number}" for number in range(90)], prediction_blob="p")
+    path = folder / "model.mlmodel"
+    library.models.utils.save_spec(builder.spec, str(path))
+    stored = library.models.utils.load_spec(str(path)).neuralNetworkClassifier.layers[1].innerProduct
+    given = np.maximum(x, 0)
+    matrix = np.array(stored.weights.floatValue, np.float32).reshape(90, 40)
+    answer = given @ matrix.T + np.array(stored.bias.floatValue, np.float32)
+    maker = f"coremltools {library.__version__}'s builder (its constants, no runtime)"
+    return Trial(path, maker, load_head(path), answer, given)
 
 
 # ---------------------------------------------------------------------- weights with names
@@ -393,6 +331,43 @@ def spacy(folder: Path) -> Trial:
     return Trial(path, f"spaCy {library.__version__}, a tagger", load_head(path), answer, given, is_softmax)
 
 
+def nemo(folder: Path) -> Trial:
+    import torch
+    from nemo.collections.asr.models import EncDecRNNTModel
+    from nemo.package_info import __version__
+    from omegaconf import DictConfig
+
+    torch.manual_seed(1)
+    letters, modules = list(" abcdefghijklmnopqrstuvwxyz"), "nemo.collections.asr.modules"
+    sound = {"_target_": f"{modules}.AudioToMelSpectrogramPreprocessor", "features": 16}
+    encoder = {
+        "_target_": f"{modules}.ConformerEncoder", "feat_in": 16, "n_layers": 1, "d_model": 16, "n_heads": 2,
+        "conv_kernel_size": 9, "subsampling_conv_channels": 16,
+    }  # fmt: skip
+    decoder = {
+        "_target_": f"{modules}.RNNTDecoder", "prednet": {"pred_hidden": 12, "pred_rnn_layers": 1},
+        "vocab_size": len(letters),
+    }  # fmt: skip
+    joint = {
+        "_target_": f"{modules}.RNNTJoint", "log_softmax": False, "fuse_loss_wer": False,
+        "jointnet": {"joint_hidden": 14, "activation": "relu", "dropout": 0.2},
+        "num_classes": len(letters), "vocabulary": letters,
+    }  # fmt: skip
+    config = {
+        "preprocessor": sound, "encoder": encoder, "decoder": decoder, "joint": joint, "labels": letters,
+        "model_defaults": {"enc_hidden": 16, "pred_hidden": 12}, "loss": {"loss_name": "default"},
+        "decoding": {"strategy": "greedy_batch", "greedy": {"max_symbols": 9}, "beam": {"beam_size": 2}},
+    }  # fmt: skip
+    path = folder / "model.nemo"
+    EncDecRNNTModel(cfg=DictConfig(config)).save_to(str(path))
+    network = EncDecRNNTModel.restore_from(str(path), map_location="cpu").eval().joint
+    given: list[Any] = []
+    network.joint_net[-1].register_forward_pre_hook(lambda _, inputs: given.append(inputs[0].detach()))
+    with torch.no_grad():
+        answer = network.joint(torch.randn(4, 10, 16), torch.randn(4, 5, 12))
+    return Trial(path, f"NeMo {__version__}, a transducer", load_head(path), rows(answer), rows(given[0]))
+
+
 def whisper_cpp(folder: Path) -> Trial:
     """A small Whisper of transformers', written by whisper.cpp's own converter and run by its library."""
     import ctypes
@@ -446,15 +421,15 @@ TRIALS: dict[str, Callable[[Path], Trial]] = {
     "paddle (pir)": paddle_pir,
     "openvino": openvino,
     "ncnn": ncnn,
-    "tensorflow": tensorflow,
     "coreml": coreml,
-    "torchscript": torchscript,
-    "torch.export": torch_export,
+    "coreml (network)": coreml_network,
+    **PROGRAMS,
     "ctranslate2": ctranslate2,
     "llamafile": llamafile,
     "flax": flax,
     "skops": skops,
     "spacy": spacy,
+    "nemo": nemo,
     "whisper.cpp": whisper_cpp,
     **QUANTISED,
 }

@@ -14,6 +14,11 @@ from argmaxable import Head
 Array = NDArray[Any]
 
 
+def rows(values: Any, axis: int = -1) -> Array:
+    moved = np.moveaxis(np.asarray(values), axis, -1)
+    return moved.reshape(-1, moved.shape[-1])
+
+
 @dataclass(frozen=True)
 class Trial:
     """A file, who made it, the head read from it, and the runtime's logits for what the head was given.

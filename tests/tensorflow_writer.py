@@ -180,7 +180,7 @@ def save_checkpoint(index: Path, tensors: Mapping[str, NDArray[Any] | bytes]) ->
         data += raw
     index.parent.mkdir(parents=True, exist_ok=True)
     index.write_bytes(table(entries))
-    index.with_suffix(".data-00000-of-00001").write_bytes(data)
+    index.with_name(f"{index.name.removesuffix('.index')}.data-00000-of-00001").write_bytes(data)
     return index
 
 

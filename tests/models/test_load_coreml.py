@@ -99,8 +99,8 @@ def test_weights_that_were_compressed_are_refused(tmp_path: Path) -> None:
 
 def test_other_kinds_of_models_are_named(tmp_path: Path) -> None:
     package = classifier()
-    package.kind = 403
-    with pytest.raises(LoadError, match=r"it is a neural network of the older kind.*coremltools"):
+    package.kind = 402
+    with pytest.raises(LoadError, match=r"it is made of trees, neither a program nor a neural network"):
         find_head(package.save(tmp_path))
 
 

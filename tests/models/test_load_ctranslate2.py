@@ -262,6 +262,7 @@ def test_only_the_numbers_of_the_head_are_read(tmp_path: Path, monkeypatch: pyte
         (only((WEIGHT, STEPS), (SCALE, np.float32([1, -1, 1, 1, 1]))), r"not a positive number for row 1"),
         (only((WEIGHT, STEPS), (SCALE, np.float32([np.nan] * 5))), r"not a positive number for row 0"),
         (only((WEIGHT, STEPS), (SCALE, np.float32([1, 1, 1, 1, 1e-45]))), r"not a positive number for row 4"),
+        (only((WEIGHT, STEPS), (SCALE, np.float32([1, 1, 1, 1, 1e-38]))), "must be finite"),
         (only((WEIGHT, STEPS.astype(np.int32))), r"packed for a GPU \(AWQ\)"),
         (only((WEIGHT, FLOATS), (f"{WEIGHT}_zero", FLOATS)), r"packed for a GPU \(AWQ\)"),
         (only((WEIGHT, FLOATS), (BIAS, FLOATS[0])), r"bias has shape \(3,\)"),
@@ -329,7 +330,7 @@ SHAPE = text(WEIGHT) + struct.pack("<BII", 2, CLASSES, FEATURES)
 @pytest.mark.parametrize(
     ("damage", "complaint"),
     [
-        (lambda data: data + b"\0", r"1 bytes behind its end"),
+        (lambda data: data + b"\0", r"1 bytes after its end"),
         (patched(SHAPE, text(WEIGHT) + struct.pack("<BII", 2, CLASSES, 2**32 - 1)), r"declares 60 bytes"),
         (patched(SHAPE + b"\0", SHAPE + b"\6"), r"unknown type 6"),
         (patched(b"projection/bias\0", b"projection/bias!"), r"no zero at its end"),

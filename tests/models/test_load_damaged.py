@@ -1,4 +1,4 @@
-"""Damaged files of formats whose library is not at hand; `fuzz_damaged.py` makes thousands."""
+"""Damaged files are read, or refused with an error of ours; `fuzz_damaged.py` makes thousands."""
 
 from __future__ import annotations
 

@@ -259,7 +259,7 @@ def test_a_model_without_either_is_refused(tmp_path: Path) -> None:
         ("eagle3", {}, {}, r"no output\.weight: it uses the one of the model that it drafts for"),
         ("qwen3", {"qwen3.pooling_type": 3}, {}, r"no output\.weight: it is a model for embeddings"),
         ("lfm2", {}, {"dense_2.weight": WEIGHT}, r"no output\.weight: it is a model for embeddings"),
-        ("unheard-of", {}, {}, r"'unheard-of' use token_embd\.weight for it is not known"),
+        ("unheard-of", {}, {}, r"'unheard-of' use token_embd\.weight for it is unknown"),
         ("t5", {}, {"enc.output_norm.weight": GAIN}, r"neither output\.weight nor a decoder found"),
     ],
 )
@@ -647,7 +647,7 @@ def test_a_file_cut_short_anywhere_is_refused(tmp_path: Path, small_file: bytes)
 
 
 def test_bytes_that_are_no_gguf_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "model.gguf").write_text("version https://git-lfs.github.com/spec/v1\n")
+    (tmp_path / "model.gguf").write_text("not a model of any kind\n")
     with pytest.raises(LoadError, match="does not begin with GGUF"):
         load_head(tmp_path / "model.gguf")
 

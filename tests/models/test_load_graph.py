@@ -100,7 +100,7 @@ def test_a_product_that_is_no_linear_layer_is_no_head(product: Node) -> None:
 
 
 def test_a_quantised_graph_is_told_so() -> None:
-    with pytest.raises(LoadError, match="quantised in a way not known here: use the float model"):
+    with pytest.raises(LoadError, match="quantised in an unknown way: use the float model"):
         last_layer(graph(node("MatMulNBits", "x W s", "y")))
 
 

@@ -214,6 +214,18 @@ def test_other_columns_are_refused(tmp_path: Path, table: Callable[[], Table], m
         am.load_head(tmp_path / "items.parquet")
 
 
+def test_missing_values_are_not_called_damage(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [[1.0], None]}), tmp_path / "items.parquet")
+    with pytest.raises(am.LoadError, match=r"column 'a' has missing values\. Drop those rows") as caught:
+        am.load_head(tmp_path / "items.parquet")
+    assert "damaged" not in str(caught.value)
+
+
+def test_word_vectors_of_few_features_may_have_any_suffix(tmp_path: Path) -> None:
+    head = am.load_head(saved(tmp_path, "words.txt", b"2 3\nthe 1.25 0.5 -2.0\na 0.0 1.0 2.0\n"))
+    assert head.weight.tolist() == [[1.25, 0.5, -2.0], [0.0, 1.0, 2.0]]
+
+
 def test_a_damaged_parquet_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(am.LoadError, match="no readable Parquet file"):
         am.load_head(saved(tmp_path, "x.parquet", b"PAR1 and so on PAR1"))

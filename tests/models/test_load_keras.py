@@ -487,6 +487,15 @@ def test_a_layer_normalisation_is_found_by_number_too(tmp_path: Path) -> None:
     assert inputs.domain == rounded(LayerNorm, GAIN, SHIFT)
 
 
+def test_layers_in_another_order_than_the_configuration_are_ambiguous(tmp_path: Path) -> None:
+    first, second = (np.full((4, 4), value, np.float32) for value in (1, 2))
+    layers = {"b": {"b/kernel:0": second}, "a": {"a/kernel:0": first}}
+    config = sequential(dense("a", 4), dense("b", 4))
+    path = write(tmp_path / "model.h5", listed(layers, config))
+    with pytest.raises(AmbiguousError, match="another order than the configuration"):
+        load_head(path)
+
+
 def test_a_layer_used_twice_has_no_box_for_its_users(tmp_path: Path) -> None:
     hidden = {**dense("hidden", 4, "relu"), "name": "hidden"}
     hidden["inbound_nodes"] = [[["x", 0, 0, {}]], [["y", 0, 0, {}]]]

@@ -98,6 +98,35 @@ def test_the_decoder_of_a_ctc_model_is_its_head(tmp_path: Path) -> None:
     assert finding.inputs.domain is None
 
 
+def test_a_classifier_has_its_labels_and_no_blank(tmp_path: Path) -> None:
+    config = "labels:\n- 'yes'\n- 'no'\n- up\n- down\n- left\n- right\n" + "decoder:\n  num_classes: 6\n"
+    layer = {"decoder.decoder_layers.0.weight": WEIGHT, "decoder.decoder_layers.0.bias": BIAS}
+    finding = find_head(nemo(tmp_path, config, layer))
+    assert finding.labels is not None
+    assert finding.labels.names == ("yes", "no", "up", "down", "left", "right")
+    assert finding.special == frozenset()
+    assert "classifier" in finding.why
+
+
+def test_a_decoder_without_a_blank(tmp_path: Path) -> None:
+    config = CTC_CONFIG.replace("  num_classes: 5\n", "  num_classes: 6\n  add_blank: false\n")
+    finding = find_head(nemo(tmp_path, config.replace("  - c\n", "  - c\n  - d\n"), CTC))
+    assert finding.labels is not None
+    assert finding.labels.names == (" ", "a", "'", "é", "c", "d")
+
+
+def test_a_decoder_of_several_layers_is_not_a_head(tmp_path: Path) -> None:
+    more = {"decoder.decoder_layers.2.weight": torch.randn(9, 6, 1)}
+    with pytest.raises(LoadError, match=r"its decoder has several layers.*--tensor"):
+        find_head(nemo(tmp_path, CTC_CONFIG, {**CTC, **more}))
+
+
+def test_several_decoders_in_one_layer_are_refused(tmp_path: Path) -> None:
+    config = CTC_CONFIG.replace("  feat_in: 4\n", "  feat_in: 4\n  num_decoders: 2\n")
+    with pytest.raises(LoadError, match="num_decoders"):
+        find_head(nemo(tmp_path, config, CTC))
+
+
 def test_the_last_layer_of_a_joint_network_is_a_transducers_head(tmp_path: Path) -> None:
     path = nemo(tmp_path, JOINT_CONFIG, JOINT)
     finding, head = find_head(path), load_head(path)

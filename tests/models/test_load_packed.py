@@ -167,14 +167,14 @@ def test_gptq_in_its_other_forms(
 @pytest.mark.parametrize(
     ("config", "changes", "complaint"),
     [
-        ({}, {}, "Which of them it was"),
+        ({}, {}, "should say which of them"),
         (gptq(bits=5), {}, "Expected bits"),
         (gptq(checkpoint_format="marlin"), {}, "Expected bits"),
         (gptq(pack_dtype="int16"), {}, "Expected bits"),
         (gptq(bits=8), {}, "don't fit together"),
         (gptq(group=48), {}, "don't fit together"),
         (gptq(), {"scales": np.ones((3, 31), np.float16)}, "don't fit together"),
-        (gptq(), {"scales": np.ones((3, 32), np.float64)}, "scales of a type"),
+        (gptq(), {"scales": np.ones((3, 32), np.float64)}, "scales of an unknown type"),
         (gptq(), {"qzeros": np.ones((3, 5), np.int32)}, "don't fit together"),
         (gptq(), {"qzeros": None}, "qzeros' not found"),
         (gptq(desc_act=True), {"g_idx": np.full(COLUMNS, 3, np.int32)}, "beyond the 3"),

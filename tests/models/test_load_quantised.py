@@ -19,7 +19,6 @@ import torch
 from checkpoint_writer import (
     LLAMA,
     Config,
-    Tensors,
     file_with,
     found,
     fraction,
@@ -27,14 +26,23 @@ from checkpoint_writer import (
     norm,
     write,
 )
-from numpy.typing import NDArray
+from quantised_writer import (
+    FP8,
+    fp8_model,
+    fp8_scales,
+    fp8_values,
+    mlx_config,
+    mlx_layer,
+    mlx_model,
+    nf4_model,
+)
 from safetensors.numpy import load_file, save_file
 
 from argmaxable.core.balls import RMSNorm
 from argmaxable.core.errors import AmbiguousError, InputError, LoadError
 from argmaxable.core.head import Head
 from argmaxable.core.stored_rows import StoredRows
-from argmaxable.models import load_head, quantised_rows
+from argmaxable.models import find_head, load_head, quantised_rows
 from argmaxable.models.fetch.hub import _files_with_head
 from argmaxable.models.huggingface.quantised.four_bits import _TABLES
 from argmaxable.models.safetensors.tensors import tensors_of
@@ -56,48 +64,6 @@ FROM_MLX = {
 
 
 # ---------------------------------------------------------------------- MLX
-
-
-def packed(steps: NDArray[Any], bits: int) -> NDArray[np.uint32]:
-    """Rows of numbers as one long number each, of which the first is the lowest part."""
-    rows = [sum(int(step) << (bits * place) for place, step in enumerate(row)) for row in steps]
-    size = steps.shape[1] * bits // 8
-    return np.stack([np.frombuffer(row.to_bytes(size, "little"), "<u4") for row in rows])
-
-
-def mlx_layer(
-    layer: str,
-    *,
-    bits: int = 4,
-    group_size: int = 64,
-    rows: int = 6,
-    columns: int = 128,
-    dtype: Any = np.float16,
-) -> tuple[Tensors, Callable[[int, int], Fraction]]:
-    """A layer of random numbers, and the rational that each weight is."""
-    rng = np.random.default_rng(bits + group_size)
-    steps = rng.integers(0, 2**bits, (rows, columns))
-    scales = rng.normal(0.0, 0.01, (rows, columns // group_size)).astype(dtype)
-    biases = (-(2 ** (bits - 1)) * scales.astype(float) * rng.uniform(0.7, 1.2, scales.shape)).astype(dtype)
-    tensors = {f"{layer}.weight": packed(steps, bits), f"{layer}.scales": scales, f"{layer}.biases": biases}
-
-    def expected(row: int, column: int) -> Fraction:
-        group = column // group_size
-        return fraction(scales[row, group]) * int(steps[row, column]) + fraction(biases[row, group])
-
-    return tensors, expected
-
-
-def mlx_config(bits: int = 4, group_size: int = 64, **more: Any) -> Config:
-    return {**LLAMA, "quantization": {"bits": bits, "group_size": group_size, **more}}
-
-
-def mlx_model(folder: Path, config: Config | None = None, **changes: NDArray[Any] | None) -> Path:
-    """A model with an MLX head of 4 bits; changes go by the end of a tensor's name, None leaves it out."""
-    tensors: dict[str, Any] = mlx_layer("lm_head")[0]
-    tensors |= {f"lm_head.{name}": value for name, value in changes.items()}
-    kept = {name: value for name, value in tensors.items() if value is not None}
-    return write(folder, mlx_config() if config is None else config, {**norm(), **kept})
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32])
@@ -130,6 +96,14 @@ def test_an_mlx_head_has_its_domain_and_says_how_it_is_stored(tmp_path: Path) ->
     assert finding.inputs is not None
     assert isinstance(finding.inputs.domain, RMSNorm)
     assert finding.alternatives == ()
+
+
+def test_a_signalling_nan_in_the_norm_proves_no_domain_and_warns_nobody(tmp_path: Path) -> None:
+    gain = np.full(128, 0x7F800001, np.uint32).view(np.float32)
+    tensors = {**mlx_layer("lm_head")[0], "model.norm.weight": gain}
+    inputs = find_head(write(tmp_path / "m", mlx_config(), tensors)).inputs
+    assert inputs is not None
+    assert inputs.domain is None
 
 
 def test_tied_mlx_embeddings_are_the_head(tmp_path: Path) -> None:
@@ -291,7 +265,7 @@ SCALES = mlx_layer("lm_head")[0]["lm_head.scales"]
 @pytest.mark.parametrize(
     ("config", "changes", "complaint"),
     [
-        (LLAMA, {}, "config.json .* does not say it"),
+        (LLAMA, {}, "config.json should say .* but does not"),
         (mlx_config(7), {}, "'bits': 7.*Expected bits"),
         (mlx_config(4, 48), {}, "Expected bits"),
         (mlx_config("4"), {}, "Expected bits"),
@@ -306,7 +280,7 @@ SCALES = mlx_layer("lm_head")[0]["lm_head.scales"]
         (mlx_config(), {"biases": SCALES[:5]}, "don't fit together"),
         (mlx_config(), {"biases": SCALES.astype(np.float32)}, "don't fit together"),
         (mlx_config(), {"scales": SCALES.reshape(-1)}, "don't fit together"),
-        (mlx_config(), {"scales": np.ones((6, 2), np.uint8)}, "scales of a type"),
+        (mlx_config(), {"scales": np.ones((6, 2), np.uint8)}, "scales of an unknown type"),
         (mlx_config(), {"lora_a": np.ones((6, 2), np.float32)}, "lm_head.lora_a, whose meaning"),
     ],
 )
@@ -343,24 +317,6 @@ def test_the_same_settings_twice_are_fine(tmp_path: Path) -> None:
 
 # ---------------------------------------------------------------------- 8-bit floats
 
-FP8 = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
-
-
-def fp8_values(kind: str, rows: int = 7, columns: int = 10) -> NDArray[Any]:
-    """Every finite 8-bit float, as far as there is room."""
-    every = np.arange(256, dtype=np.uint8).view(FP8[kind])
-    finite = every[np.isfinite(every.astype(np.float32))]
-    return (
-        np.random.default_rng(8)
-        .permutation(finite.view(np.uint8))[: rows * columns]
-        .view(FP8[kind])
-        .reshape(rows, columns)
-    )
-
-
-def fp8_scales(*shape: int, dtype: Any = np.float32) -> NDArray[Any]:
-    return np.asarray(np.random.default_rng(9).uniform(1e-4, 1e-2, shape)).astype(dtype)
-
 
 @pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("kind", FP8)
@@ -392,13 +348,6 @@ def test_eight_bit_floats_are_multiplied_by_their_scales_exactly(
     assert holds_exactly(head.weight, expected)
 
 
-def fp8_model(folder: Path, *, config: Config = LLAMA, **changes: NDArray[Any]) -> Path:
-    tensors = {"weight": fp8_values("e4m3"), "weight_scale": fp8_scales(7, 1), **changes}
-    return write(
-        folder, config, {**norm(10), **{f"lm_head.{name}": value for name, value in tensors.items()}}
-    )
-
-
 def test_what_feeds_an_eight_bit_head_is_rounded_and_proves_no_domain(tmp_path: Path) -> None:
     finding = found(fp8_model(tmp_path / "m", input_scale=fp8_scales()))
     assert str(finding.weight) == "lm_head.weight (7 × 10, float8_e4m3fn, a scale for each row)"
@@ -424,7 +373,7 @@ def test_extreme_scales_of_eight_bit_floats_are_exact(tmp_path: Path) -> None:
         ([4, 0], {"weight_scale": fp8_scales(2, 3)}, "neither one scale"),
         ([4, "4"], {"weight_scale": fp8_scales(2, 3)}, "neither one scale"),
         (None, {"weight_scale": fp8_scales(10)}, "neither one scale"),
-        (None, {"weight_scale": np.ones((7, 1), np.uint8)}, "scales of a type"),
+        (None, {"weight_scale": np.ones((7, 1), np.uint8)}, "scales of an unknown type"),
         (None, {"weight_scale_2": fp8_scales()}, "weight_scale_2, whose meaning"),
         (None, {"weight_zero_point": fp8_scales(7, 1)}, "weight_zero_point, whose meaning"),
         (None, {"weight": np.ones((7, 10), np.uint8)}, "is quantised"),
@@ -444,40 +393,6 @@ def test_two_kinds_of_scales_are_ambiguous(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------------- nf4
-
-
-def nf4_model(
-    folder: Path,
-    *,
-    kind: str = "nf4",
-    nested: bool = False,
-    state: Config | None = None,
-    **changes: NDArray[Any] | None,
-) -> tuple[Path, Callable[[int, int], Fraction]]:
-    """A head of 10 rows of 128 in blocks of 64; changes go by a tensor's name, None leaves it out."""
-    rng = np.random.default_rng(4)
-    steps = rng.integers(0, 16, (10, 128))
-    absmax = rng.uniform(0.01, 0.2, 20).astype(np.float32)
-    settings: Config = {"quant_type": kind, "blocksize": 64, "dtype": "bfloat16", "shape": [10, 128]}
-    parts: dict[str, Any] = {"absmax": absmax, "quant_map": _TABLES[kind]}
-    if nested:
-        places, largest = rng.integers(0, 256, 20).astype(np.uint8), np.array([0.3], np.float32)
-        inner = np.linspace(-1.0, 1.0, 256).astype(np.float32)
-        settings |= {"nested_blocksize": 256, "nested_dtype": "float32", "nested_offset": 0.1}
-        parts |= {"absmax": places, "nested_absmax": largest, "nested_quant_map": inner}
-        absmax = np.array([inner[place] * largest[0] + np.float32(0.1) for place in places])
-    text = json.dumps({**settings, **(state or {})}).encode()
-    parts[f"quant_state.bitsandbytes__{kind}"] = np.frombuffer(text, np.uint8)
-    packed_bytes = (steps[:, ::2] << 4 | steps[:, 1::2]).astype(np.uint8).reshape(-1, 1)
-    tensors: dict[str, Any] = {f"lm_head.weight.{name}": value for name, value in parts.items()}
-    tensors |= {"lm_head.weight": packed_bytes}
-    tensors |= {f"lm_head.{name}": value for name, value in changes.items()}
-    kept = {name: value for name, value in tensors.items() if value is not None}
-
-    def expected(row: int, column: int) -> Fraction:
-        return fraction(_TABLES[kind][steps[row, column]]) * fraction(absmax[row * 2 + column // 64])
-
-    return write(folder, LLAMA, {**norm(), **kept}), expected
 
 
 @pytest.mark.parametrize("nested", [False, True])

@@ -12,7 +12,7 @@ import pytest
 
 from argmaxable.core.errors import LoadError
 from argmaxable.models import load_head
-from argmaxable.models.registry import BUILT_IN, FileFormat, ModelFormat, ReadOptions, find_format
+from argmaxable.models.registry import BUILT_IN, SUFFIXES, FileFormat, ModelFormat, ReadOptions, find_format
 
 WEIGHT = np.arange(6, dtype=np.float32).reshape(3, 2)
 
@@ -52,7 +52,7 @@ def install_plugin(site: Path, module: str, value: str) -> None:
     (info / "entry_points.txt").write_text(f"[argmaxable.formats]\ntext = {value}\n")
 
 
-@pytest.mark.parametrize("suffix", [suffix for known in BUILT_IN for suffix in known.suffixes])
+@pytest.mark.parametrize("suffix", SUFFIXES)
 def test_an_empty_file_is_called_empty(tmp_path: Path, suffix: str) -> None:
     (tmp_path / f"model{suffix}").touch()
     with pytest.raises(LoadError, match="the file is empty"):

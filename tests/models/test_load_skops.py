@@ -94,7 +94,7 @@ def test_a_network_of_several_labels_takes_no_argmax(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["sklearn.tree._classes.DecisionTreeClassifier", "mine.LogisticRegression"])
 def test_other_classifiers_are_refused_with_advice(tmp_path: Path, kind: str) -> None:
-    with pytest.raises(LoadError, match=r"is not known here.*from_sklearn"):
+    with pytest.raises(LoadError, match=r"is unknown.*from_sklearn"):
         find_head(saved(tmp_path, logistic, kind))
 
 

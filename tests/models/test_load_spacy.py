@@ -218,8 +218,8 @@ def test_bytes_stay_in_the_file(tmp_path: Path, size: int) -> None:
     ("data", "said"),
     [
         (b"", "is empty"),
-        (b"\xc1", "not known"),
-        (b"\x01\x01", "bytes behind"),
+        (b"\xc1", "is unknown"),
+        (b"\x01\x01", "bytes after"),
         (b"\xdd\xff\xff\xff\xff", "bytes are left|are left"),
         (b"\xdf\xff\xff\xff\xff\xa1a", "are left"),
         (b"\xa2\xff\xff", "not UTF-8"),

@@ -423,9 +423,13 @@ def test_keys_out_of_order_are_refused(tmp_path: Path) -> None:
         find_head(index)
 
 
-@pytest.mark.parametrize(
-    "data", [b"not a graph", b"\x0a\xff\xff\xff\xff\x0f", b"version https://git-lfs.github.com"]
-)
+def test_a_checkpoint_may_have_no_name_but_its_suffix(tmp_path: Path) -> None:
+    index = tf.save_checkpoint(tmp_path / ".index", {"logits/kernel": WEIGHT.T.copy()})
+    for path in (index, tmp_path):
+        assert load_head(path).weight.tobytes() == np.ascontiguousarray(WEIGHT).tobytes()
+
+
+@pytest.mark.parametrize("data", [b"not a graph", b"\x0a\xff\xff\xff\xff\x0f"])
 def test_something_else_called_pb_is_refused(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(LoadError, match=r"is not a readable TensorFlow graph.*tf2onnx"):
         find_head(saved_graph(tmp_path, data))

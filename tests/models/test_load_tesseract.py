@@ -132,7 +132,7 @@ def test_the_softmax_may_be_in_a_series_of_its_own(tmp_path: Path) -> None:
     ("model", "said"),
     [
         (replace(MODEL, softmax=layer("Tanh", matrix(STEPS, SCALES), outputs=5)), "ends in Tanh"),
-        (replace(MODEL, softmax=layer("LSTMSoftmax", b"")), "'LSTMSoftmax', which is not known"),
+        (replace(MODEL, softmax=layer("LSTMSoftmax", b"")), "'LSTMSoftmax', which is unknown"),
         (replace(MODEL, softmax=softmax(matrix(STEPS, SCALES), outputs=6)), "has 5 rows"),
         (replace(MODEL, softmax=softmax(matrix(STEPS, SCALES[:4]))), "4 scales for 5 rows"),
         (replace(MODEL, softmax=softmax(matrix(STEPS, -SCALES))), "negative"),
@@ -144,7 +144,7 @@ def test_the_softmax_may_be_in_a_series_of_its_own(tmp_path: Path) -> None:
         (replace(MODEL, codes=codes(*CODES, (5,))), "don't fit"),
         (replace(MODEL, codes=codes(*CODES[:4])), "don't fit"),
         (replace(MODEL, null=9), "don't fit"),
-        (replace(MODEL, codes=codes(*CODES) + b"x"), "behind the last code"),
+        (replace(MODEL, codes=codes(*CODES) + b"x"), "after the last code"),
         (replace(MODEL, codes=codes(range(10))), "10 parts"),
         (replace(MODEL, characters=b"9\na 0\n"), "declares b'9'"),
         (replace(MODEL, characters=b"1\n\n"), "empty or too long"),

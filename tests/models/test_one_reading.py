@@ -420,7 +420,7 @@ GGUF: dict[str, tuple[Maker, str]] = {
     ),
     "an odd offset": (
         lambda: gguf(("output.weight", 4), ("token_embd.weight", 160)),
-        "'output.weight' begins at byte 4, no multiple of its alignment, 32",
+        "'output.weight' begins at byte 4, not a multiple of its alignment, 32",
     ),
     "a key twice": (
         lambda: gguf(("output.weight", 0), keys=(("a", "llama"), ("a", "gpt2"))),
@@ -566,7 +566,7 @@ def test_a_tensor_of_two_operators_is_refused(tmp_path: Path) -> None:
     path = tflite(
         tmp_path, [*TENSORS, T("v", (5, 4), data=OTHER.tobytes())], [LAYER, replace(LAYER, inputs=("x", "v"))]
     )
-    with pytest.raises(AmbiguousError, match="two operators put out tensor 2"):
+    with pytest.raises(AmbiguousError, match="two operators produce tensor 2"):
         load_head(path)
 
 

@@ -58,7 +58,7 @@ def read_message(path: Path, expected: str, *, with_extensions: bool = False) ->
         decoder.takes_extensions = with_extensions
         value = decoder.value(0)
         if decoder.left:
-            raise LoadError(f"has {decoder.left} bytes behind its end, expected none. {DAMAGED}")
+            raise LoadError(f"has {decoder.left} bytes after its end, expected none. {DAMAGED}")
         return value
 
 
@@ -104,7 +104,7 @@ class _Decoder(BinaryReader):
         if self.takes_extensions and (first in _EXTENSIONS or first in _FIXED_EXTENSIONS):
             size = _FIXED_EXTENSIONS.get(first) or self._length(_EXTENSIONS[first])
             return self._extension(size, depth)
-        raise LoadError(f"a value begins with the byte {first:#x}, which is not known here. {DAMAGED}")
+        raise LoadError(f"a value begins with the byte {first:#x}, which is unknown. {DAMAGED}")
 
     def _extension(self, size: int, depth: int) -> Extension:
         (code,) = self.numbers("b", "the kind of a value")

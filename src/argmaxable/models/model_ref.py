@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from argmaxable.core.errors import AmbiguousError, HeadError, LoadError
-from argmaxable.models.registry import BUILT_IN, ReadOptions, find_format, model_file
+from argmaxable.models.registry import SUFFIXES, ReadOptions, find_format, has_suffix, model_file
 
 if TYPE_CHECKING:
     from argmaxable.core.head import Head
@@ -45,9 +47,10 @@ class ModelRef:
     def find(self) -> Finding:
         """What the model says about its output layer; raises LoadError when it can't be read or has none."""
         options = ReadOptions(tensor=self.tensor, bias_tensor=self.bias_tensor, transpose=self.transpose)
-        with _naming(self.model):
+        with _naming(self.model), _without_float_warnings():
             path = self.file()
             finding = find_format(path).find(path, options)
+        finding = replace(finding, read=_without_float_warnings()(finding.read))
         return finding if self.labels is None else self._labelled(finding, self.labels)
 
     def file(self) -> Path:
@@ -119,6 +122,13 @@ def _naming(model: PathLike) -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def _without_float_warnings() -> Iterator[None]:
+    """NumPy warns of signalling NaN and overflows, as damaged files have. Heads and domains refuse them."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        yield
+
+
 def _is_packaged(model: PathLike) -> bool:
     return str(model).startswith("pypi:") and not os.path.exists(model)
 
@@ -136,8 +146,7 @@ def _is_on_the_hub(model: str) -> bool:
     """
     if os.path.exists(model):
         return False
-    suffixes = {suffix for known in BUILT_IN for suffix in known.suffixes}
     is_id = (
         model.count("/") == 1 and not model.startswith((".", "/", "~")) and not Path(model).parent.exists()
     )
-    return "://" in model or (is_id and Path(model).suffix.lower() not in suffixes)
+    return "://" in model or (is_id and not has_suffix(Path(model), SUFFIXES))

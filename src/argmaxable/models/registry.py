@@ -1,7 +1,7 @@
 """The file formats a head can be read from, and which of them fits a path.
 
 Third parties name an object that satisfies `ModelFormat` in the entry-point group `argmaxable.formats`. They
-are asked about paths that no built-in format recognises, so that a file is read the same way whatever else is
+are asked about paths that no built-in format reads, so that a file is read the same way whatever else is
 installed.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pkgutil
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -34,8 +34,8 @@ _FAISS = rb"Ix[A-Z][A-Za-z0-9]"
 # and three sizes. People call such a file .bin, too.
 _HNSWLIB = rb"\0{8}(?!\0{8})(.{5}\0{3}){5}"
 # The numbers of words and of features, then the first word. Anybody's matrix may begin with two small
-# numbers, but nobody's word vectors have fewer than ten features.
-_WORD2VEC = rb"[1-9]\d{0,9} [1-9]\d{1,6}\r?\n\S"
+# numbers: with fewer than ten features a word must be followed by a decimal fraction.
+_WORD2VEC = rb"[1-9]\d{0,9} ([1-9]\d{1,6}\r?\n\S|[1-9]\r?\n(?![\d.+-]+\s)\S+ [+-]?\d*\.\d)"
 # Python's protocols 2 to 5. PyTorch's older files begin so as well: their suffixes count before that.
 _PICKLE = rb"\x80[\x02-\x05]"
 # A program of PaddlePaddle 3, in JSON.
@@ -93,9 +93,7 @@ class FileFormat:
             from argmaxable.models.zip_archive import member_names
 
             return any(re.fullmatch(self.member, name) for name in member_names(path))
-        return path.suffix.lower() in self.suffixes or (
-            self.magic is not None and _starts_with(self.magic, path)
-        )
+        return has_suffix(path, self.suffixes) or (self.magic is not None and _starts_with(self.magic, path))
 
     def find(self, path: Path, options: ReadOptions) -> Finding:
         try:
@@ -109,6 +107,11 @@ class FileFormat:
             raise LoadError("the file is empty, not a complete model. Fetch or export it again.")
         finding: Finding = find(path, options)
         return finding
+
+
+def has_suffix(path: Path, suffixes: Iterable[str]) -> bool:
+    """Whether a file's name ends in one of these, in lower case; it may be nothing else, as in `.index`."""
+    return path.name.lower().endswith(tuple(suffixes))
 
 
 def _starts_with(magic: bytes, path: Path) -> bool:
@@ -142,9 +145,11 @@ _FOLDER_WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "pytorch_model.b
 _WHOLE_FOLDERS = (*_FOLDER_WEIGHTS, "saved_model.pb", "flax_model.msgpack")
 _FILES_SHOWN = 8
 
-UNREAD = "not read"
+UNREAD, _PICKLE_FORMAT = "not read", "pickle"
 
 BUILT_IN: tuple[ModelFormat, ...] = (
+    # Before all suffixes: pointers and web pages that were saved under a model's name.
+    FileFormat(UNREAD, (), "argmaxable.models.unread:find", magic=unread.NOT_MODELS),
     # Before Hugging Face's: PaddleOCR's models on the hub have a config.json, too.
     FolderFormat("paddle", ("inference.json",), "argmaxable.models.paddle.reader:find_folder"),
     FolderFormat(
@@ -186,7 +191,7 @@ BUILT_IN: tuple[ModelFormat, ...] = (
     FileFormat("whisper.cpp", (), "argmaxable.models.whisper_cpp.reader:find", magic=b"lmgg"),
     FileFormat("nemo", (".nemo",), "argmaxable.models.nemo.reader:find"),
     # Refused, with advice.
-    FileFormat(UNREAD, unread.SUFFIXES, "argmaxable.models.unread:find", magic=unread.MAGIC),
+    FileFormat(UNREAD, (), "argmaxable.models.unread:find", magic=unread.MAGIC),
     FolderFormat(UNREAD, ("manifest.ocdbt", "_CHECKPOINT_METADATA"), "argmaxable.models.unread:find_orbax"),
     # fastText and CTranslate2 also say .bin, which is mostly PyTorch's: first bytes count before that suffix.
     FileFormat("fasttext", (".ftz",), "argmaxable.models.fasttext.reader:find", magic=b"\xba\x16\x4f\x2f"),
@@ -209,9 +214,17 @@ BUILT_IN: tuple[ModelFormat, ...] = (
     ),
     # Refused, with advice.
     FileFormat(
-        "pickle", (".kv", ".pkl", ".pickle", ".joblib"), "argmaxable.models.pickles.reader:find", _PICKLE
+        _PICKLE_FORMAT,
+        (".kv", ".pkl", ".pickle", ".joblib"),
+        "argmaxable.models.pickles.reader:find",
+        _PICKLE,
     ),
 )
+# Asked after the plugins, which may read what is only refused here.
+_REFUSED: tuple[ModelFormat, ...] = (
+    FileFormat(UNREAD, unread.SUFFIXES, "argmaxable.models.unread:find", magic=unread.ZIP_MAGIC),
+)
+SUFFIXES = tuple(suffix for known in (*BUILT_IN, *_REFUSED) for suffix in known.suffixes)
 
 
 def model_file(path: Path) -> Path:
@@ -222,7 +235,7 @@ def model_file(path: Path) -> Path:
     if not path.is_dir() or any(found for pattern in _WHOLE_FOLDERS for found in path.glob(pattern)):
         return path
     suffixes = {suffix for known in BUILT_IN if known.name != UNREAD for suffix in known.suffixes}
-    files = sorted(each for each in path.iterdir() if each.is_file() and each.suffix.lower() in suffixes)
+    files = sorted(each for each in path.iterdir() if each.is_file() and has_suffix(each, suffixes))
     if len(files) > 1:
         names = ", ".join(each.name for each in files[:_FILES_SHOWN])
         more = f" and {len(files) - _FILES_SHOWN} more" if len(files) > _FILES_SHOWN else ""
@@ -247,6 +260,7 @@ def _formats() -> Iterator[ModelFormat]:
     from importlib.metadata import entry_points
 
     yield from map(_load, entry_points(group=ENTRY_POINT_GROUP))
+    yield from _REFUSED
 
 
 def _load(entry_point: EntryPoint) -> ModelFormat:
@@ -277,10 +291,11 @@ def _describe(path: Path) -> str:
 
 
 def _known_formats() -> str:
-    told = {
-        known: ", ".join(known.suffixes) or _told_by(known) for known in _formats() if known.name != UNREAD
-    }
-    return "; ".join(f"{known.name} ({how})" for known, how in told.items())
+    told: dict[str, list[str]] = {}
+    for known in _formats():
+        if known.name not in (UNREAD, _PICKLE_FORMAT):
+            told.setdefault(known.name, []).extend(known.suffixes or [_told_by(known)])
+    return "; ".join(f"{name} ({', '.join(how)})" for name, how in told.items())
 
 
 def _told_by(known: ModelFormat) -> str:

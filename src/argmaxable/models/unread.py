@@ -1,8 +1,9 @@
-"""Formats that are told by their first bytes or names but are not read, and the way to a file that is."""
+"""Files that are recognised by their first bytes or names but can't be read, and what to use instead."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,49 +13,137 @@ if TYPE_CHECKING:
     from argmaxable.models.finding import Finding
     from argmaxable.models.registry import ReadOptions
 
-_ORIGINAL = "Use the model that it was converted from: ONNX, PyTorch, Keras and others are read."
-_UNPACK = "Unpack it, and pass the model inside."
-_NO_LAYER = "A tree has no output layer."
-_OF_KALDI = (
-    "Write its output layer as text with nnet3-copy --binary=false, and save that with "
-    "numpy.savez('head.npz', W=weight, b=bias)."
+
+@dataclass(frozen=True)
+class Unread:
+    """What a file is, what to do instead, the suffixes of such files and a pattern of their first bytes."""
+
+    name: str
+    advice: str
+    suffixes: tuple[str, ...] = ()
+    magic: bytes | None = None
+
+
+_ORIGINAL = (
+    "This format is not supported. Use the model it was converted from, such as ONNX, PyTorch or Keras."
+)
+_UNPACK = "Unpack it and pass the model inside."
+_TREES = "Trees have no output layer, so there is nothing to verify."
+_COUNTS = "It counts words and has no output layer."
+_KALDI = (
+    "This format is not supported. Write its output layer as text with nnet3-copy --binary=false, and save "
+    "that with numpy.savez('head.npz', W=weight, b=bias)."
 )
 _GGUF = "Use a GGUF file, or the model on the Hugging Face hub that it was converted from."
-_COMPRESSED = rb"\x1f\x8b|BZh\d|\xfd7zXZ|\x28\xb5\x2f\xfd"
-# What a format is called, the suffixes of its files, their first bytes (a regular expression), and advice.
-_FORMATS: tuple[tuple[str, tuple[str, ...], bytes | None, str], ...] = (
-    ("a Git LFS pointer", (), rb"version https://git-lfs", "Fetch the file itself with git lfs pull."),
-    ("a model of GGML's from before GGUF", (), rb"fmgg|tjgg|algg", _GGUF),
-    ("a model of ONNX Runtime's own format", (".ort",), rb".{4}ORTM", "Use the .onnx it was made from."),
-    ("a program of ExecuTorch", (".pte",), rb".{4}ET\d\d", "Use the .pt2 of torch.export it was made from."),
-    ("an engine of TensorRT", (".engine", ".plan"), rb"ftrt|ptrt", _ORIGINAL),
-    ("a model of MNN", (".mnn",), None, _ORIGINAL),
-    ("a model of RKNN", (".rknn",), rb"RKNN", _ORIGINAL),
-    ("weights of Caffe", (".caffemodel",), None, "Convert it to ONNX."),
-    ("a model of Kaldi", (".mdl", ".raw"), rb"\0B(<|Trans|Nnet)", _OF_KALDI),
-    ("a model of LightGBM, which is made of trees", (), rb"tree\nversion=", _NO_LAYER),
-    ("a model of XGBoost, which is made of trees", (".ubj",), rb"binf", _NO_LAYER),
-    ("a compressed file", (".gz", ".bz2", ".xz", ".zst"), _COMPRESSED, _UNPACK),
-    ("an archive", (".tar", ".7z", ".rar"), rb"7z\xbc\xaf|Rar!", _UNPACK),
+_KERAS = "Use the Keras model it was converted from, or convert it with tensorflowjs_converter."
+
+# Whatever they are called, these are not models.
+_NOT_MODELS = (
+    Unread(
+        "a Git LFS pointer, not the file itself",
+        "Fetch the file with git lfs pull.",
+        (),
+        rb"version https://git-lfs",
+    ),
+    Unread(
+        "a web page, not a model",
+        "The download probably failed or needs you to sign in. Fetch the file again.",
+        (".html", ".htm"),
+        rb"(?i:\s*<!doctype html|\s*<html)",
+    ),
 )
-SUFFIXES = tuple(suffix for _, suffixes, _, _ in _FORMATS for suffix in suffixes)
-MAGIC = b"|".join(b"(" + magic + b")" for _, _, magic, _ in _FORMATS if magic is not None)
+_FORMATS = (
+    Unread("a GGML model from before GGUF", _GGUF, (), rb"fmgg|tjgg|algg"),
+    Unread("an ONNX Runtime model", "Use the .onnx file it was made from.", (".ort",), rb".{4}ORTM"),
+    Unread(
+        "an ExecuTorch program",
+        "Use the .pt2 file of torch.export it was made from.",
+        (".pte",),
+        rb".{4}ET\d\d",
+    ),
+    Unread("a TensorRT engine", _ORIGINAL, (".engine", ".plan", ".trt"), rb"ftrt|ptrt"),
+    Unread("an MNN model", _ORIGINAL, (".mnn",)),
+    Unread("an RKNN model", _ORIGINAL, (".rknn",), rb"RKNN"),
+    Unread("a Paddle Lite model", "Use the PaddlePaddle model it was made from.", (".nb",)),
+    Unread("an Ascend model", _ORIGINAL, (".om",), rb"IMOD"),
+    Unread("a Hailo model", _ORIGINAL, (".hef",), rb"\x01HEF"),
+    Unread("a Qualcomm SNPE model", _ORIGINAL, (".dlc",)),
+    Unread("a TNN model", _ORIGINAL, (".tnnproto", ".tnnmodel")),
+    Unread("Caffe weights", "Convert them to ONNX.", (".caffemodel",)),
+    Unread("a Caffe network without its weights", "Convert it to ONNX with its weights.", (".prototxt",)),
+    Unread("a Darknet model", "Convert it to ONNX.", (".weights",)),
+    Unread("Torch 7 data", "Convert it to ONNX.", (".t7",)),
+    Unread("MXNet parameters", "Export the model to ONNX.", (".params",), rb"\x12\x01\0{6}"),
+    Unread("an MXNet network", "Export the model to ONNX.", (), rb'\s*\{\s*"nodes"\s*:\s*\[\s*\{\s*"op"'),
+    Unread(
+        "a TensorFlow.js model", _KERAS, (), rb'\s*\{\s*"(format"\s*:\s*"(layers|graph)-model|modelTopology)"'
+    ),
+    Unread(
+        "a binary Marian model",
+        "Use the .npz file it was made from.",
+        (),
+        rb"\x01\0{7}[^\0].\0{6}.{2}\0{6}.\x01\0{6}",
+    ),
+    Unread("a Kaldi model", _KALDI, (".mdl", ".raw"), rb"\0B(<|Trans|Nnet)"),
+    Unread(
+        "an OpenFst graph",
+        "It has no output layer. Pass the acoustic model.",
+        (".fst",),
+        rb"\xd6\xfd\xb2\x7e",
+    ),
+    Unread("an n-gram language model", _COUNTS, (".arpa",), rb"\\data\\|mmap lm http"),
+    Unread("a PMML document", "Save the model with skops, or the layer as .npz.", (".pmml",)),
+    Unread("a LightGBM model", _TREES, (), rb"tree\nversion="),
+    Unread("an XGBoost model", _TREES, (".ubj",), rb'binf|\{L\0{7}\x07learner|\s*\{\s*"learner"'),
+    Unread("a CatBoost model", _TREES, (".cbm",), rb"CBM1"),
+    Unread("a MediaPipe task", "Unpack it and pass the .tflite inside.", (".task",)),
+    Unread("a LiteRT-LM bundle", _ORIGINAL, (".litertlm",), rb"LITERTLM"),
+    Unread("an Argos Translate package", "Unpack it and pass the folder model inside.", (".argosmodel",)),
+    Unread("a TorchServe archive", _UNPACK, (".mar",)),
+    Unread(
+        "a MATLAB file",
+        "Save the matrix with numpy.savez('head.npz', W=weight, b=bias).",
+        (".mat",),
+        rb"MATLAB 5",
+    ),
+    Unread("an Arrow file", "Save it as Parquet.", (".arrow", ".feather"), rb"ARROW1"),
+    Unread(
+        "a compressed file",
+        _UNPACK,
+        (".gz", ".bz2", ".xz", ".zst"),
+        rb"\x1f\x8b|BZh\d|\xfd7zXZ|\x28\xb5\x2f\xfd",
+    ),
+    Unread("an archive", _UNPACK, (".tar", ".7z", ".rar"), rb"7z\xbc\xaf|Rar!"),
+)
+# Archives that no format claims: asked last.
+_ZIP = (Unread("a zip archive", _UNPACK, (".zip",), rb"PK\x03\x04"),)
+_ALL = (*_NOT_MODELS, *_FORMATS, *_ZIP)
 _LOOKED_AT = 64
+
+
+def _magic_of(found: tuple[Unread, ...]) -> bytes:
+    return b"|".join(b"(" + each.magic + b")" for each in found if each.magic is not None)
+
+
+NOT_MODELS = _magic_of(_NOT_MODELS)
+MAGIC, ZIP_MAGIC = _magic_of(_FORMATS), _magic_of(_ZIP)
+SUFFIXES = tuple(suffix for each in _ALL for suffix in each.suffixes)
 
 
 def find(path: Path, options: ReadOptions) -> Finding:
     """Always raises LoadError, which says what the file is and what to do."""
     with path.open("rb") as file:
         start = file.read(_LOOKED_AT)
-    by_bytes = [each for each in _FORMATS if each[2] is not None and re.match(each[2], start, re.DOTALL)]
-    by_name = [each for each in _FORMATS if path.suffix.lower() in each[1]]
-    name, _, _, advice = (by_bytes or by_name)[0]
-    raise LoadError(f"is {name}, which is not read here. {advice}")
+    by_name = [each for each in _ALL if path.name.lower().endswith(each.suffixes or ("\0",))]
+    by_bytes = [each for each in _ALL if each.magic is not None and re.match(each.magic, start, re.DOTALL)]
+    # A zip archive's first bytes say less than its name.
+    known = sorted((*by_bytes, *by_name), key=lambda each: each in _ZIP)[0]
+    raise LoadError(f"is {known.name}. {known.advice}")
 
 
 def find_orbax(path: Path, options: ReadOptions) -> Finding:
     """The same for a checkpoint of Orbax."""
     raise LoadError(
-        "is a checkpoint of Orbax, which is not read here. Load it and save the weights as one file: "
+        "is an Orbax checkpoint. This format is not supported. Load it and save the weights as one file: "
         "open('model.msgpack', 'wb').write(flax.serialization.to_bytes(params))."
     )

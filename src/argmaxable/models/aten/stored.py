@@ -82,7 +82,7 @@ class StoredValues:
     def __call__(self, stored: Stored) -> NDArray[Any]:
         """The values, cast and multiplied as the graph does it, without rounding of our own."""
         if stored.scale or stored.zero_point:
-            raise LoadError(f"the constant {stored.name!r} is quantised, which is not read here.")
+            raise LoadError(f"the constant {stored.name!r} is quantised, which is not supported.")
         values = self.array(stored.name)
         for number in stored.casts:
             if number not in _NAMES:
@@ -113,7 +113,7 @@ class StoredValues:
 
     def _read(self, file: IO[bytes], tensor: ArchivedTensor) -> NDArray[Any]:
         if tensor.dtype not in _DTYPES:
-            raise LoadError(f"a tensor of type {tensor.dtype!r} is not read here.")
+            raise LoadError(f"a tensor of type {tensor.dtype!r} is not supported.")
         dtype = _DTYPES[tensor.dtype]
         file.seek(self.members[tensor.member].start + tensor.offset * dtype.itemsize)
         data = file.read(tensor.span * dtype.itemsize)

@@ -181,7 +181,7 @@ def _require_classes(names: Collection[str], architecture: Architecture) -> None
     else:
         return
     raise LoadError(
-        f"{refusal}, so no tensor alone decides among classes. To treat one as a head all the same, pass "
+        f"{refusal}, so no tensor alone decides among classes. To treat one as a head anyway, pass "
         "tensor= (--tensor)."
     )
 

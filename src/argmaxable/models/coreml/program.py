@@ -38,7 +38,7 @@ _OTHERS = {
         400: "a linear classifier",
         402: "made of trees",
     },
-    **{403: "a neural network of the older kind", 500: "a neural network of the older kind"},
+    **{303: "a regressor", 401: "a support vector machine", 404: "a classifier by nearest neighbours"},
 }
 _PROGRAM = {2: BYTES}
 _FUNCTION = {1: BYTES, 2: BYTES, 3: BYTES}
@@ -122,9 +122,7 @@ def parse_model(data: Data) -> MilProgram:
         kind = next(
             (words for number, words in _OTHERS.items() if parts[number]), "of a kind that is not known"
         )
-        raise LoadError(
-            f"it is {kind}, not a program. Convert the original to an ML program with coremltools"
-        )
+        raise LoadError(f"it is {kind}, neither a program nor a neural network")
     functions = dictionary(data, inside(data, program, _PROGRAM)[2], "the program: the function")
     if "main" not in functions:
         raise LoadError(

@@ -114,7 +114,9 @@ def _parse(reader: _Reader) -> ModelFile:
     if version >= _WITH_ALIASES:
         _read_aliases(reader, variables)
     if reader.left:
-        raise LoadError(f"has {reader.left} bytes behind its end, as no model of CTranslate2 has. {DAMAGED}")
+        raise LoadError(
+            f"has {reader.left} bytes after its end, which no model of CTranslate2 has. {DAMAGED}"
+        )
     return ModelFile(version, specification, revision, variables)
 
 

@@ -65,7 +65,8 @@ def read_matrix(path: Path, variables: Mapping[str, StoredVariable], name: str) 
         if factors is None:
             return np.array(stored[ids])  # a copy, because arrays in the file are not aligned
         rows = stored[ids].astype(np.float32)
-        rows *= factors[ids, np.newaxis]
+        with np.errstate(over="ignore"):  # whoever builds the head refuses what is not finite
+            rows *= factors[ids, np.newaxis]
         return rows
 
     dtype = stored.dtype if factors is None else np.dtype(np.float32)

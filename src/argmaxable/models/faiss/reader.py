@@ -55,7 +55,7 @@ def find(path: Path, options: ReadOptions) -> Finding:
         start = _skip_vectors(file, flat)
         labels = None if header is None else _read_ids(file, flat, header)
         if file.read(1):
-            raise LoadError(f"has bytes behind its end, as no faiss index has. {_DAMAGED}")
+            raise LoadError(f"has bytes after its end, which no faiss index has. {_DAMAGED}")
     shape = (flat.count, flat.size)
 
     def read() -> NDArray[Any]:

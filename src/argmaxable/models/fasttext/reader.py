@@ -78,8 +78,8 @@ def _require_linear(arguments: Arguments, options: ReadOptions) -> None:
         )
     if options.tensor is None and not arguments.is_classifier:
         raise LoadError(
-            "holds word vectors (cbow or skipgram), no classifier. To treat the output matrix as a head with "
-            "a class for each word all the same, pass tensor='output' (--tensor output)."
+            "holds word vectors (cbow or skipgram), not a classifier. To treat the output matrix as a head "
+            "with a class for each word anyway, pass tensor='output' (--tensor output)."
         )
 
 

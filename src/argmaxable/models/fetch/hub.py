@@ -23,7 +23,7 @@ from argmaxable.models.checkpoint.locate import Architecture, choose, choose_nam
 from argmaxable.models.huggingface.quantised.packed import weights_named
 from argmaxable.models.huggingface.quantised.undo import tensors_beside
 from argmaxable.models.huggingface.reader import WEIGHTS, files_by_tensor, read_config
-from argmaxable.models.registry import BUILT_IN
+from argmaxable.models.registry import SUFFIXES
 
 # Small files: the configuration, vocabularies and labels, and the list of which tensor is where.
 _SMALL_FILES = (
@@ -94,7 +94,7 @@ def parse(model: str) -> HubModel:
     """The model meant by a hub id or address; raises LoadError when it is neither."""
     if model.startswith(("https://", "http://")):
         return _from_address(model)
-    is_file_name = any(model.lower().endswith(each.suffixes) for each in BUILT_IN if each.suffixes)
+    is_file_name = model.lower().endswith(SUFFIXES)
     if _HUB_ID.fullmatch(model) and not is_file_name:
         return HubModel(model)
     raise LoadError(

@@ -90,7 +90,7 @@ def _leaves(
             continue
         if isinstance(each, dict):
             if _CHUNKED in each:
-                yield (*names, key), "it is stored in chunks, which is not read here."
+                yield (*names, key), "it is stored in chunks, which is not supported."
             else:
                 yield from _leaves(each, (*names, key))
         elif isinstance(each, Extension) and each.code == _ARRAY:

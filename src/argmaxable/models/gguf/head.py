@@ -55,7 +55,7 @@ def _tied_embedding(header: GGUFHeader) -> tuple[str | None, str]:
     if header.architecture not in _MODELS_OF_TOKENS:
         return None, (
             f"no {HEAD}, and whether models of architecture {header.architecture!r} use {EMBEDDING} for it "
-            "is not known here."
+            "is unknown."
         )
     if header.architecture in WITH_DECODER and not any(name.startswith("dec.") for name in header.tensors):
         return None, f"neither {HEAD} nor a decoder found: it is only the encoder of a model."

@@ -140,7 +140,8 @@ class _Reader:
                 raise ambiguous(f"two tensors are called {name[:80]!r}")
             if offset % alignment:
                 raise ambiguous(
-                    f"tensor {name[:80]!r} begins at byte {offset}, no multiple of its alignment, {alignment}"
+                    f"tensor {name[:80]!r} begins at byte {offset}, not a multiple of its alignment, "
+                    f"{alignment}"
                 )
             by_name[name] = StoredTensor(path, name, shape, type_id, start + offset, limit)
         return GGUFHeader(metadata, by_name)

@@ -209,7 +209,7 @@ def _order_notes(header: GGUFHeader, name: str, bias: StoredTensor | None) -> li
         if not factor > 0:
             raise LoadError(
                 f"{header.architecture}.{key} is {factor}, which does not keep the order of the logits. To "
-                "read the weights all the same, name them with tensor= (--tensor)."
+                "read the weights anyway, name them with tensor= (--tensor)."
             )
         notes.append(f"logits are {action} ({key} {factor:g}), which leaves the argmax as it is")
     if _SCALE in header.tensors:
@@ -237,6 +237,6 @@ def _scale_note(scale: StoredTensor, bias: StoredTensor | None) -> list[str]:
     if bias is not None or factor.size != 1 or not factor[0] > 0:
         raise LoadError(
             f"the product with {HEAD} is multiplied by {info(scale)} before it is used, which changes more "
-            "than its size. To read the weights all the same, name them with tensor= (--tensor)."
+            "than its size. To read the weights anyway, name them with tensor= (--tensor)."
         )
     return [f"logits are scaled ({_SCALE} {factor[0]:g}), which leaves the argmax as it is"]

@@ -97,7 +97,7 @@ def require_apart(tensors: Iterable[StoredTensor]) -> None:
 
 
 def stored_bytes(tensor: StoredTensor) -> int:
-    """How many bytes a tensor takes; 0 where its type is not known here."""
+    """How many bytes a tensor takes; 0 where its type is unknown."""
     if tensor.type_id in _FLOATS:
         return tensor.elements * FLOAT_DTYPES[_FLOATS[tensor.type_id]].itemsize
     try:

@@ -89,11 +89,11 @@ def require_one_argmax(layer: LinearLayer, *, named: bool, bias_named: bool) -> 
         added = " and ".join(repr(bias.name) for bias in layer.biases)
         raise LoadError(
             f"the product with {layer.weight.name!r} {layer.misplaced}. So {added} may not be its bias. To "
-            "take it all the same, pass bias_tensor= (--bias-tensor), or save weight and bias as .npz."
+            "take it anyway, pass bias_tensor= (--bias-tensor), or save weight and bias as .npz."
         )
     if layer.crossing and not named:
         raise LoadError(
-            f"the product with {layer.weight.name!r} {layer.crossing}. To take it all the same, pass "
+            f"the product with {layer.weight.name!r} {layer.crossing}. To use it anyway, pass "
             f"tensor={layer.weight.name!r} (--tensor)."
         )
 
@@ -171,7 +171,7 @@ def _candidates(graph: Graph) -> str:
     weights = other_weights(graph, "")
     if not weights:
         quantised = any(node.op in _QUANTISED for node in graph.nodes)
-        quantisation = "quantised in a way not known here: use the float model it was made from"
+        quantisation = "quantised in an unknown way: use the float model it was made from"
         hint = quantisation if quantised else "is it a classifier?"
         return f"The graph has no linear layer with constant weights ({hint})."
     shown = [f"{name} {graph.constants[name]}" for name in weights[:_CANDIDATES_SHOWN]]

@@ -92,13 +92,18 @@ class KerasFile:
     @property
     def is_ordered(self) -> bool:
         """Whether the file tells the order of its layers."""
-        return bool(self._names(self._root, "layer_names"))
+        return bool(self.listed_layers)
+
+    @property
+    def listed_layers(self) -> list[str]:
+        """The names of the layers in the file's order; empty where it does not tell it."""
+        return self._names(self._root, "layer_names")
 
     @cached_property
     def groups(self) -> list[LayerArrays]:
         """The layers that have weights, in the file's order or else by name."""
         if self.is_ordered:
-            names = self._names(self._root, "layer_names")
+            names = self.listed_layers
             repeated = twice(names)
             if repeated is not None:
                 raise ambiguous(f"layer_names lists {repeated!r} twice")
@@ -130,7 +135,7 @@ class KerasFile:
         found: dict[tuple[str, ...], dict[str, TensorInfo]] = {}
         for name in self._names(place, "weight_names"):
             *path, last = name.split("/")
-            others = set(path) & set(self._names(self._root, "layer_names")) - {layer}
+            others = set(path) & set(self.listed_layers) - {layer}
             if others and layer not in path:  # Keras goes by the group, which name the path belies
                 raise ambiguous(f"weight_names of layer {layer!r} lists weights of layer {min(others)!r}")
             role = last.split(":")[0]

@@ -188,6 +188,8 @@ def ask(program: str, question: Mapping[str, Any], library: str) -> bytes:
         ) from error
     if done.returncode == 0:
         return done.stdout
+    if done.returncode == hdf5_reader.UNFIT:
+        raise LoadError(f"{done.stdout.decode(errors='replace')}.")
     crashed = f"the {library} library crashed on it ({done.returncode})"
     reason = done.stdout.decode(errors="replace") if done.returncode == hdf5_reader.FAILED else crashed
     raise LoadError(f"holds no readable {library} file: {reason}. {_DAMAGED}")

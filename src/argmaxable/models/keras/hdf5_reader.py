@@ -19,6 +19,8 @@ from itertools import takewhile
 from typing import IO, Any
 
 FAILED = 3
+# The same where the file is readable but does not hold what was asked for.
+UNFIT = 4
 # A model has some thousand groups, no more than six deep in one another.
 _MOST_ITEMS = 2**14
 _DEEPEST_GROUP = 16

@@ -18,6 +18,7 @@ from argmaxable.core.balls import LayerNorm
 from argmaxable.core.boxes import Box
 from argmaxable.core.errors import LoadError
 from argmaxable.models.activations import ANYTHING
+from argmaxable.models.ambiguity import ambiguous
 from argmaxable.models.finding import SIGMOID_NOTE, Arrays, Finding, HeadInputs, TensorInfo
 from argmaxable.models.keras.config import (
     KerasLayer,
@@ -100,6 +101,7 @@ def find_in(file: KerasFile, path: Path, options: ReadOptions) -> Finding:
 def _chosen(file: KerasFile, network: Network | None) -> _Choice:
     if network is None:
         return _last(file)
+    _require_one_order(file, network)
     try:
         layer, activations = head_of(network)
     except LoadError as error:
@@ -108,6 +110,13 @@ def _chosen(file: KerasFile, network: Network | None) -> _Choice:
     assert group.kernel is not None  # as _group_of saw
     why = f"the last layer of the model's configuration, {layer.name}"
     return _Choice(group.kernel, group.bias, why, layer, tuple(activations))
+
+
+def _require_one_order(file: KerasFile, network: Network) -> None:
+    """Keras gives the arrays of an HDF5 file to the layers by position, other programs by name."""
+    listed = [name for name in file.listed_layers if name in network.layers]
+    if listed != [name for name in network.layers if name in set(listed)]:
+        raise ambiguous("layer_names lists the layers in another order than the configuration")
 
 
 def _group_of(file: KerasFile, network: Network, layer: KerasLayer) -> LayerArrays:
@@ -129,7 +138,9 @@ def _last(file: KerasFile) -> _Choice:
     """The last linear layer of a file without configuration, if it is clear which that is."""
     linear = [(group, group.kernel) for group in file.groups if group.kernel is not None]
     if not linear:
-        raise LoadError(f"no layer that has but kernel and bias was found ({len(file.groups)} with weights).")
+        raise LoadError(
+            f"no layer with only a kernel and a bias was found ({len(file.groups)} with weights)."
+        )
     if not file.is_ordered:  # convolutions come first, as far as one can tell
         linear = [each for each in linear if len(each[1].shape) == 2] or linear
     last, kernel = linear[-1]

@@ -31,7 +31,7 @@ def pieces(data: bytes) -> list[Piece]:
     except AmbiguousError:
         raise
     except (LoadError, UnicodeDecodeError) as error:
-        raise LoadError(f"is no SentencePiece model, or damaged: {error}. Fetch it again.") from error
+        raise LoadError(f"is not a SentencePiece model, or is damaged: {error}. Fetch it again.") from error
     if not found:
         raise LoadError("holds no pieces; expected a SentencePiece model.")
     return found

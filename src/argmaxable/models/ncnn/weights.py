@@ -124,7 +124,7 @@ def _recurrent(gates: int, biases: int) -> Callable[[NcnnLayer], Iterator[Item]]
 def _attention(layer: NcnnLayer) -> Iterator[Item]:
     width, size = layer.integer(0), layer.integer(2)
     if layer.integer(18) or not width or size % width:
-        raise LoadError(f"layer {layer.name[:80]!r} stores its weights in a way that is not known here")
+        raise LoadError(f"layer {layer.name[:80]!r} stores its weights in an unknown way")
     queries = size // width
     keys, values = layer.integer(3, width), layer.integer(4, width)
     for name, rows, columns in (("query", width, queries), ("key", width, keys), ("value", width, values)):
@@ -182,7 +182,7 @@ def locate_weights(layers: tuple[NcnnLayer, ...], path: Path) -> dict[str, NcnnA
     if place != size:
         raise LoadError(
             f"its layers read {place:,} bytes of {path.name}, which has {size:,}: a layer reads something "
-            "that is not known here, or the files don't belong together"
+            "unknown, or the files don't belong together"
         )
     return found
 

@@ -27,7 +27,7 @@ class NemoConfig:
         return name.lower() if name is not None and name.lower() in _ACTIVATIONS else None
 
     def extra_outputs(self) -> int | None:
-        """How many outputs of the joint network are no tokens; None where that can't be told."""
+        """How many outputs of the joint network are not tokens; None where that can't be told."""
         joint = _section(self.text, ("joint",))
         if joint and "num_extra_outputs" not in joint:
             return 0
@@ -38,6 +38,19 @@ class NemoConfig:
     def chooses_durations(self) -> bool:
         """Whether the further outputs choose durations (TDT), which NeMo compares among themselves."""
         return _value(_section(self.text, ("loss",)), "loss_name") == "tdt"
+
+    def has_blank(self, part: str) -> bool:
+        """Whether an output of the joint network or of a CTC decoder stands for no token."""
+        value = _value(_section(self.text, _SECTIONS[part]), "add_blank")
+        return value is None or value.lower() != "false"
+
+    def is_single(self, part: str) -> bool:
+        """Whether a decoder chooses one class at a time."""
+        return _value(_section(self.text, _SECTIONS[part]), "num_decoders") in (None, "1")
+
+    def labels(self) -> tuple[str, ...]:
+        """The labels of a classifier; raises LoadError."""
+        return tuple(list_under("labels:\n" + "\n".join(_items_below(self.text, "labels")), ["labels"]))
 
     def vocabulary(self, part: str) -> tuple[str, ...]:
         """The tokens of the joint network or of a decoder; raises LoadError."""
@@ -67,6 +80,16 @@ def _below(text: str, key: str) -> Iterator[str]:
         if not indent or not line.startswith(indent):
             return
         yield line[len(indent) :]
+
+
+def _items_below(text: str, key: str) -> Iterator[str]:
+    """The items of the list below a key that is not indented, which may not be indented either."""
+    lines = text.split("\n")
+    places = [place for place, line in enumerate(lines) if line.rstrip() == f"{key}:"]
+    for line in lines[places[0] + 1 :] if len(places) == 1 else []:
+        if not line.startswith(("- ", " ")) and line.strip() != "-":
+            return
+        yield line
 
 
 def _value(text: str, key: str) -> str | None:

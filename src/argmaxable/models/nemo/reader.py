@@ -1,5 +1,5 @@
-"""Heads in NVIDIA NeMo's archives: the decoder of a CTC model, or the last layer of a transducer's joint
-network.
+"""Heads in NVIDIA NeMo's archives: the decoder of a CTC model or a classifier, or the last layer of a
+transducer's joint network.
 
 A .nemo file is a tar archive with model_config.yaml and model_weights.ckpt, a PyTorch checkpoint. PyTorch
 maps files, not parts of one, so the checkpoint is copied to a temporary file, which is gone once it is open.
@@ -50,9 +50,9 @@ def find(path: Path, options: ReadOptions) -> Finding:
             "gunzip them first."
         ) from error
     choice = _choice(source, config, options)
-    source, notes = _as_matrix(source, choice.weight, config)
-    finding = finding_of(source, choice, options, format_name="nemo")
-    labels, doubts = _labels(choice.weight, config, finding.classes)
+    matrix, notes = _as_matrix(source, choice.weight, config)
+    finding = finding_of(matrix, choice, options, format_name="nemo")
+    labels, doubts = _labels(source, choice.weight, config, finding.classes)
     return replace(finding, labels=labels, notes=(*finding.notes, *notes, *doubts))
 
 
@@ -103,9 +103,30 @@ def _choice(source: TensorSource, config: NemoConfig, options: ReadOptions) -> H
     if joint is not None and named in (None, joint):
         return _head(source, joint, _feed(config), "the last layer of the transducer's joint network")
     if ctc is not None and named in (None, ctc):
-        unknown = Obstacle("the encoder, of which it is not known here what it puts out")
-        return _head(source, ctc, unknown, "the decoder of the CTC model")
+        _require_one_layer(source, ctc, config)
+        unknown = Obstacle("the encoder, whose output has no known bounds")
+        kind = "classifier" if _is_classifier(source, ctc) else "CTC model"
+        return _head(source, ctc, unknown, f"the decoder of the {kind}")
     return choice_in(source, Architecture(), options, lambda _: None)
+
+
+def _is_classifier(source: TensorSource, weight: str) -> bool:
+    """A classifier's decoder is a plain matrix, that of a CTC model a convolution."""
+    return weight == _CTC[0] and len(source.info(weight).shape) == 2
+
+
+def _require_one_layer(source: TensorSource, weight: str, config: NemoConfig) -> None:
+    """Raise LoadError for decoders that reconstruct the input, or choose several classes at once."""
+    prefix = weight.removesuffix("0.weight")
+    if sum(name.startswith(prefix) and name.endswith(".weight") for name in source.names) > 1:
+        raise LoadError(
+            "its decoder has several layers, as those that reconstruct their input do. Choose a tensor with "
+            "tensor= (--tensor)."
+        )
+    if not config.is_single(weight.partition(".")[0]):
+        raise LoadError(
+            f"its decoder chooses several classes at once (num_decoders in {_CONFIG}). This is not supported."
+        )
 
 
 def _head(source: TensorSource, weight: str, feed: Activation | Obstacle, why: str) -> HeadTensors:
@@ -132,7 +153,7 @@ def _as_matrix(source: TensorSource, weight: str, config: NemoConfig) -> tuple[T
     if extra and not config.chooses_durations():
         raise LoadError(
             f"has {extra} outputs beside its tokens (num_extra_outputs in {_CONFIG}), and the loss is not "
-            "tdt: what they choose is not known here."
+            "tdt: what they choose is unknown."
         )
     is_convolution = weight in _CTC and len(info.shape) == 3 and info.shape[2] == 1
     if not is_convolution and not extra:
@@ -159,15 +180,22 @@ def _as_matrix(source: TensorSource, weight: str, config: NemoConfig) -> tuple[T
     return cut, [f"the last {extra} of {info.shape[0]} outputs choose durations and are left out"]
 
 
-def _labels(weight: str, config: NemoConfig, classes: int) -> tuple[Labels | None, list[str]]:
-    """The tokens that the configuration lists, and the blank behind them."""
+def _labels(
+    source: TensorSource, weight: str, config: NemoConfig, classes: int
+) -> tuple[Labels | None, list[str]]:
+    """The tokens that the configuration lists, and the blank behind them; or a classifier's labels."""
     if weight not in (*_JOINT, *_CTC):
         return None, []
+    part = "joint" if weight in _JOINT else weight.partition(".")[0]
+    is_classifier = _is_classifier(source, weight)
+    has_blank = not is_classifier and config.has_blank(part)
     try:
-        names = config.vocabulary("joint" if weight in _JOINT else weight.partition(".")[0])
+        names = config.labels() if is_classifier else config.vocabulary(part)
     except LoadError as error:
         return None, [f"no labels: {_CONFIG} {error}"]
-    if len(names) + 1 != classes:
-        return None, [f"no labels: {_CONFIG} lists {len(names)} for {classes} classes, one of them the blank"]
-    source = f"the archive's {_CONFIG}"
-    return Labels((*names, _BLANK), source, special=frozenset({len(names)}), is_inside=True), []
+    if len(names) + has_blank != classes:
+        blank = ", one of which is the blank" if has_blank else ""
+        return None, [f"no labels: {_CONFIG} lists {len(names)} for {classes} classes{blank}"]
+    special = frozenset({len(names)}) if has_blank else frozenset[int]()
+    names = (*names, _BLANK) if has_blank else names
+    return Labels(names, f"the archive's {_CONFIG}", special=special, is_inside=True), []

@@ -109,7 +109,7 @@ class ConstantsFile:
     def _array(self, file: IO[bytes], name: str) -> NDArray[Any]:
         constant = self.constants[name]
         if constant.dtype not in FLOAT_DTYPES and constant.dtype not in _WHOLE:
-            raise LoadError(f"the constant {name!r} is of type {constant.dtype}, which is not read here.")
+            raise LoadError(f"the constant {name!r} is of type {constant.dtype}, which is not supported.")
         file.seek(constant.start)
         data = file.read(constant.length)
         if len(data) < constant.length:

@@ -1,7 +1,7 @@
 """PaddlePaddle 3's programs in JSON (inference.json), as the `Program` that older ones are parsed into.
 
 Operations have other names there, their inputs have no slots, and lists of axes are values that other
-operations make. What is not known here keeps its new name, which nothing translates.
+operations make. What is unknown keeps its new name, which nothing translates.
 """
 
 from __future__ import annotations

@@ -13,14 +13,20 @@ import json
 import sys
 from typing import Any
 
+
+class _UnfitError(Exception):
+    """A column can be read but is not what a head needs."""
+
+
+_MISSING = "missing values. Drop those rows and write the table again"
 _FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}
 
 
 def main() -> int:
-    """Answer the question on stdin; the exit status is 0, or FAILED when the answer is a reason."""
+    """Answer the question on stdin; the exit status is 0, or FAILED or UNFIT when the answer is a reason."""
     question = json.load(sys.stdin)
     sys.path[:] = question["sys_path"]
-    from argmaxable.models.keras.hdf5_reader import FAILED, limit_oneself
+    from argmaxable.models.keras.hdf5_reader import FAILED, UNFIT, limit_oneself
 
     try:
         limit_oneself(question["memory"], question["seconds"])
@@ -30,6 +36,9 @@ def main() -> int:
         pa.set_cpu_count(1)
         file, column = pq.ParquetFile(question["path"], memory_map=True), question["column"]
         answer = json.dumps(_outline(file)).encode() if column is None else _values(file, column)
+    except _UnfitError as error:
+        sys.stdout.write(str(error))
+        return UNFIT
     except MemoryError:
         sys.stdout.write("it asks for more memory than its size explains")
         return FAILED
@@ -65,16 +74,16 @@ def _values(file: Any, column: str) -> bytes:
     inner = getattr(array.type, "value_type", None)
     if inner is None:
         if array.null_count:
-            raise ValueError(f"column {column!r} has missing values")
+            raise _UnfitError(f"column {column!r} has {_MISSING}")
         return json.dumps([str(value) for value in array.to_pylist()]).encode()
     if array.null_count or array.flatten().null_count:
-        raise ValueError(f"column {column!r} has missing values")
+        raise _UnfitError(f"column {column!r} has {_MISSING}")
     flat = array.flatten().to_numpy(zero_copy_only=False)
     lengths = (
         {array.type.list_size} if hasattr(array.type, "list_size") else set(array.value_lengths().to_pylist())
     )
     if len(lengths) != 1:
-        raise ValueError(f"column {column!r} has vectors of {len(lengths)} different lengths")
+        raise _UnfitError(f"column {column!r} has vectors of {len(lengths)} different lengths")
     numbers: bytes = flat.astype(flat.dtype.newbyteorder("<")).tobytes()
     return np.int64(lengths.pop()).tobytes() + numbers
 

@@ -133,7 +133,7 @@ def _torch() -> Any:
     if torch.__version__ < _SAFE_VERSION:
         raise LoadError(
             f"is a PyTorch file, which torch {torch.__version__} can't load safely: before {_SAFE_VERSION} a "
-            "file could run code or overwrite memory all the same. pip install --upgrade torch."
+            "file could run code or overwrite memory despite that. pip install --upgrade torch."
         )
     return torch
 

@@ -119,7 +119,7 @@ def _read_header(file: IO[bytes], size: int) -> bytes:
     length = int.from_bytes(begin[:8], "little")
     if len(begin) < 8 or not 2 <= length <= size - 8:
         raise LoadError(
-            f"is no .safetensors file: its first 8 bytes should give the length of a header, and the file "
+            f"is not a .safetensors file: its first 8 bytes should give the length of a header, and the file "
             f"has {size} bytes. It may be cut short or damaged; fetch it again."
         )
     if length > _LONGEST_HEADER:

@@ -156,7 +156,7 @@ def _layer(classifier: Described, before: str) -> _Layer:
         return _Layer(
             _array(attributes, "coef_", kind), "coef_", bias if isinstance(bias, ArrayMember) else None, True,
             HeadInputs(
-                f"what {before} puts out, of which no bound is known" if before else "the model's input",
+                f"the output of {before}, which has no known bound" if before else "the model's input",
                 Everywhere(),
             ),
         )  # fmt: skip
@@ -169,7 +169,7 @@ def _layer(classifier: Described, before: str) -> _Layer:
     if kind == "MLPClassifier":
         return _network(attributes, kind)
     raise LoadError(
-        f"{kind} does not answer the largest of W x + b over its classes, or is not known here. {_INSTEAD}"
+        f"{kind} does not answer the largest of W x + b over its classes, or is unknown. {_INSTEAD}"
     )
 
 

@@ -35,7 +35,7 @@ class Described:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """Something that is not read here."""
+    """Something that is not supported."""
 
     loader: str
 

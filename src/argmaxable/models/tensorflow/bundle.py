@@ -67,7 +67,9 @@ class TensorBundle:
     texts: Mapping[str, BundleEntry]
 
     def file(self, shard: int) -> Path:
-        return self.index.with_suffix(f".data-{shard:05d}-of-{self.shards:05d}")
+        # Not with_suffix: a checkpoint may be called .index and nothing else.
+        stem = self.index.name.removesuffix(".index")
+        return self.index.with_name(f"{stem}.data-{shard:05d}-of-{self.shards:05d}")
 
     def read(self, name: str) -> NDArray[Any]:
         """The values of a tensor; raises LoadError."""
@@ -111,7 +113,7 @@ def open_bundle(index: Path) -> TensorBundle:
             parts = parts_of(header[1], 0, len(header[1]), _HEADER)
             shards, order = (single(parts, number, "the header") for number in (1, 2))
             if order is not None and number_in(header[1], order):
-                raise LoadError("its numbers are big-endian, which is not read here")
+                raise LoadError("its numbers are big-endian, which is not supported")
             count = 0 if shards is None else signed(header[1], shards, 32)
             found = {_name(key): entry for key, value in pairs if (entry := _entry(value)) is not None}
         except AmbiguousError:

@@ -105,7 +105,7 @@ def _reached(nodes: Mapping[str, TensorflowNode], wanted: Iterable[str]) -> list
     while pending:
         name = pending.pop()
         if name not in nodes:
-            raise LoadError(f"the node {name[:80]!r} is used but not there")
+            raise LoadError(f"the node {name[:80]!r} is used but missing")
         if name not in found:
             found.add(name)
             pending += [each.removeprefix("^").partition(":")[0] for each in nodes[name].inputs]

@@ -61,7 +61,7 @@ def read_codes(reader: TessdataReader) -> Codes:
             raise LoadError(f"a code has {length} parts, expected 1 to {_LONGEST_CODE}. {DAMAGED}")
         codes.append(reader.numbers(f"{length}i", "a code"))
     if reader.left:
-        raise LoadError(f"has {reader.left} bytes behind the last code. {DAMAGED}")
+        raise LoadError(f"has {reader.left} bytes after the last code. {DAMAGED}")
     return codes
 
 

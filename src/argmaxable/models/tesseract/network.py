@@ -95,7 +95,7 @@ def read_network(reader: TessdataReader, depth: int = 0) -> LstmLayer:
     elif kind == "Input":
         reader.numbers("5i", "the input's shape")
     else:
-        raise LoadError(f"has a layer of the kind {kind[:40]!r}, which is not known here. {DAMAGED}")
+        raise LoadError(f"has a layer of the kind {kind[:40]!r}, which is unknown. {DAMAGED}")
     return LstmLayer(kind, outputs)
 
 

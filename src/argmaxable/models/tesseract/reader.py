@@ -100,7 +100,7 @@ def _parse(path: Path) -> _Recogniser:
     softmax = network.last()
     weights = softmax.weights
     if softmax.kind not in SOFTMAX or weights is None:
-        raise LoadError(f"its network ends in {softmax.kind}, not in a softmax, which is not known here.")
+        raise LoadError(f"its network ends in {softmax.kind}, not in a softmax, which is unknown.")
     if weights.rows != softmax.outputs or weights.columns < 2:
         raise LoadError(f"its softmax of {softmax.outputs} outputs has {weights.rows} rows. {DAMAGED}")
     return _Recogniser(network, weights, output_labels(characters, codes, null, weights.rows))
@@ -111,7 +111,7 @@ def _read_settings(reader: TessdataReader) -> tuple[int, int]:
     reader.text("the network's specification")
     flags, _, _, null, *_ = reader.numbers("4i3f", "the recogniser's settings")
     if reader.left:
-        raise LoadError(f"has {reader.left} bytes behind its network. {DAMAGED}")
+        raise LoadError(f"has {reader.left} bytes after its network. {DAMAGED}")
     return flags, null
 
 

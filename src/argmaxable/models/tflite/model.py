@@ -156,7 +156,7 @@ class Model:
         outputs = [int(index) for operator in self.operators for index in operator.outputs]
         repeated = twice(str(index) for index in outputs)
         if repeated is not None:
-            raise ambiguous(f"two operators put out tensor {repeated}")
+            raise ambiguous(f"two operators produce tensor {repeated}")
         return {int(index): operator for operator in self.operators for index in operator.outputs}
 
     @cached_property

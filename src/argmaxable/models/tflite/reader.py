@@ -160,7 +160,7 @@ def _variable_input(model: Model, operator: Operator) -> int:
 
 
 def _require_same_order(model: Model, layer: _Layer) -> None:
-    override = f"To take it all the same, pass tensor={layer.weight.name!r} (--tensor)."
+    override = f"To use it anyway, pass tensor={layer.weight.name!r} (--tensor)."
     for operator, tensor in _trace_back(model):
         if tensor.shape[-1:] != layer.weight.shape[:1]:
             raise LoadError(

@@ -11,7 +11,7 @@ from typing import Any
 
 from argmaxable.models.aten.handles import Handle, Items
 
-# Says that the result is not known here.
+# Says that the result is unknown.
 NOT_PLAIN: Any = object()
 _LARGEST = 2**63
 

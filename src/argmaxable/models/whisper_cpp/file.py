@@ -89,7 +89,7 @@ def _tensor(reader: BinaryReader, path: Path, data: mmap.mmap) -> StoredTensor:
     size = stored_bytes(tensor) if min(shape) > 0 else 0
     if not size:
         raise LoadError(
-            f"has a tensor {info(tensor)} whose size is not known here. It may need a newer gguf package "
+            f"has a tensor {info(tensor)} whose size is unknown. It may need a newer gguf package "
             "(pip install 'argmaxable[gguf]')."
         )
     reader.skip(size, f"tensor {name[:80]!r}")

@@ -98,7 +98,7 @@ def _read_binary(data: mmap.mmap, start: int, count: int, size: int) -> tuple[li
         rows[number] = np.frombuffer(data[end + 1 : end + 1 + 4 * size], "<f4")
         start = end + 1 + 4 * size
     if data[start:].strip():
-        raise LoadError(f"has bytes behind its {count} words. {_DAMAGED}")
+        raise LoadError(f"has bytes after its {count} words. {_DAMAGED}")
     return words, rows
 
 

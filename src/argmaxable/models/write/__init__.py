@@ -146,7 +146,7 @@ def write_head(
                         return
             raise InputError(
                 f"the copy of {source.name} does not read as the changed head, so it was deleted. Is a "
-                "tensor of the head used in a way not known here? Save the head as .npz and change that."
+                "tensor of the head used in an unknown way? Save the head as .npz and change that."
             )
         except BaseException:
             for companion in companions:

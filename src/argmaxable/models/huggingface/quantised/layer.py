@@ -39,12 +39,12 @@ def tensors_of_layer(weight: str, names: Collection[str]) -> list[str]:
 
 
 def require_only(source: TensorSource, weight: str, known: Collection[str]) -> None:
-    """Raise LoadError where the layer has a tensor that is not known here: it may change the weight."""
+    """Raise LoadError where the layer has a tensor that is unknown: it may change the weight."""
     layer = layer_of(weight)
     other = [name for name in tensors_of_layer(weight, source.names) if name not in known]
     if other:
         raise LoadError(
-            f"the layer {layer} is quantised and stores {other[0]}, whose meaning is not known here. Use the "
+            f"the layer {layer} is quantised and stores {other[0]}, whose meaning is unknown. Use the "
             "model it was made from."
         )
 
@@ -58,7 +58,7 @@ def scales_of_packed_layers(source: TensorSource) -> set[str]:
 def require_scales(info: TensorInfo) -> None:
     if info.dtype not in SCALE_DTYPES:
         raise LoadError(
-            f"tensor {info} holds scales of a type that is not known here; expected "
+            f"tensor {info} holds scales of an unknown type; expected "
             f"{', '.join(sorted(SCALE_DTYPES))}. Use the model it was made from."
         )
 

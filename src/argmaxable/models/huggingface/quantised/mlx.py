@@ -98,8 +98,8 @@ def _packing(config: Mapping[str, Any], layer: str) -> _Packing:
     settings = config.get("quantization")
     if not isinstance(settings, dict):
         raise LoadError(
-            f"the layer {layer} is quantised as MLX does it. How many bits and columns go together is in "
-            "config.json ('quantization'), which does not say it or is not there. Put the model's beside it."
+            f"the layer {layer} is quantised as MLX does it. config.json should say how many bits and columns"
+            " go together ('quantization'), but does not, or is missing. Put the model's own beside it."
         )
     packing = _stated(settings, layer)
     again = config.get("quantization_config")
@@ -118,8 +118,8 @@ def _stated(settings: Mapping[str, Any], layer: str) -> _Packing:
     mode = own.get("mode", "affine") if isinstance(own, dict) else "affine"
     if mode != "affine":
         raise LoadError(
-            f"the layer {layer} is quantised in MLX's mode {str(mode)[:80]!r}, which is not known here "
-            f"(affine is). {ADVICE}"
+            f"the layer {layer} is quantised in MLX's mode {str(mode)[:80]!r}, which is not "
+            f"supported (only affine is). {ADVICE}"
         )
     match own:
         case {"bits": int(bits), "group_size": int(size)} if bits in _BITS and size in _GROUP_SIZES:

@@ -78,7 +78,6 @@ def dequantised(
         case {"quant_method": "awq"}:
             return awq.dequantised(source, choice.weight, settings), choice
     raise LoadError(
-        f"the layer {layer} is packed as GPTQ and AWQ do it. Which of them it was, and with how many bits, "
-        "is in config.json (quantization_config), which does not say it or is not there. Put the model's "
-        "beside it."
+        f"the layer {layer} is packed as GPTQ and AWQ do it. config.json should say which of them, and with "
+        "how many bits (quantization_config), but does not, or is missing. Put the model's own beside it."
     )
