@@ -16,14 +16,13 @@ import torch
 from torch import Tensor, nn
 
 from argmaxable.layers.head import SoftmaxHead
-from argmaxable.layers.transforms import Identity
 
 _WEIGHT, _STORED, _EMPTY = "weight", "weight_for_argmaxable_layers", "no_plain_weight"
 
 
 def stored_module(model: nn.Module, head: nn.Module) -> str | None:
     """The head's name in the model; None for a head that the model's own class computes alike."""
-    if isinstance(head, SoftmaxHead) and head.mixtures == 1 and isinstance(head.transform, Identity):
+    if isinstance(head, SoftmaxHead) and head.is_plain:
         return None
     return next(str(name) for name, module in model.named_modules() if module is head)
 

@@ -22,6 +22,7 @@ from argmaxable.core.errors import InputError
 from argmaxable.layers.aims import Aims
 from argmaxable.layers.loss import Inputs, LossTask, chunked_loss, plain_loss
 from argmaxable.layers.loss_arguments import is_class, kept_tokens, require_loss_arguments, require_shard
+from argmaxable.layers.pending_logits import PendingLogits
 from argmaxable.layers.plif import PLIF
 from argmaxable.layers.pointwise import FAR, Transform, computing_dtype, is_traced
 from argmaxable.layers.products import half_asked_for
@@ -86,7 +87,9 @@ class SoftmaxHead(nn.Module):
         self.transform = Identity() if transform is None else transform.to(device=device, dtype=dtype)
         # Called at each loss with the features (n × features) and targets (n) that count; see monitor.py.
         self.loss_hooks: list[Callable[[Tensor, Tensor], None]] = []
-        self._seen: list[Tensor] | None = None
+        # Whether a Hugging Face model in training takes its loss from `loss` and never computes all logits.
+        self.fuses_loss = True
+        self._pending: list[Tensor] | None = None
 
     def reset_parameters(self) -> None:
         """Start anew, as the constructor does; a weight that an embedding shares with the head included."""
@@ -105,6 +108,11 @@ class SoftmaxHead(nn.Module):
     def classes(self) -> int:
         """The number of rows, which an embedding that the head is tied to may change."""
         return self.weight.shape[0]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether this is an nn.Linear and a softmax, nothing else."""
+        return self.mixtures == 1 and isinstance(self.transform, Identity)
 
     @classmethod
     def from_name(cls, name: str, features: int, classes: int, **settings: Any) -> Self:
@@ -153,22 +161,23 @@ class SoftmaxHead(nn.Module):
         Both give the same distribution to whatever applies a softmax.
         """
         self._require_features(h)
-        if self._seen is not None:
-            self._seen.append(h)
-            return h.new_zeros((), dtype=torch.float32).expand(*h.shape[:-1], self.classes)
+        if self._pending is not None:
+            self._pending.append(PendingLogits.of(h, self.classes, self.loss))
+            return self._pending[-1]
         if self.mixtures == 1:
             logits: Tensor = self.transform(self._linear_logits(h))
             return logits
         return self.log_prob(h)
 
     @contextmanager
-    def features_only(self) -> Iterator[list[Tensor]]:
-        """Inside, `forward` appends its features to the list and returns zeros that take no memory."""
-        self._seen = []
+    def logits_pending(self) -> Iterator[list[Tensor]]:
+        """Inside, `forward` computes no logits: its result stands for them (see pending_logits.py), and is
+        added to the list."""
+        self._pending = []
         try:
-            yield self._seen
+            yield self._pending
         finally:
-            self._seen = None
+            self._pending = None
 
     def log_prob(self, h: Tensor) -> Tensor:
         """Log-probabilities (…, classes)."""
@@ -199,8 +208,7 @@ class SoftmaxHead(nn.Module):
 
     def _finite_bias(self) -> Tensor | None:
         """The bias; an entry of −∞, which rules a class out, as a number (except in a plain linear head)."""
-        is_plain = self.mixtures == 1 and isinstance(self.transform, Identity)
-        return self.bias if self.bias is None or is_plain else self.bias.clamp(min=-FAR)
+        return self.bias if self.bias is None or self.is_plain else self.bias.clamp(min=-FAR)
 
     def combine(self, h: Tensor, logits: Tensor) -> Tensor:
         """What `forward` makes of component logits (…, mixtures, classes)."""
