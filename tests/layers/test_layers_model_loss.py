@@ -40,7 +40,9 @@ SEQ2SEQ = {**SIDES, "d_model": FEATURES, "max_position_embeddings": 32, "decoder
 KINDS: dict[str, Callable[[], Any]] = {
     "BartForCausalLM": lambda: model_of("BartForCausalLM", **SEQ2SEQ, is_decoder=True),
     "MarianForCausalLM": lambda: model_of("MarianForCausalLM", **SEQ2SEQ, is_decoder=True),
-    "XLNetLMHeadModel": lambda: model_of("XLNetLMHeadModel", d_model=FEATURES, n_layer=1, n_head=2, d_inner=16),
+    "XLNetLMHeadModel": lambda: model_of(
+        "XLNetLMHeadModel", d_model=FEATURES, n_layer=1, n_head=2, d_inner=16
+    ),
     "XLMWithLMHeadModel": lambda: model_of("XLMWithLMHeadModel", emb_dim=FEATURES, n_layers=1, n_heads=2),
     "BlenderbotForConditionalGeneration": lambda: model_of("BlenderbotForConditionalGeneration", **SEQ2SEQ),
     "BertLMHeadModel": lambda: model_of("BertLMHeadModel", **HIDDEN, **HEADS_OF_TWO, is_decoder=True),
@@ -173,7 +175,9 @@ def test_views_of_pending_logits_are_those_tokens(cut: Callable[[Tensor], Tensor
     assert found.shape == expected.shape
     targets = torch.arange(len(expected))
     how: dict[str, Any] = {"label_smoothing": 0.1, "reduction": "none", "weight": torch.linspace(0, 1, 20)}
-    torch.testing.assert_close(F.cross_entropy(found, targets, **how), F.cross_entropy(expected, targets, **how))
+    torch.testing.assert_close(
+        F.cross_entropy(found, targets, **how), F.cross_entropy(expected, targets, **how)
+    )
 
 
 @pytest.mark.parametrize(
@@ -202,3 +206,27 @@ def test_gemmas_cap_is_in_the_loss_without_logits() -> None:
     expected = model.eval()(input_ids=some_ids(), labels=some_ids()).loss
     assert found.logits is None
     torch.testing.assert_close(found.loss, expected)
+
+
+@pytest.mark.parametrize("head_name", ["linear", "mos-plif"])
+@pytest.mark.parametrize("whole", [True, False], ids=["whole model", "body"])
+def test_a_compiled_model_has_the_same_loss_and_gradients(head_name: str, whole: bool) -> None:
+    model = replaced(llama(False), head_name)
+    model(input_ids=some_ids(), labels=some_ids()).loss.backward()
+    expected = {name: each.grad.clone() for name, each in model.named_parameters()}
+    model.zero_grad()
+    (model if whole else model.model).compile(backend="aot_eager")
+    found = model(input_ids=some_ids(), labels=some_ids())
+    found.loss.backward()
+    assert (found.logits is None) == (not whole)  # compiled whole, a model has logits
+    for name, each in model.named_parameters():
+        torch.testing.assert_close(each.grad, expected[name], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["CohereForCausalLM", "GraniteForCausalLM"])
+def test_a_scale_that_moved_into_the_head_leaves_the_loss_without_logits(kind: str) -> None:
+    scale = {"logit_scale": 0.3} if "Cohere" in kind else {"logits_scaling": 4.0}
+    model = replaced(model_of(kind, **HIDDEN, **HEADS_OF_TWO, **scale), "mos")
+    found = model(input_ids=some_ids(), labels=some_ids())
+    assert found.logits is None
+    torch.testing.assert_close(found.loss, model.eval()(input_ids=some_ids(), labels=some_ids()).loss)

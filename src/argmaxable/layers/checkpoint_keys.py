@@ -45,7 +45,7 @@ def to_stored(module: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """A model's tensors under the names that its files have for them; `module` is the head's name."""
     weight, stored = f"{module}.{_WEIGHT}", f"{module}.{_STORED}"
     renamed = {stored if name == weight else name: tensor for name, tensor in state.items()}
-    # Of two names for one tensor transformers drops one that the model declares as tied, and this is no such.
+    # Where two names share a tensor, transformers drops the one declared as tied, which this one is not.
     places = [_place(tensor) for name, tensor in renamed.items() if name != stored]
     if stored in renamed and _place(renamed[stored]) in {place for place in places if place}:
         del renamed[stored]

@@ -92,7 +92,7 @@ class SoftmaxHead(nn.Module):
         self._pending: list[Tensor] | None = None
 
     def reset_parameters(self) -> None:
-        """Start anew, as the constructor does; a weight that an embedding shares with the head included."""
+        """Initialise again, as the constructor does, including a weight that is shared with an embedding."""
         self._reset_weight()
         for part in (self.latent, self.prior):
             if part is not None:
@@ -129,11 +129,11 @@ class SoftmaxHead(nn.Module):
 
     @property
     def has_settings(self) -> bool:
-        """Whether plain values describe the head: not so with a transform of your own."""
+        """Whether plain values describe the head. They don't if its transform is your own class."""
         return has_record(self.transform)
 
     def settings(self) -> dict[str, Any]:
-        """What `from_settings` needs to build this head anew (not its weights), as plain JSON values."""
+        """What `from_settings` builds such a head from (without its weights), as plain JSON values."""
         return {
             "features": self.features,
             "classes": self.classes,
@@ -193,6 +193,7 @@ class SoftmaxHead(nn.Module):
     def component_logits(self, h: Tensor) -> Tensor:
         """W g_k(h) + b of every component, before the transform (…, mixtures, classes)."""
         self._require_features(h)
+        self._require_own_layers()
         if self.latent is None:
             return self._linear_logits(h)[..., None, :]
         with torch.autocast(h.device.type, enabled=False):
@@ -222,7 +223,7 @@ class SoftmaxHead(nn.Module):
     def _mixture_log_prob(self, h: Tensor) -> Tensor:
         return self.combine(h, self.component_logits(h))
 
-    @torch.compiler.disable  # type: ignore[untyped-decorator]  # its kernels are no graph; what is around it is
+    @torch.compiler.disable  # type: ignore[untyped-decorator]  # its kernels can't be traced
     def loss(
         self,
         h: Tensor,
@@ -240,11 +241,11 @@ class SoftmaxHead(nn.Module):
         h is (…, features), targets (…) of integers or (…, classes) of probabilities, `class_weights` has one
         entry for each class. "mean" is over the tokens not ignored (weighted by their classes' weights), and
         0 when there are none; "none" returns one loss a token. `z_loss` · (log Σ exp of the logits)² is added
-        to each token's loss, for heads with one component. Raises InputError on targets that are no classes.
-        Exported (torch.export) or transformed (torch.func), it holds all logits at once.
+        to each token's loss, for heads with one component. Raises InputError on targets that are not classes.
+        With torch.export and torch.func it holds all logits at once.
 
-        With `shard`, this head holds that share of the classes, and every process of the group calls `loss`
-        with the same features and targets: all get the whole loss, and gradients of what they hold.
+        With `shard`, this head holds a share of the classes, and every process of the group calls `loss` with
+        the same features and targets. Each gets the whole loss, and the gradients of its own rows.
         """
         self._require_features(h)
         classes = self.classes if shard is None else shard.classes
@@ -269,7 +270,7 @@ class SoftmaxHead(nn.Module):
         classes = vocabulary.classes if isinstance(vocabulary, VocabularyShard) else self.classes
         tokens = None if aims.targets.ndim == 2 else kept_tokens(aims.targets, ignore_index, classes)
         kept = aims if tokens is None else aims.part(tokens)
-        # Who looks at a share of the rows would see another distribution.
+        # A hook that sees a share of the rows would see another distribution.
         for hook in self.loss_hooks if vocabulary is WHOLE else ():
             hook(hidden if tokens is None else hidden[tokens], kept.targets)
         half = half_asked_for(hidden, self.weight)
@@ -279,14 +280,15 @@ class SoftmaxHead(nn.Module):
         return chunked_loss(task, self._inputs(hidden))
 
     def _traced_loss(self, hidden: Tensor, aims: Aims, ignore_index: int, reduction: str) -> Tensor:
-        """Without a look at any value: ignored tokens are computed and count 0."""
+        """For tracing, which may not depend on values: ignored tokens are computed too, and count 0."""
         if aims.targets.ndim == 2:
             counts = aims.targets.new_ones(len(aims.targets))
         else:
             counts = aims.targets != ignore_index
             aims = replace(aims, targets=torch.where(counts, aims.targets, 0))
         task = LossTask(self.transform, self.mixtures, aims, None, "none", True)
-        losses = plain_loss(task, self._inputs(hidden)) * counts
+        # Class 0, which stands in for ignored targets, may have a bias of −∞: its loss times 0 would be NaN.
+        losses = torch.where(counts.bool(), plain_loss(task, self._inputs(hidden)), 0)
         if reduction != "mean":
             return losses if reduction == "none" else losses.sum()
         weights = aims.token_weights(losses.dtype)
@@ -296,6 +298,7 @@ class SoftmaxHead(nn.Module):
         return losses.sum() / torch.where(counts.any(), (weights * counts).sum(), 1)
 
     def _inputs(self, hidden: Tensor) -> Inputs:
+        self._require_own_layers()
         if self.latent is None or self.prior is None:
             return Inputs(hidden, self.weight, self._finite_bias(), None, None, None)
         return Inputs(
@@ -314,7 +317,7 @@ class SoftmaxHead(nn.Module):
     def top_k(self, h: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """Log-probabilities and ids (…, k) of the k most probable classes, best first."""
         if not 1 <= k <= self.classes:
-            raise InputError(f"k lies between 1 and the number of classes, {self.classes}; found {k}.")
+            raise InputError(f"k must be between 1 and the number of classes, {self.classes}; found {k}.")
         parts = [self._best(part, k) for part in self._chunks(h)]
         shape = (*h.shape[:-1], k)
         return torch.cat([part[0] for part in parts]).view(shape), torch.cat(
@@ -347,21 +350,30 @@ class SoftmaxHead(nn.Module):
             return torch.multinomial(probabilities, samples or 1, replacement=True, generator=generator)
 
         drawn = torch.cat([draw(part) for part in self._chunks(h)])
-        return drawn.view(*h.shape[:-1], *(() if samples is None else (samples,)))
+        return drawn.view((*h.shape[:-1], *(() if samples is None else (samples,))))
 
     def _scores(self, h: Tensor) -> Tensor:
-        """What ranks the classes."""
+        """The scores that rank the classes."""
         return self._linear_logits(h) if self.mixtures == 1 else self.log_prob(h)
 
     def _each(self, h: Tensor, work: Callable[[Tensor], Tensor]) -> Tensor:
         return torch.cat([work(part) for part in self._chunks(h)]).view(h.shape[:-1])
 
     def _chunks(self, h: Tensor) -> Iterator[Tensor]:
-        """Tokens, few enough at a time for all their logits to be held."""
+        """Chunks of tokens, small enough to hold all their logits."""
         self._require_features(h)
         return iter(
             h.reshape(-1, self.features).split(max(1, _CHUNK_LOGITS // (self.classes * self.mixtures)))
         )
+
+    def _require_own_layers(self) -> None:
+        """Only the weights of `latent` and `prior` are used: what wraps them would be passed over."""
+        for name, layer in (("latent", self.latent), ("prior", self.prior)):
+            if not isinstance(layer, nn.Linear | None):
+                raise InputError(
+                    f"the head's `{name}` was replaced by {type(layer).__module__}.{type(layer).__name__}, "
+                    "whose changes the head would not see. Leave it out (in PEFT: exclude_modules)."
+                )
 
     def _require_features(self, h: Tensor) -> None:
         if h.ndim == 0 or h.shape[-1] != self.features:

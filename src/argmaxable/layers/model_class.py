@@ -1,6 +1,6 @@
 """The class of a Hugging Face model whose output layer was replaced.
 
-Its class is derived from the model's own. `forward` takes the loss from the head itself in training, and so
+Its class is derived from the model's own. In training, `forward` takes the loss from the head itself, and so
 never holds all logits. The output layer is resized with the vocabulary, and saved with what it is made of.
 Pickling names the model's own class: the derived one can't be imported. Nothing here imports transformers.
 """
@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from argmaxable.core.errors import InputError
 from argmaxable.layers.checkpoint_keys import from_stored, separated, stored_module, to_stored
@@ -36,14 +36,16 @@ def give_head_class(model: Any, own_class: Any = None) -> None:
 
 
 def note_head(model: Any, head: nn.Module) -> None:
-    """Write into the model's configuration what its head is made of, so that a saved model says it itself."""
+    """Describe the head in the model's configuration, so that a saved model says how to build it."""
     record = record_of_head(head, model)
     if record is not None:
         setattr(model.config, CONFIG_KEY, {**record, MODULE_KEY: stored_module(model, head)})
+    elif hasattr(model.config, CONFIG_KEY):  # of a head that was there before
+        delattr(model.config, CONFIG_KEY)
 
 
 class _WithHead:
-    """What such a model does differently; stands before its own class."""
+    """What such a model does differently; a base in front of its own class."""
 
     _own_class: type[Any]
     _needs_logits = False  # found in the first training step
@@ -57,8 +59,7 @@ class _WithHead:
         return old
 
     def set_output_embeddings(self: Any, new: nn.Module) -> None:
-        """BERT and its kind also hold the layer's bias, as a parameter. One that follows from the rows is
-        none."""
+        """BERT and its kind hold the layer's bias too, as a parameter; one computed from the rows is not."""
         if isinstance(new.bias, nn.Parameter | None):
             self._own_class.set_output_embeddings(self, new)
         elif new is not self.get_output_embeddings():
@@ -90,7 +91,7 @@ def _stored_module(model: Any) -> str | None:
 
 
 def _tied_names(model: Any) -> Collection[str]:
-    """Names of tensors that loading takes from others, by the configuration as it is now."""
+    """Names of tensors that loading ties to other tensors, by the current configuration."""
     names: Collection[str] = model.get_expanded_tied_weights_keys(all_submodels=True)
     return names
 
@@ -117,9 +118,14 @@ def _class_of(own_class: Any) -> type[Any]:
 def _wants_loss_only(
     model: Any, own_class: type[Any], arguments: tuple[Any, ...], options: dict[str, Any]
 ) -> bool:
-    """Whether nobody will miss the logits: they are for evaluation, and for callers that take a tuple."""
+    """Whether nobody will miss the logits: evaluation needs them, and so does a caller that takes a tuple.
+
+    In a model that is compiled whole, torch.compile fuses what the model's own code does with its logits.
+    """
     head = model.get_output_embeddings()
     if not (isinstance(head, SoftmaxHead) and head.fuses_loss and not model._needs_logits):
+        return False
+    if torch.compiler.is_compiling():
         return False
     call = inspect.signature(own_class.forward).bind_partial(model, *arguments, **options).arguments
     has_labels = call.get("labels", options.get("labels")) is not None
@@ -139,7 +145,7 @@ def _with_loss_of_head(
         if error.changes_logits and not head.is_plain:
             raise InputError(
                 f"{own_class.__name__} changes the logits of its output layer ({error.operation}). With this "
-                "head that would be another distribution. Take the change off the model first."
+                "head that would give another distribution. Remove that from the model first."
             ) from None
         warnings.warn(
             f"{own_class.__name__} needs its logits in training ({error.operation}), so its loss is computed "

@@ -1,8 +1,8 @@
 """A stand-in for logits that nobody has computed, from which a model can still take its loss.
 
-Each model lines up labels and tokens in its own way before it calls `cross_entropy`. So in training the model's
-own code runs, on a tensor that knows which token each of its rows stands for. Views of it are views of tokens;
-`cross_entropy` of it is the loss of the head. Whatever needs the numbers raises LogitsNeededError.
+Each model aligns labels and tokens in its own way before it calls `cross_entropy`. So in training the
+model's own code runs, on a tensor that knows which token each of its rows stands for. Its views are views of
+tokens, and its `cross_entropy` is the loss of the head. Whatever needs the numbers raises LogitsNeededError.
 """
 
 from __future__ import annotations
@@ -19,6 +19,15 @@ _MOST_TOKENS = 1 << 24
 _SELF = {Tensor.contiguous, Tensor.float}
 _VIEWS = {Tensor.view, Tensor.reshape, torch.reshape}
 _SUMS = {Tensor.add, Tensor.__add__, Tensor.__radd__, torch.add}
+_PRODUCTS = {
+    Tensor.mul,
+    Tensor.__mul__,
+    Tensor.__rmul__,
+    Tensor.div,
+    Tensor.__truediv__,
+    torch.mul,
+    torch.div,
+}
 # What asks about the tensor and not about its numbers.
 _QUESTIONS = {
     getattr(Tensor, name).__get__ for name in ("shape", "dtype", "device", "ndim", "requires_grad")
@@ -105,6 +114,8 @@ def _same_tokens(
         return numbers
     if function in _SUMS and isinstance(arguments[0], Tensor) and not bool(arguments[0].any()):
         return numbers  # BART's and Marian's bias, which is 0 unless somebody trained it
+    if function in _PRODUCTS and not isinstance(arguments[0], Tensor) and arguments[0] == 1:
+        return numbers  # Cohere's and Granite's scale, once the head has it
     if function in _VIEWS and not options:
         shape = tuple(arguments[0]) if isinstance(arguments[0], list | tuple) else arguments
         if shape and shape[-1] == classes:
