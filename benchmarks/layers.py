@@ -12,6 +12,9 @@ returned at once), which counts what any library takes, and the peak of PyTorch'
 profiler.
 
     python benchmarks/layers.py [--rounds 9] [--mixture-rounds 3]
+
+Takes about six minutes on two idle cores: four runs of 9 rounds (under a minute each), the mixtures (a
+minute), and memory (a minute and a half). Nothing else should run meanwhile.
 """
 
 from __future__ import annotations
@@ -263,7 +266,7 @@ def peak_memory(name: str) -> dict[str, int]:
     """Bytes beyond inputs, parameters and their gradients, at the worst moment of loss and backward."""
     h, targets = problem()
     step, receiving = step_of(name, h, targets)
-    step()  # what libraries keep for good once used (12 MB of code and buffers) is no part of a step
+    step()  # what libraries keep for good once used (12 MB of code and buffers) is not part of a step
     for tensor in receiving:
         tensor.grad = None
     before = status("VmRSS")

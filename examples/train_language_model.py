@@ -4,9 +4,9 @@ predicted.
     pip install 'argmaxable[torch,plot]'
     python examples/train_language_model.py book.txt
 
-The model is a recurrent one over words. Its output layer has few features, so that the softmax bottleneck
-shows. Each layer gets the same time: ten minutes on a laptop for all four. The picture has the loss on
-held-out text, and the monitor's count of words that no feature vector makes the most probable.
+The model is a small recurrent network over words. Its output layer has few features, so that the softmax
+bottleneck shows. Each layer gets the same time: ten minutes on a laptop for all four. The plot shows the loss
+on held-out text, and the monitor's count of words that can never be predicted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from argmaxable.layers import PLIF, HeadMonitor, SoftmaxHead, SphericalLinear
 
 UNKNOWN = "<unk>"
-# Each row: a name and its head, of so many features and classes.
+# Each row: a name, and its head as a function of the numbers of features and classes.
 HEADS: dict[str, Callable[[int, int], nn.Module]] = {
     "linear": lambda features, classes: SoftmaxHead(features, classes),
     "mixture of softmaxes": lambda features, classes: SoftmaxHead(features, classes, mixtures=5),
@@ -58,6 +58,7 @@ class Curve:
     steps: list[int] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
     never: list[int | None] = field(default_factory=list)
+    undecided: list[int] = field(default_factory=list)
     seconds: float = 0.0
 
 
@@ -87,8 +88,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--features", type=int, default=8, help="of the output layer")
     parser.add_argument("--width", type=int, default=64, help="of the rest of the model")
     parser.add_argument("--minutes", type=float, default=10.0, help="for all four layers together")
-    parser.add_argument("--steps", type=int, help="train each layer for so many steps instead")
-    parser.add_argument("--every", type=int, default=100, help="steps between two looks of the monitor")
+    parser.add_argument("--steps", type=int, help="train each layer for this many steps instead")
+    parser.add_argument("--every", type=int, default=100, help="steps between two measurements")
     parser.add_argument("--output", type=Path, default=Path("language_model.png"))
     options = parser.parse_args(arguments)
     ids, vocabulary = read(options.text, options.words)
@@ -102,7 +103,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def read(path: Path, words: int) -> tuple[Tensor, list[str]]:
-    """The text as numbers of words, and the words: the most frequent, and one for all others."""
+    """The text as word ids, and the vocabulary: the most frequent words, and one entry for the rest."""
     found = re.findall(r"\w+|[^\w\s]", path.read_text(encoding="utf-8").lower())
     common = [word for word, _ in Counter(found).most_common(words - 1) if word != UNKNOWN]
     vocabulary = [UNKNOWN, *common]
@@ -136,6 +137,7 @@ def train(name: str, ids: Tensor, settings: Settings) -> Curve:
                 curve.losses.append(model.loss(held_out).item())
             curve.steps.append(step)
             curve.never.append(health.unargmaxable)
+            curve.undecided.append(health.undecided or 0)
             never = (
                 "" if health.unargmaxable is None else f", {health.unargmaxable} words can never be predicted"
             )
@@ -162,9 +164,12 @@ def draw(curves: dict[str, Curve], settings: Settings, path: Path) -> None:
 
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     for number, (name, curve) in enumerate(curves.items()):
-        left.plot(curve.steps, curve.losses, f"C{number}", label=name)
+        left.plot(curve.steps, curve.losses, f"C{number}.-", label=name)
         if None not in curve.never:
-            right.plot(curve.steps, curve.never, f"C{number}", label=name)
+            right.plot(curve.steps, curve.never, f"C{number}.-", label=name)
+            # The monitor's time is limited: what it did not decide may be among them.
+            most = [(never or 0) + open_ for never, open_ in zip(curve.never, curve.undecided, strict=True)]
+            right.fill_between(curve.steps, curve.never, most, color=f"C{number}", alpha=0.15, linewidth=0)
     left.set(xlabel="step", ylabel="loss on held-out text (nats a word)", title="Loss")
     right.set(
         xlabel="step",
@@ -173,7 +178,7 @@ def draw(curves: dict[str, Curve], settings: Settings, path: Path) -> None:
     )
     right.set_ylim(bottom=-0.015 * settings.words)  # a line at 0 shows above the axis
     left.legend()
-    right.legend(title="not defined for a mixture")
+    right.legend(title="shaded: undecided (no count for a mixture)")
     figure.savefig(path, dpi=130)
     pyplot.close(figure)
 

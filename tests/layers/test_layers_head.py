@@ -209,7 +209,7 @@ def test_a_low_temperature_samples_the_argmax() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda head, h: head.top_k(h, 0), "k lies between 1 and the number of classes, 40; found 0"),
+        (lambda head, h: head.top_k(h, 0), "k must be between 1 and the number of classes, 40; found 0"),
         (lambda head, h: head.top_k(h, 41), "found 41"),
         (lambda head, h: head.sample(h, samples=0), "at least 1, found 0"),
         (lambda head, h: head.sample(h, temperature=0.0), "above 0, found 0.0; use argmax"),
@@ -301,7 +301,7 @@ def test_a_transform_of_your_own_needs_only_a_formula_a_slope_and_a_kernel() -> 
         torch.autograd.grad(head.loss(h, targets), h)[0], torch.autograd.grad(expected, h)[0]
     )
     assert not head.has_settings
-    with pytest.raises(InputError, match="Doubled is none of the transforms with a name"):
+    with pytest.raises(InputError, match="Doubled has no record of plain values"):
         head.settings()
 
 
@@ -456,3 +456,28 @@ def test_a_transform_by_name_is_refused_with_advice() -> None:
 def test_component_logits_of_other_features_are_refused(mixtures: int) -> None:
     with pytest.raises(InputError, match="vectors of 3 features"):
         SoftmaxHead(3, 4, mixtures).component_logits(torch.zeros(2, 5))
+
+
+def test_one_vector_of_features_is_enough() -> None:
+    head, h = small_head("mos", 4, 6), torch.randn(4)
+    assert head.sample(h).shape == ()
+    assert head.sample(h, samples=3).shape == (3,)
+    assert head.argmax(h).shape == ()
+    assert head.loss(h, torch.tensor(2)).shape == ()
+
+
+class _Wrapped(nn.Module):
+    """What PEFT puts in a linear layer's place: it has the old weight and adds to the output."""
+
+    def __init__(self, layer: nn.Linear) -> None:
+        super().__init__()
+        self.weight, self.bias = layer.weight, layer.bias
+
+
+@pytest.mark.parametrize("part", ["latent", "prior"])
+def test_a_wrapped_layer_inside_the_head_is_refused(part: str) -> None:
+    head = small_head("mos", 4, 6)
+    setattr(head, part, _Wrapped(getattr(head, part)))
+    for use in (lambda: head(torch.randn(2, 4)), lambda: head.loss(torch.randn(2, 4), torch.tensor([1, 2]))):
+        with pytest.raises(InputError, match=rf"`{part}` was replaced by \S+\._Wrapped"):
+            use()

@@ -24,7 +24,7 @@ EPSILON = torch.finfo(torch.float32).eps
 def many_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks of a few tokens and blocks of one, so that small problems meet every boundary."""
     monkeypatch.setattr(loss_module, "_CHUNK_ROWS", 8)
-    monkeypatch.setattr(loss_module, "_CHUNK_LOGITS", 1)
+    monkeypatch.setattr(loss_module, "_CHUNK_BYTES", 1)
     monkeypatch.setattr(loss_module, "BLOCK_LOGITS", 3 * CLASSES)
 
 
@@ -244,7 +244,7 @@ def test_ignored_tokens_get_no_gradient() -> None:
 def test_a_target_that_is_no_class_is_named(stray: int) -> None:
     h, targets = batch()
     targets[3] = stray
-    with pytest.raises(InputError, match=f"target {stray} is no class: the head has classes 0 to 199"):
+    with pytest.raises(InputError, match=f"target {stray} is not a class: the head has classes 0 to 199"):
         small_head("linear", FEATURES, CLASSES).loss(h, targets)
 
 
@@ -252,8 +252,8 @@ BAD_CALLS: list[tuple[dict[str, Any], str]] = [
     ({"targets": torch.zeros(3, dtype=torch.long)}, r"targets must be integers of shape \(23,\)"),
     ({"targets": torch.zeros(TOKENS)}, "found torch.float32"),
     ({"h": torch.zeros(TOKENS, 5)}, r"expected vectors of 8 features, found shape \(23, 5\)"),
-    ({"reduction": "median"}, "no reduction 'median': choose one of mean, sum, none"),
-    ({"label_smoothing": 1.5}, "label smoothing lies between 0 and 1, found 1.5"),
+    ({"reduction": "median"}, "unknown reduction 'median': choose one of mean, sum, none"),
+    ({"label_smoothing": 1.5}, "label smoothing must be between 0 and 1, found 1.5"),
 ]
 
 
@@ -282,3 +282,24 @@ def test_half_precision_gradients_are_rounded_after_the_loss_is_scaled(name: str
 def test_targets_that_are_no_integers_are_named(dtype: torch.dtype) -> None:
     with pytest.raises(InputError, match="integers"):
         small_head("linear", FEATURES, CLASSES).loss(torch.zeros(3, FEATURES), torch.zeros(3, dtype=dtype))
+
+
+@pytest.mark.parametrize("shift", [0.0, -59.0, -61.0, -80.0, -300.0, 90.0])
+@pytest.mark.parametrize("mixtures", [1, 3])
+def test_sigsoftmax_is_exact_wherever_its_logits_are(shift: float, mixtures: int, many_chunks: None) -> None:
+    torch.manual_seed(0)
+    head = SoftmaxHead.from_name("sigsoftmax", FEATURES, CLASSES, mixtures=mixtures)
+    with torch.no_grad():
+        head.weight.mul_(5)
+        head.bias.fill_(shift)  # type: ignore[union-attr]
+    h, targets = batch()
+    double, h64 = copy.deepcopy(head).double(), h.detach().double().requires_grad_()
+    exact = F.cross_entropy(double(h64), targets)
+    naive = F.cross_entropy(head(h), targets)
+    loss = head.loss(h, targets)
+    assert abs(loss.item() - exact.item()) <= abs(naive.item() - exact.item()) + 2 * EPSILON * exact.item()
+    expected = gradients(exact, h64, double)
+    # Far to the left f is about 2z: storing it in float32 moves a probability by a share of 2|z| EPSILON.
+    slack = (8 + 2 * max(0.0, -shift)) * EPSILON
+    error = distance(gradients(naive, h, head), expected)
+    assert distance(gradients(loss, h, head), expected) <= error + slack

@@ -24,7 +24,7 @@ REDUCTION = pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.fixture(autouse=True)
 def many_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loss_module, "_CHUNK_ROWS", 4)
-    monkeypatch.setattr(loss_module, "_CHUNK_LOGITS", 1)
+    monkeypatch.setattr(loss_module, "_CHUNK_BYTES", 1)
     monkeypatch.setattr(loss_module, "BLOCK_LOGITS", 2 * CLASSES)
 
 
@@ -156,7 +156,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("linear", {"class_weights": torch.ones(3)}, "class_weights must be 20 floats"),
     ("linear", {"class_weights": torch.ones(CLASSES, dtype=torch.long)}, "class_weights must be 20 floats"),
     ("linear", {"class_weights": torch.ones(CLASSES).requires_grad_()}, r"pass class_weights.detach\(\)"),
-    ("linear", {"z_loss": -1.0}, "z_loss is a finite number of at least 0, found -1.0"),
+    ("linear", {"z_loss": -1.0}, "z_loss must be a finite number of at least 0, found -1.0"),
     ("mos", {"z_loss": 1.0}, "z_loss needs a head with one component"),
     ("linear", {"targets": torch.ones(TOKENS, 3)}, r"probabilities of shape \(11, 20\)"),
     ("linear", {"targets": torch.ones(TOKENS, CLASSES).requires_grad_()}, r"pass targets.detach\(\)"),

@@ -222,7 +222,7 @@ def test_an_existing_layer_is_changed_in_place(make: object) -> None:
             r"over shape \(5,\), the layer has 3 features",
         ),
         (lambda: make_voronoi(SphericalLinear(3, 4)), "parametrized already"),
-        (lambda: prevention_of(nn.Linear(3, 4)), "Linear has no rows of a special kind"),
+        (lambda: prevention_of(nn.Linear(3, 4)), "Linear does not constrain its rows"),
     ],
 )
 def test_bad_arguments_are_named(call: object, message: str) -> None:

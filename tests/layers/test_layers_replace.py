@@ -238,7 +238,7 @@ def test_the_head_takes_over_the_precision() -> None:
         (SoftmaxHead(8, 30), "lm_head", r"no module 'lm_head'. Its last linear layers: decoder \(8 → 30\)"),
         (SoftmaxHead(8, 30), "", "Plain has no matrix of weights"),
         (SoftmaxHead(8, 30, bias=False), None, "has a bias and the new head none"),
-        (nn.ReLU(), "decoder", "ReLU is no head"),
+        (nn.ReLU(), "decoder", "ReLU is not a head"),
     ],
 )
 def test_a_head_that_does_not_fit_is_refused(head: nn.Module, name: str | None, message: str) -> None:

@@ -100,3 +100,14 @@ def test_the_loss_can_be_exported(name: str) -> None:
     head, h = small_head(name, FEATURES, CLASSES).double(), features()
     exported = torch.export.export(_Loss(head), (h, TARGETS)).module()
     torch.testing.assert_close(exported(h, TARGETS), head.loss(h, TARGETS))
+
+
+def test_an_ignored_token_counts_nothing_in_torch_func_though_class_0_is_ruled_out() -> None:
+    head = small_head("linear", 4, 6)
+    assert head.bias is not None
+    with torch.no_grad():
+        head.bias[0] = -torch.inf
+    h, targets = torch.randn(3, 4), torch.tensor([1, -100, 2])
+    gradient, loss = torch.func.grad_and_value(lambda x: head.loss(x, targets))(h)
+    torch.testing.assert_close(loss, head.loss(h, targets))
+    assert gradient.isfinite().all()

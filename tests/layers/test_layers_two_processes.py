@@ -88,8 +88,8 @@ def test_a_shard_needs_a_process_group() -> None:
     [
         ({"shard": VocabularyShard(0, 3, 6, 3)}, "the shard has 3 rows, the head 21"),
         ({"label_smoothing": 0.1}, "without label smoothing"),
-        ({"targets": torch.full((4, 30), 1 / 30)}, "takes classes as targets"),
-        ({"targets": torch.full((4,), 30)}, "target 30 is no class: the head has classes 0 to 29"),
+        ({"targets": torch.full((4, 30), 1 / 30)}, "targets must be classes"),
+        ({"targets": torch.full((4,), 30)}, "target 30 is not a class: the head has classes 0 to 29"),
     ],
 )
 def test_what_a_shard_can_not_do_is_refused(changed: dict[str, Any], message: str) -> None:

@@ -1,4 +1,4 @@
-"""Output layers for PyTorch that break the softmax bottleneck, or that can't lose a class."""
+"""Output layers for PyTorch that break the softmax bottleneck, or in which every class can be predicted."""
 
 from argmaxable.core.errors import InputError
 

@@ -16,14 +16,13 @@ import torch
 from torch import Tensor, nn
 
 from argmaxable.layers.head import SoftmaxHead
-from argmaxable.layers.transforms import Identity
 
 _WEIGHT, _STORED, _EMPTY = "weight", "weight_for_argmaxable_layers", "no_plain_weight"
 
 
 def stored_module(model: nn.Module, head: nn.Module) -> str | None:
     """The head's name in the model; None for a head that the model's own class computes alike."""
-    if isinstance(head, SoftmaxHead) and head.mixtures == 1 and isinstance(head.transform, Identity):
+    if isinstance(head, SoftmaxHead) and head.is_plain:
         return None
     return next(str(name) for name, module in model.named_modules() if module is head)
 
@@ -46,7 +45,7 @@ def to_stored(module: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """A model's tensors under the names that its files have for them; `module` is the head's name."""
     weight, stored = f"{module}.{_WEIGHT}", f"{module}.{_STORED}"
     renamed = {stored if name == weight else name: tensor for name, tensor in state.items()}
-    # Of two names for one tensor transformers drops one that the model declares as tied, and this is no such.
+    # Where two names share a tensor, transformers drops the one declared as tied, which this one is not.
     places = [_place(tensor) for name, tensor in renamed.items() if name != stored]
     if stored in renamed and _place(renamed[stored]) in {place for place in places if place}:
         del renamed[stored]

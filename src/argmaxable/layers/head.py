@@ -22,6 +22,7 @@ from argmaxable.core.errors import InputError
 from argmaxable.layers.aims import Aims
 from argmaxable.layers.loss import Inputs, LossTask, chunked_loss, plain_loss
 from argmaxable.layers.loss_arguments import is_class, kept_tokens, require_loss_arguments, require_shard
+from argmaxable.layers.pending_logits import PendingLogits
 from argmaxable.layers.plif import PLIF
 from argmaxable.layers.pointwise import FAR, Transform, computing_dtype, is_traced
 from argmaxable.layers.products import half_asked_for
@@ -86,10 +87,12 @@ class SoftmaxHead(nn.Module):
         self.transform = Identity() if transform is None else transform.to(device=device, dtype=dtype)
         # Called at each loss with the features (n × features) and targets (n) that count; see monitor.py.
         self.loss_hooks: list[Callable[[Tensor, Tensor], None]] = []
-        self._seen: list[Tensor] | None = None
+        # Whether a Hugging Face model in training takes its loss from `loss` and never computes all logits.
+        self.fuses_loss = True
+        self._pending: list[Tensor] | None = None
 
     def reset_parameters(self) -> None:
-        """Start anew, as the constructor does; a weight that an embedding shares with the head included."""
+        """Initialise again, as the constructor does, including a weight that is shared with an embedding."""
         self._reset_weight()
         for part in (self.latent, self.prior):
             if part is not None:
@@ -106,6 +109,11 @@ class SoftmaxHead(nn.Module):
         """The number of rows, which an embedding that the head is tied to may change."""
         return self.weight.shape[0]
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether this is an nn.Linear and a softmax, nothing else."""
+        return self.mixtures == 1 and isinstance(self.transform, Identity)
+
     @classmethod
     def from_name(cls, name: str, features: int, classes: int, **settings: Any) -> Self:
         """A setting by the papers' name: linear, sigsoftmax, lms, lms-plif, mos or mos-plif.
@@ -121,11 +129,11 @@ class SoftmaxHead(nn.Module):
 
     @property
     def has_settings(self) -> bool:
-        """Whether plain values describe the head: not so with a transform of your own."""
+        """Whether plain values describe the head. They don't if its transform is your own class."""
         return has_record(self.transform)
 
     def settings(self) -> dict[str, Any]:
-        """What `from_settings` needs to build this head anew (not its weights), as plain JSON values."""
+        """What `from_settings` builds such a head from (without its weights), as plain JSON values."""
         return {
             "features": self.features,
             "classes": self.classes,
@@ -153,22 +161,23 @@ class SoftmaxHead(nn.Module):
         Both give the same distribution to whatever applies a softmax.
         """
         self._require_features(h)
-        if self._seen is not None:
-            self._seen.append(h)
-            return h.new_zeros((), dtype=torch.float32).expand(*h.shape[:-1], self.classes)
+        if self._pending is not None:
+            self._pending.append(PendingLogits.of(h, self.classes, self.loss))
+            return self._pending[-1]
         if self.mixtures == 1:
             logits: Tensor = self.transform(self._linear_logits(h))
             return logits
         return self.log_prob(h)
 
     @contextmanager
-    def features_only(self) -> Iterator[list[Tensor]]:
-        """Inside, `forward` appends its features to the list and returns zeros that take no memory."""
-        self._seen = []
+    def logits_pending(self) -> Iterator[list[Tensor]]:
+        """Inside, `forward` computes no logits: its result stands for them (see pending_logits.py), and is
+        added to the list."""
+        self._pending = []
         try:
-            yield self._seen
+            yield self._pending
         finally:
-            self._seen = None
+            self._pending = None
 
     def log_prob(self, h: Tensor) -> Tensor:
         """Log-probabilities (…, classes)."""
@@ -184,6 +193,7 @@ class SoftmaxHead(nn.Module):
     def component_logits(self, h: Tensor) -> Tensor:
         """W g_k(h) + b of every component, before the transform (…, mixtures, classes)."""
         self._require_features(h)
+        self._require_own_layers()
         if self.latent is None:
             return self._linear_logits(h)[..., None, :]
         with torch.autocast(h.device.type, enabled=False):
@@ -199,8 +209,7 @@ class SoftmaxHead(nn.Module):
 
     def _finite_bias(self) -> Tensor | None:
         """The bias; an entry of −∞, which rules a class out, as a number (except in a plain linear head)."""
-        is_plain = self.mixtures == 1 and isinstance(self.transform, Identity)
-        return self.bias if self.bias is None or is_plain else self.bias.clamp(min=-FAR)
+        return self.bias if self.bias is None or self.is_plain else self.bias.clamp(min=-FAR)
 
     def combine(self, h: Tensor, logits: Tensor) -> Tensor:
         """What `forward` makes of component logits (…, mixtures, classes)."""
@@ -214,7 +223,7 @@ class SoftmaxHead(nn.Module):
     def _mixture_log_prob(self, h: Tensor) -> Tensor:
         return self.combine(h, self.component_logits(h))
 
-    @torch.compiler.disable  # type: ignore[untyped-decorator]  # its kernels are no graph; what is around it is
+    @torch.compiler.disable  # type: ignore[untyped-decorator]  # its kernels can't be traced
     def loss(
         self,
         h: Tensor,
@@ -232,11 +241,11 @@ class SoftmaxHead(nn.Module):
         h is (…, features), targets (…) of integers or (…, classes) of probabilities, `class_weights` has one
         entry for each class. "mean" is over the tokens not ignored (weighted by their classes' weights), and
         0 when there are none; "none" returns one loss a token. `z_loss` · (log Σ exp of the logits)² is added
-        to each token's loss, for heads with one component. Raises InputError on targets that are no classes.
-        Exported (torch.export) or transformed (torch.func), it holds all logits at once.
+        to each token's loss, for heads with one component. Raises InputError on targets that are not classes.
+        With torch.export and torch.func it holds all logits at once.
 
-        With `shard`, this head holds that share of the classes, and every process of the group calls `loss`
-        with the same features and targets: all get the whole loss, and gradients of what they hold.
+        With `shard`, this head holds a share of the classes, and every process of the group calls `loss` with
+        the same features and targets. Each gets the whole loss, and the gradients of its own rows.
         """
         self._require_features(h)
         classes = self.classes if shard is None else shard.classes
@@ -261,7 +270,7 @@ class SoftmaxHead(nn.Module):
         classes = vocabulary.classes if isinstance(vocabulary, VocabularyShard) else self.classes
         tokens = None if aims.targets.ndim == 2 else kept_tokens(aims.targets, ignore_index, classes)
         kept = aims if tokens is None else aims.part(tokens)
-        # Who looks at a share of the rows would see another distribution.
+        # A hook that sees a share of the rows would see another distribution.
         for hook in self.loss_hooks if vocabulary is WHOLE else ():
             hook(hidden if tokens is None else hidden[tokens], kept.targets)
         half = half_asked_for(hidden, self.weight)
@@ -271,14 +280,15 @@ class SoftmaxHead(nn.Module):
         return chunked_loss(task, self._inputs(hidden))
 
     def _traced_loss(self, hidden: Tensor, aims: Aims, ignore_index: int, reduction: str) -> Tensor:
-        """Without a look at any value: ignored tokens are computed and count 0."""
+        """For tracing, which may not depend on values: ignored tokens are computed too, and count 0."""
         if aims.targets.ndim == 2:
             counts = aims.targets.new_ones(len(aims.targets))
         else:
             counts = aims.targets != ignore_index
             aims = replace(aims, targets=torch.where(counts, aims.targets, 0))
         task = LossTask(self.transform, self.mixtures, aims, None, "none", True)
-        losses = plain_loss(task, self._inputs(hidden)) * counts
+        # Class 0, which stands in for ignored targets, may have a bias of −∞: its loss times 0 would be NaN.
+        losses = torch.where(counts.bool(), plain_loss(task, self._inputs(hidden)), 0)
         if reduction != "mean":
             return losses if reduction == "none" else losses.sum()
         weights = aims.token_weights(losses.dtype)
@@ -288,6 +298,7 @@ class SoftmaxHead(nn.Module):
         return losses.sum() / torch.where(counts.any(), (weights * counts).sum(), 1)
 
     def _inputs(self, hidden: Tensor) -> Inputs:
+        self._require_own_layers()
         if self.latent is None or self.prior is None:
             return Inputs(hidden, self.weight, self._finite_bias(), None, None, None)
         return Inputs(
@@ -306,7 +317,7 @@ class SoftmaxHead(nn.Module):
     def top_k(self, h: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """Log-probabilities and ids (…, k) of the k most probable classes, best first."""
         if not 1 <= k <= self.classes:
-            raise InputError(f"k lies between 1 and the number of classes, {self.classes}; found {k}.")
+            raise InputError(f"k must be between 1 and the number of classes, {self.classes}; found {k}.")
         parts = [self._best(part, k) for part in self._chunks(h)]
         shape = (*h.shape[:-1], k)
         return torch.cat([part[0] for part in parts]).view(shape), torch.cat(
@@ -339,21 +350,30 @@ class SoftmaxHead(nn.Module):
             return torch.multinomial(probabilities, samples or 1, replacement=True, generator=generator)
 
         drawn = torch.cat([draw(part) for part in self._chunks(h)])
-        return drawn.view(*h.shape[:-1], *(() if samples is None else (samples,)))
+        return drawn.view((*h.shape[:-1], *(() if samples is None else (samples,))))
 
     def _scores(self, h: Tensor) -> Tensor:
-        """What ranks the classes."""
+        """The scores that rank the classes."""
         return self._linear_logits(h) if self.mixtures == 1 else self.log_prob(h)
 
     def _each(self, h: Tensor, work: Callable[[Tensor], Tensor]) -> Tensor:
         return torch.cat([work(part) for part in self._chunks(h)]).view(h.shape[:-1])
 
     def _chunks(self, h: Tensor) -> Iterator[Tensor]:
-        """Tokens, few enough at a time for all their logits to be held."""
+        """Chunks of tokens, small enough to hold all their logits."""
         self._require_features(h)
         return iter(
             h.reshape(-1, self.features).split(max(1, _CHUNK_LOGITS // (self.classes * self.mixtures)))
         )
+
+    def _require_own_layers(self) -> None:
+        """Only the weights of `latent` and `prior` are used: what wraps them would be passed over."""
+        for name, layer in (("latent", self.latent), ("prior", self.prior)):
+            if not isinstance(layer, nn.Linear | None):
+                raise InputError(
+                    f"the head's `{name}` was replaced by {type(layer).__module__}.{type(layer).__name__}, "
+                    "whose changes the head would not see. Leave it out (in PEFT: exclude_modules)."
+                )
 
     def _require_features(self, h: Tensor) -> None:
         if h.ndim == 0 or h.shape[-1] != self.features:

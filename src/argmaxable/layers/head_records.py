@@ -21,12 +21,15 @@ _GUARDED: dict[str, type[SphericalLinear | VoronoiLinear]] = {
     "SphericalLinear": SphericalLinear,
     "VoronoiLinear": VoronoiLinear,
 }
+# A head with a transform of the user's own.
+_UNKNOWN = "unknown"
 
 
 def record_of_head(head: nn.Module, model: nn.Module) -> dict[str, Any] | None:
-    """None for a head that plain values can't describe, or that needs no description (nn.Linear)."""
+    """None for a head that needs no description (nn.Linear)."""
     if isinstance(head, SoftmaxHead):
-        return head.settings() if head.has_settings else None
+        unknown = {"layer": _UNKNOWN, "transform": type(head.transform).__name__}
+        return head.settings() if head.has_settings else unknown
     if not isinstance(head, SphericalLinear | VoronoiLinear):
         return None
     prevention = prevention_of(head)
@@ -45,6 +48,11 @@ def head_from_record(record: dict[str, Any], model: nn.Module) -> nn.Module:
     layer = record.get("layer", SoftmaxHead.__name__)
     if layer == SoftmaxHead.__name__:
         return SoftmaxHead.from_settings(record)
+    if layer == _UNKNOWN:
+        raise InputError(
+            f"this model's head has a transform that a configuration can't describe, {record['transform']}. "
+            "Build the model, give it the head with replace_head, and load the weights with load_state_dict."
+        )
     if layer not in _GUARDED:
         raise InputError(f"no output layer is called '{layer}': update argmaxable to load this model.")
     behind = None if record["behind"] is None else _norm_from_record(record["behind"], model)

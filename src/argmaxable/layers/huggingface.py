@@ -17,15 +17,21 @@ from argmaxable.layers.model_class import CONFIG_KEY, MODULE_KEY, give_head_clas
 from argmaxable.layers.monitor import HeadMonitor
 from argmaxable.layers.replace import replace_head
 
+# Options that say where files come from; the configuration comes from there too.
+_WHERE = ("revision", "subfolder", "cache_dir", "token", "local_files_only", "force_download", "proxies")
+
 
 def load_pretrained(directory: str | Path, model_class: type[Any] | None = None, **options: Any) -> nn.Module:
-    """A model that `save_pretrained` wrote after `replace_head`, with its head and all weights.
+    """Load a model that was saved after `replace_head`, with its head and all weights.
 
     `model_class` is the model's own class, by default the one its configuration names; `options` go to its
-    `from_pretrained`. Raises InputError when the configuration speaks of no such head.
+    `from_pretrained`. Raises InputError when the configuration describes no such head.
     """
     transformers = _transformers()
-    config = transformers.AutoConfig.from_pretrained(directory)
+    config = options.pop("config", None)
+    if config is None:
+        where = {name: options[name] for name in _WHERE if name in options}
+        config = transformers.AutoConfig.from_pretrained(directory, **where)
     settings = getattr(config, CONFIG_KEY, None)
     if settings is None:
         raise InputError(f"{directory}: its configuration has no {CONFIG_KEY}; use transformers itself.")

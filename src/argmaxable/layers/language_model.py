@@ -57,11 +57,11 @@ class LanguageModel:
     """A model and its tokenizer, loaded for use."""
 
     def __init__(self, directory: str | Path, *, dtype: Dtype = "float32", device: str = "cpu") -> None:
-        """Raises InputError when the directory holds no such model, or a package is missing."""
+        """Raises InputError when the directory does not hold a model, or when a package is missing."""
         self._torch, transformers = _libraries()
         if not Path(directory).is_dir():
             raise InputError(
-                f"{directory} is no directory. Pass a local model: config, weights and tokenizer."
+                f"{directory} is not a directory. Pass a local model: config, weights and tokenizer."
             )
         try:
             with _quiet(transformers):
@@ -105,7 +105,7 @@ class LanguageModel:
         return getattr(self._layer, "bias", None) is not None or hasattr(self._model, "final_logits_bias")
 
     def steps(self, text: Text, *, tokens: int | None = None) -> Iterator[ForwardStep]:
-        """Run over the text, at most so many tokens of it. Raises InputError when the text can't be used."""
+        """Run over the text, or its first `tokens` tokens. Raises InputError if the text can't be used."""
         left = tokens
         for inputs, counts in self._batches(text):
             features, logits = self._run(inputs)
@@ -221,7 +221,7 @@ def _libraries() -> tuple[Any, Any]:
 
 @contextmanager
 def _quiet(transformers: Any) -> Iterator[None]:
-    """Without the progress bars of loading, which go to stderr even when that is no terminal."""
+    """Without the progress bars of loading, which go to stderr even if that is not a terminal."""
     log = transformers.utils.logging
     was_enabled = log.is_progress_bar_enabled()
     log.disable_progress_bar()

@@ -22,6 +22,7 @@ from argmaxable.layers.aims import Aims
 from argmaxable.layers.objective import mixture_loss, softmax_loss
 from argmaxable.layers.pointwise import (
     BLOCK_LOGITS,
+    Factor,
     Transform,
     Workspace,
     computing_dtype,
@@ -30,14 +31,15 @@ from argmaxable.layers.pointwise import (
 from argmaxable.layers.products import product
 from argmaxable.layers.vocabulary import WHOLE, Vocabulary
 
-# Logits of a chunk: 10.8 MB in float32. With 6.4 MB, two threads take a tenth longer for the products.
-_CHUNK_LOGITS = 2_700_000
+# A chunk's logits in float32 and the buffers of its kernel. A second thread gains more in larger chunks: with
+# 10.8 MB of logits, two threads take a sixth longer than for one large product, with 20 MB 3 %.
+_CHUNK_BYTES = 17_000_000
 # Rows of a chunk at least: below, reading and writing the gradient of W for each chunk shows.
 _CHUNK_ROWS = 96
 
 
 class Inputs(NamedTuple):
-    """All that the loss is a differentiable function of; None where the head has no such part."""
+    """Everything the loss is a differentiable function of; None where the head lacks that part."""
 
     hidden: Tensor  # tokens × features
     weight: Tensor  # classes × width
@@ -88,7 +90,7 @@ class _ChunkedLoss(torch.autograd.Function):
     def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled():
             if ctx.task.vocabulary is not WHOLE:
-                raise InputError("the loss of a shared vocabulary has no second derivative.")
+                raise InputError("the loss of a vocabulary that processes share has no second derivative.")
             loss = partial(_plain_loss, ctx.task)
             return None, *recorded_gradients(loss, ctx.saved_tensors, ctx.needs_input_grad[1:], scale)
         gradients, ctx.gradients = ctx.gradients, None  # given away: whoever adds them up may keep them
@@ -174,6 +176,7 @@ class _Pass:
         self.mixture = None if latent is None or prior is None else _Mixture(latent, latent_bias, prior)
         self.with_gradients = bool(wanted)
         self.kernel = task.transform.kernel(tables, learn=any(wanted[parts:]))
+        self.may_factor = task.aims.is_one_class and task.vocabulary is WHOLE
         self.work = Workspace()
         flags = wanted[:parts] or (False,) * parts
         self.sums = _Sums(
@@ -183,7 +186,8 @@ class _Pass:
             )
         )
         classes = task.vocabulary.widest(self.inputs.weight.shape[0])
-        rows = max(_CHUNK_ROWS, _CHUNK_LOGITS // classes)
+        logits = (_CHUNK_BYTES - BLOCK_LOGITS * self.kernel.buffer_bytes) // 4
+        rows = max(_CHUNK_ROWS, logits // classes)
         self.chunk_tokens = max(1, rows // task.mixtures)
         # Cache matters to processors only; elsewhere a chunk is one block.
         logits = BLOCK_LOGITS if self.inputs.weight.is_cpu else rows * classes
@@ -234,19 +238,20 @@ class _Pass:
         losses = []
         for part in _slices(len(chunk.weights), self.block_tokens):
             z = logits[part.start * self.task.mixtures : part.stop * self.task.mixtures]
-            values = self.kernel.values(z)
-            losses.append(self._block_loss(values, chunk, part))
+            factor = self.kernel.factor(z) if self.may_factor else None
+            values = self.kernel.values(z) if factor is None else z
+            losses.append(self._block_loss(values, factor, chunk, part))
             if self.with_gradients:
                 self.kernel.pull_back(z, values, z)
         return torch.cat(losses)
 
-    def _block_loss(self, values: Tensor, chunk: _Chunk, part: slice) -> Tensor:
+    def _block_loss(self, values: Tensor, factor: Factor | None, chunk: _Chunk, part: slice) -> Tensor:
         aims = chunk.aims.part(part)
         weights = chunk.weights[part] if self.with_gradients else None
         if not isinstance(chunk, _MixedChunk):
-            return softmax_loss(values, aims, weights, self.task.vocabulary)
+            return softmax_loss(values, aims, weights, self.task.vocabulary, factor)
         loss, shares = mixture_loss(
-            values, aims, weights, chunk.log_prior[part], self.work, self.task.vocabulary
+            values, aims, weights, chunk.log_prior[part], self.work, self.task.vocabulary, factor
         )
         if shares is not None:
             chunk.shares[part] = shares

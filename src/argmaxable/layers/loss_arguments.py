@@ -1,4 +1,4 @@
-"""The gate of `SoftmaxHead.loss`: what it can't compute is named before anything is computed."""
+"""Checks the arguments of `SoftmaxHead.loss` before anything is computed."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def require_loss_arguments(
 ) -> None:
     """Raises InputError; `shape` is that of the tokens."""
     if reduction not in _REDUCTIONS:
-        raise InputError(f"no reduction '{reduction}': choose one of {', '.join(_REDUCTIONS)}.")
+        raise InputError(f"unknown reduction '{reduction}': choose one of {', '.join(_REDUCTIONS)}.")
     if not 0 <= label_smoothing <= 1:
-        raise InputError(f"label smoothing lies between 0 and 1, found {label_smoothing}.")
+        raise InputError(f"label smoothing must be between 0 and 1, found {label_smoothing}.")
     if not (math.isfinite(z_loss) and z_loss >= 0):
-        raise InputError(f"z_loss is a finite number of at least 0, found {z_loss}.")
+        raise InputError(f"z_loss must be a finite number of at least 0, found {z_loss}.")
     if z_loss and mixtures > 1:
         raise InputError(
-            f"z_loss needs a head with one component: the {mixtures} of this one have {mixtures} normalisers."
+            f"z_loss needs a head with one component; this one has {mixtures}, each with its own normaliser."
         )
     _require_targets(classes, shape, targets)
     _require_weights(classes, class_weights)
@@ -50,7 +50,7 @@ def require_shard(shard: VocabularyShard, rows: int, aims: Aims) -> None:
     if shard.rows != rows:
         raise InputError(f"the shard has {shard.rows} rows, the head {rows}.")
     if not aims.is_one_class:
-        raise InputError("the loss of a shared vocabulary takes classes as targets, without label smoothing.")
+        raise InputError("with a shared vocabulary, targets must be classes, without label smoothing.")
 
 
 def kept_tokens(targets: Tensor, ignore_index: int, classes: int) -> Tensor | None:
@@ -61,8 +61,8 @@ def kept_tokens(targets: Tensor, ignore_index: int, classes: int) -> Tensor | No
     if len(kept) and (int(kept.min()) < 0 or int(kept.max()) >= classes):
         stray = int(kept.min()) if int(kept.min()) < 0 else int(kept.max())
         raise InputError(
-            f"target {stray} is no class: the head has classes 0 to {classes - 1}, and "
-            f"{ignore_index} is what marks a token to ignore (ignore_index)."
+            f"target {stray} is not a class: the head has classes 0 to {classes - 1}, and "
+            f"{ignore_index} marks tokens to ignore (ignore_index)."
         )
     return tokens
 

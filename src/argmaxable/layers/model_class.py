@@ -1,6 +1,6 @@
 """The class of a Hugging Face model whose output layer was replaced.
 
-Its class is derived from the model's own. `forward` takes the loss from the head itself in training, and so
+Its class is derived from the model's own. In training, `forward` takes the loss from the head itself, and so
 never holds all logits. The output layer is resized with the vocabulary, and saved with what it is made of.
 Pickling names the model's own class: the derived one can't be imported. Nothing here imports transformers.
 """
@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from argmaxable.core.errors import InputError
 from argmaxable.layers.checkpoint_keys import from_stored, separated, stored_module, to_stored
 from argmaxable.layers.head import SoftmaxHead
 from argmaxable.layers.head_records import record_of_head
+from argmaxable.layers.pending_logits import LogitsNeededError
 from argmaxable.layers.resize import resize_bias_beside, resize_head
 
 CONFIG_KEY = "softmax_head"
 # In the record: where the head is, if its tensors are stored under names of their own.
 MODULE_KEY = "module"
-_IGNORED = -100
 
 
 def give_head_class(model: Any, own_class: Any = None) -> None:
@@ -35,16 +36,19 @@ def give_head_class(model: Any, own_class: Any = None) -> None:
 
 
 def note_head(model: Any, head: nn.Module) -> None:
-    """Write into the model's configuration what its head is made of, so that a saved model says it itself."""
+    """Describe the head in the model's configuration, so that a saved model says how to build it."""
     record = record_of_head(head, model)
     if record is not None:
         setattr(model.config, CONFIG_KEY, {**record, MODULE_KEY: stored_module(model, head)})
+    elif hasattr(model.config, CONFIG_KEY):  # of a head that was there before
+        delattr(model.config, CONFIG_KEY)
 
 
 class _WithHead:
-    """What such a model does differently; stands before its own class."""
+    """What such a model does differently; a base in front of its own class."""
 
     _own_class: type[Any]
+    _needs_logits = False  # found in the first training step
 
     def _get_resized_lm_head(
         self: Any, old: nn.Module, new_num_tokens: int | None = None, **options: Any
@@ -55,8 +59,7 @@ class _WithHead:
         return old
 
     def set_output_embeddings(self: Any, new: nn.Module) -> None:
-        """BERT and its kind also hold the layer's bias, as a parameter. One that follows from the rows is
-        none."""
+        """BERT and its kind hold the layer's bias too, as a parameter; one computed from the rows is not."""
         if isinstance(new.bias, nn.Parameter | None):
             self._own_class.set_output_embeddings(self, new)
         elif new is not self.get_output_embeddings():
@@ -88,7 +91,7 @@ def _stored_module(model: Any) -> str | None:
 
 
 def _tied_names(model: Any) -> Collection[str]:
-    """Names of tensors that loading takes from others, by the configuration as it is now."""
+    """Names of tensors that loading ties to other tensors, by the current configuration."""
     names: Collection[str] = model.get_expanded_tied_weights_keys(all_submodels=True)
     return names
 
@@ -102,73 +105,62 @@ def _rebuilt(own_class: Any) -> Any:
 def _class_of(own_class: Any) -> type[Any]:
     @functools.wraps(own_class.forward)
     def forward(self: Any, *arguments: Any, **options: Any) -> Any:
-        task = _fused_task(self, own_class, arguments, options)
-        if task is None:
-            return own_class.forward(self, *arguments, **options)
-        return _forward_with_loss(self, own_class, *task)
+        if _wants_loss_only(self, own_class, arguments, options):
+            output = _with_loss_of_head(self, own_class, arguments, options)
+            if output is not None:
+                return output
+        return own_class.forward(self, *arguments, **options)
 
     names = {"forward": forward, "_own_class": own_class, "__module__": own_class.__module__}
     return type(own_class.__name__, (_WithHead, own_class), names)
 
 
-def _fused_task(
+def _wants_loss_only(
     model: Any, own_class: type[Any], arguments: tuple[Any, ...], options: dict[str, Any]
-) -> tuple[dict[str, Any], Tensor] | None:
-    """The call without its labels, and the labels, where the head can take the loss; otherwise None.
+) -> bool:
+    """Whether nobody will miss the logits: evaluation needs them, and so does a caller that takes a tuple.
 
-    Outside training the caller may want the logits. A model with a router adds a term to its loss, and one
-    that adds a bias to its logits has another distribution than its head.
+    In a model that is compiled whole, torch.compile fuses what the model's own code does with its logits.
     """
-    signature = inspect.signature(own_class.forward)
-    call = dict(signature.bind_partial(model, *arguments, **options).arguments)
-    call.pop("self", None)
-    for name, parameter in signature.parameters.items():
-        if parameter.kind is parameter.VAR_KEYWORD:
-            call.update(call.pop(name, {}))
-    labels = call.pop("labels", None)
-    wants_all = call.get("return_dict") is False or not getattr(model.config, "return_dict", True)
-    bias = getattr(model, "final_logits_bias", None)
-    is_known = (
-        isinstance(model.get_output_embeddings(), SoftmaxHead)
-        and _shift_of(model) is not None
-        and not getattr(model.config, "output_router_logits", False)
-        and (bias is None or not bool(bias.any()))
-    )
-    if labels is None or wants_all or not is_known or not (model.training and torch.is_grad_enabled()):
-        return None
-    return call, labels
+    head = model.get_output_embeddings()
+    if not (isinstance(head, SoftmaxHead) and head.fuses_loss and not model._needs_logits):
+        return False
+    if torch.compiler.is_compiling():
+        return False
+    call = inspect.signature(own_class.forward).bind_partial(model, *arguments, **options).arguments
+    has_labels = call.get("labels", options.get("labels")) is not None
+    is_tuple = options.get("return_dict") is False or not getattr(model.config, "return_dict", True)
+    return has_labels and not is_tuple and model.training and torch.is_grad_enabled()
 
 
-def _shift_of(model: Any) -> int | None:
-    """By how many tokens labels are ahead of features; None if that is not known."""
-    if getattr(model.config, "is_encoder_decoder", False) or "MaskedLM" in type(model).__name__:
-        return 0
-    return (
-        1 if getattr(model, "loss_type", None) == "ForCausalLM" or "LMHead" in type(model).__name__ else None
-    )
-
-
-def _forward_with_loss(model: Any, own_class: type[Any], call: dict[str, Any], labels: Tensor) -> Any:
+def _with_loss_of_head(
+    model: Any, own_class: type[Any], arguments: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """What the model returns, with the head's own loss and no logits; None where it needs its logits."""
     head: SoftmaxHead = model.get_output_embeddings()
-    ignored = call.pop("ignore_index", _IGNORED)
-    items = call.pop("num_items_in_batch", None)
-    shifted = call.pop("shift_labels", None)
-    has_inputs = any(call.get(f"decoder_{name}") is not None for name in ("input_ids", "inputs_embeds"))
-    if model.config.is_encoder_decoder and not has_inputs:
-        call["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(labels)
-    with head.features_only() as seen:
-        output = own_class.forward(model, **call)
-    (features,) = seen
-    targets = _targets(labels, _shift_of(model) or 0, ignored) if shifted is None else shifted
-    targets = targets.to(features.device)
-    if items is None:
-        output.loss = head.loss(features, targets, ignore_index=ignored)
-    else:
-        output.loss = head.loss(features, targets, ignore_index=ignored, reduction="sum") / items
+    try:
+        with head.logits_pending() as pending:
+            output = own_class.forward(model, *arguments, **options)
+    except LogitsNeededError as error:
+        if error.changes_logits and not head.is_plain:
+            raise InputError(
+                f"{own_class.__name__} changes the logits of its output layer ({error.operation}). With this "
+                "head that would give another distribution. Remove that from the model first."
+            ) from None
+        warnings.warn(
+            f"{own_class.__name__} needs its logits in training ({error.operation}), so its loss is computed "
+            "from all of them, in as much memory as before.",
+            stacklevel=4,
+        )
+        model._needs_logits = True
+        return None
+    if not pending:
+        if not head.is_plain:
+            raise InputError(
+                f"{own_class.__name__} does not call its output layer: a replaced one has no effect there."
+            )
+        return output
+    if output.loss is None:
+        return None
     output.logits = None
     return output
-
-
-def _targets(labels: Tensor, shift: int, ignored: int) -> Tensor:
-    """Labels beside the features that predict them; the last feature predicts nothing."""
-    return nn.functional.pad(labels, (0, shift), value=ignored)[..., shift:] if shift else labels

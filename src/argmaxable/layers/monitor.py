@@ -43,7 +43,7 @@ class Health:
 
 
 class HeadMonitor:
-    """Call it after each optimizer step; every so many steps it measures, logs and returns a Health.
+    """Call it after each optimizer step; every `every` steps it measures, logs and returns a Health.
 
     While it is open it watches the head's forward and backward passes (a few tokens of the batch before each
     measurement); `close` ends that.
@@ -63,7 +63,9 @@ class HeadMonitor:
         """`module` is the head; `time_limit` bounds the seconds of a measurement, leaving classes
         undecided."""
         if every < 1:
-            raise InputError(f"the monitor measures every so many steps, at least 1; found {every}.")
+            raise InputError(
+                f"`every` is the number of steps between two measurements, at least 1; found {every}."
+            )
         if getattr(getattr(module, "weight", None), "ndim", 0) != 2:
             raise InputError(f"{type(module).__name__} has no matrix of weights: pass the model's head.")
         self.module, self.every, self.log, self.tokens = module, every, log, tokens

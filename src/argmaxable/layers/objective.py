@@ -10,16 +10,25 @@ import torch
 from torch import Tensor
 
 from argmaxable.layers.aims import Aims
-from argmaxable.layers.pointwise import Workspace
+from argmaxable.layers.pointwise import Factor, Workspace
 from argmaxable.layers.vocabulary import Vocabulary
 
 
-def softmax_loss(values: Tensor, aims: Aims, weights: Tensor | None, vocabulary: Vocabulary) -> Tensor:
-    """−Σ_c a_c log softmax(values)_c of each token, a what it aims at; and the z-loss."""
+def softmax_loss(
+    values: Tensor,
+    aims: Aims,
+    weights: Tensor | None,
+    vocabulary: Vocabulary,
+    factor: Factor | None = None,
+) -> Tensor:
+    """−Σ_c a_c log softmax(values)_c of each token, a what it aims at; and the z-loss.
+
+    A factor (of the softmax's exponentials) is for tokens that aim at one class.
+    """
     if not aims.is_one_class:
         return _soft_loss(values, aims, weights)
     columns, scale = aims.targets[:, None], aims.token_weights(values.dtype)
-    at_target, top, total = vocabulary.exponentiate(values, columns)
+    at_target, top, total = vocabulary.exponentiate(values, columns, factor)
     log_sum = top + total.log()
     mass = None if scale is None else scale[:, None]
     if weights is not None:
@@ -62,6 +71,7 @@ def mixture_loss(
     log_prior: Tensor,
     work: Workspace,
     vocabulary: Vocabulary,
+    factor: Factor | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """−Σ_c a_c log Σ_k π_k softmax_k(c) of each token, and what each component has in it (tokens × mixtures).
 
@@ -70,7 +80,7 @@ def mixture_loss(
     if not aims.is_one_class:
         return _soft_mixture_loss(values, aims, weights, log_prior, work)
     columns = aims.targets.repeat_interleave(log_prior.shape[1])[:, None]
-    at_target, top, total = vocabulary.exponentiate(values, columns)
+    at_target, top, total = vocabulary.exponentiate(values, columns, factor)
     joint = (at_target - top - total.log()).view_as(log_prior) + log_prior
     log_prob = joint.logsumexp(1, keepdim=True)
     scale = aims.token_weights(values.dtype)

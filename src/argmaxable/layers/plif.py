@@ -139,10 +139,12 @@ class _PLIFKernel(Kernel):
         u = torch.add(self.middle, z, alpha=self.per_unit, out=self.work.take("place", z))
         floor = _floor(u, self.bins, out=self.work.take("rise", z))
         place = u.sub_(floor)
-        index = self.work.take("bin", z, torch.int64).copy_(floor.add_(self.bins // 2)).view(-1)
+        values = self.work.take("values", z)
+        # By way of integers of the same width, which floats are converted to four times as fast.
+        whole = values.view(torch.int32 if z.dtype == torch.float32 else torch.int64)
+        index = self.work.take("bin", z, torch.int64).copy_(whole.copy_(floor).add_(self.bins // 2)).view(-1)
         # index_select is the only one of torch's look-ups that is quick on processors.
         rise = torch.index_select(rises, 0, index, out=floor.view(-1)).view_as(z)
-        values = self.work.take("values", z)
         torch.index_select(offsets, 0, index, out=values.view(-1))
         return values.add_(z).addcmul_(rise, place)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -40,8 +40,18 @@ class Workspace:
         self._buffers.clear()
 
 
+class Factor(NamedTuple):
+    """s with f(z) = z + log s(z): e^f(z) is then e^z s(z), and no logarithm is needed."""
+
+    values: Tensor  # s(z), rows × classes
+    top: Tensor  # the largest z of each row (rows × 1)
+    log_at: Callable[[Tensor], Tensor]  # log s of some logits
+
+
 class Kernel(ABC):
     """A transform at work on blocks of logits; gathers the gradient of its tables along the way."""
+
+    buffer_bytes = 28  # of its buffers, for each logit of a block in float32
 
     def __init__(self, tables: tuple[Tensor, ...], *, learn: bool) -> None:
         """`learn` says whether the gradient of the tables is wanted."""
@@ -54,9 +64,14 @@ class Kernel(ABC):
     def values(self, z: Tensor) -> Tensor:
         """f(z), in a buffer of the kernel's own or in z itself where f is the identity."""
 
+    def factor(self, z: Tensor) -> Factor | None:
+        """What may take the place of `values`, if anything does."""
+        return None
+
     @abstractmethod
     def pull_back(self, z: Tensor, gradient: Tensor, out: Tensor) -> None:
-        """out = gradient ∘ f′(z), for the z last given to `values`; `out` may be z or the gradient."""
+        """out = gradient ∘ f′(z), for the z last given to `values` or `factor`; `out` may be z or the
+        gradient. After `factor`, z holds the gradient and no longer the logits."""
 
 
 class Transform(nn.Module, ABC):
@@ -85,11 +100,11 @@ class Transform(nn.Module, ABC):
         return ()
 
     def settings(self) -> dict[str, Any]:
-        """The arguments that build this transform anew, as plain JSON values."""
+        """The arguments that build such a transform, as plain JSON values."""
         return {}
 
     def reset_parameters(self) -> None:
-        """Start anew; nothing to do for a transform without parameters."""
+        """Initialise again; nothing to do for a transform without parameters."""
 
     def extra_repr(self) -> str:
         parts = self.settings().items()

@@ -1,4 +1,5 @@
-"""Linear layers that can't lose a class, each over the domain it states (Grivas et al. 2022, appendix D).
+"""Linear layers in which every class can be predicted, each over the domain it states (Grivas et al. 2022,
+appendix D).
 
 Equal norms: no bias, all rows on a sphere, so every distinct row is a vertex of the hull; needs 0 in the
 interior of the domain. Voronoi: b = −‖w‖²/2 makes s_i(x) = ‖x‖²/2 − ‖x − w_i‖²/2, so class c wins at x =
@@ -49,7 +50,7 @@ class Prevention(nn.Module, ABC):
 
     @abstractmethod
     def domain_of(self, rows: Tensor) -> Domain:
-        """A domain over which every class with a row of its own is argmaxable."""
+        """A domain over which every class with a distinct row is argmaxable."""
 
     @abstractmethod
     def holds_over(self, rows: Tensor, domain: Domain) -> bool:
@@ -179,13 +180,13 @@ def make_voronoi(
 
 
 def prevention_of(layer: nn.Module) -> Prevention:
-    """How a layer prevents losing classes; raises InputError when it doesn't."""
+    """How a layer keeps every class argmaxable; raises InputError when it doesn't."""
     if parametrize.is_parametrized(layer, "weight"):
         for step in layer.parametrizations.weight:  # type: ignore[union-attr]
             if isinstance(step, Prevention):
                 return step
     raise InputError(
-        f"{type(layer).__name__} has no rows of a special kind. Build a SphericalLinear or VoronoiLinear, or "
+        f"{type(layer).__name__} does not constrain its rows. Build a SphericalLinear or VoronoiLinear, or "
         "call make_spherical or make_voronoi on an nn.Linear."
     )
 
@@ -210,7 +211,7 @@ class _Guarded(nn.Linear):
 
     @property
     def domain(self) -> Domain:
-        """A domain over which every class with a row of its own is argmaxable, as the weights are now."""
+        """A domain over which every class with a distinct row is argmaxable, for the current weights."""
         return prevention_of(self).domain_of(self.weight.detach())
 
     def guarantees(self, domain: Domain) -> bool:

@@ -35,8 +35,7 @@ def replace_head(
             _share(head, old, part)
         elif keep_weights and getattr(old, part, None) is not None:
             _copy(head, old, part)
-    if isinstance(head, SoftmaxHead):
-        take_over_logit_settings(model, head)
+    take_over_logit_settings(model, old, head)
     _install(model, old, head)
     if hasattr(model, "config"):
         give_head_class(model)
@@ -91,7 +90,7 @@ def _sizes(head: nn.Module) -> tuple[int, int]:
         return head.features, head.classes
     if isinstance(head, nn.Linear):
         return head.in_features, head.out_features
-    raise InputError(f"{type(head).__name__} is no head: pass a SoftmaxHead or a kind of nn.Linear.")
+    raise InputError(f"{type(head).__name__} is not a head: pass a SoftmaxHead or an nn.Linear.")
 
 
 def _require_sizes(head: nn.Module, features: int, classes: int) -> None:

@@ -62,6 +62,7 @@ class _SoftCapKernel(Kernel):
         super().__init__(inner.tables, learn=False)
         self.inner, self.cap, self.scale = inner, cap, scale
         self.sums = inner.sums
+        self.buffer_bytes = inner.buffer_bytes + 8
 
     def values(self, z: Tensor) -> Tensor:
         capped = torch.mul(z, self.scale / (self.cap or 1.0), out=self.work.take("capped", z))

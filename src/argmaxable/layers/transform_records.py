@@ -16,16 +16,16 @@ KINDS: dict[str, type[Transform]] = {
 
 
 def has_record(transform: Transform) -> bool:
-    """Whether plain values describe it: not so for a transform of your own."""
+    """Whether plain values describe it. They don't if the transform is your own class."""
     inner = [part for part in transform.settings().values() if isinstance(part, Transform)]
     return type(transform) in KINDS.values() and all(has_record(part) for part in inner)
 
 
 def record_of(transform: Transform) -> dict[str, Any]:
-    """The name of its class and the arguments that build it anew."""
+    """The name of its class and the arguments that build it."""
     if not has_record(transform):
         raise InputError(
-            f"{type(transform).__name__} is none of the transforms with a name: {', '.join(KINDS)}."
+            f"{type(transform).__name__} has no record of plain values; these have: {', '.join(KINDS)}."
         )
     settings = transform.settings().items()
     parts = {name: record_of(part) if isinstance(part, Transform) else part for name, part in settings}

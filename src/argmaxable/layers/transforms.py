@@ -12,8 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from argmaxable.core.errors import InputError
-from argmaxable.layers.pointwise import Kernel, Transform, computing_dtype
+from argmaxable.layers.pointwise import Factor, Kernel, Transform, computing_dtype
 
+# Rows whose logits are all below have sigmoids that come near the smallest float32, 1e-38.
+_FAR_LEFT = -60.0
 # Halvings of a bracket until it is as narrow as float64 allows.
 _BISECTIONS = 80
 
@@ -36,6 +38,8 @@ class Identity(Transform):
 
 
 class _IdentityKernel(Kernel):
+    buffer_bytes = 0
+
     def values(self, z: Tensor) -> Tensor:
         return z
 
@@ -67,6 +71,8 @@ class SigSoftmax(Transform):
 
 
 class _SigSoftmaxKernel(Kernel):
+    buffer_bytes = 12
+
     def values(self, z: Tensor) -> Tensor:
         # log σ(z) = min(z, 0) + log σ(|z|), and σ(|z|) = max(s, 1 − s) is at least ½: nothing underflows,
         # and one sigmoid serves the slope too. (logsigmoid takes four times as long.)
@@ -75,6 +81,13 @@ class _SigSoftmaxKernel(Kernel):
         torch.maximum(values, sigmoid, out=values).log_()
         negative = torch.clamp(z, max=0, out=self.work.take("negative", z))
         return values.add_(z).add_(negative)
+
+    def factor(self, z: Tensor) -> Factor | None:
+        top = z.amax(1, keepdim=True)
+        if bool((top < _FAR_LEFT).any()):
+            return None
+        sigmoid = torch.sigmoid(z, out=self.work.take("sigmoid", z))
+        return Factor(sigmoid, top, F.logsigmoid)
 
     def pull_back(self, z: Tensor, gradient: Tensor, out: Tensor) -> None:
         slope = torch.sub(2, self.work.take("sigmoid", z), out=self.work.take("negative", z))
@@ -154,6 +167,8 @@ class MonotonicNetwork(Transform):
 
 class _NetworkKernel(Kernel):
     """One unit after another, so that no unit's activations outlive it; backward computes them again."""
+
+    buffer_bytes = 16
 
     def values(self, z: Tensor) -> Tensor:
         widths, heights, shifts, linear = (table.tolist() for table in self.tables)

@@ -14,17 +14,25 @@ import torch
 from torch import Tensor, distributed
 
 from argmaxable.core.errors import InputError
+from argmaxable.layers.pointwise import Factor
 
 
 class Vocabulary:
     """All classes, in one process."""
 
-    def exponentiate(self, values: Tensor, columns: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def exponentiate(
+        self, values: Tensor, columns: Tensor, factor: Factor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """values → e^(values − top). Returns the value at each row's column, each row's top, and the sum of
-        its exponentials (rows × 1)."""
+        its exponentials (rows × 1). With a factor, the values stand for values + log(factor)."""
         at_column = values.gather(1, columns)
-        top = values.amax(1, keepdim=True)
-        values.sub_(top).exp_()
+        if factor is None:
+            top = values.amax(1, keepdim=True)
+            values.sub_(top).exp_()
+        else:
+            at_column += factor.log_at(at_column)
+            top = factor.top
+            values.sub_(top).exp_().mul_(factor.values)
         return at_column, top, values.sum(1, keepdim=True)
 
     def add_at(self, values: Tensor, columns: Tensor, amounts: Tensor) -> None:
@@ -56,15 +64,17 @@ class VocabularyShard(Vocabulary):
         """Of a process that holds `rows` of them; every process of the group has to call this. Classes are
         numbered in the order of ranks. Raises InputError without a process group."""
         if not (distributed.is_available() and distributed.is_initialized()):
-            raise InputError("a vocabulary is shared among processes: call init_process_group first.")
-        mine = torch.tensor([rows])
-        sizes = [torch.zeros_like(mine) for _ in range(distributed.get_world_size(group))]
-        distributed.all_gather(sizes, mine, group=group)
-        counts = [int(size) for size in sizes]
+            raise InputError("a shared vocabulary needs a process group: call init_process_group first.")
+        counts = [0] * distributed.get_world_size(group)
+        distributed.all_gather_object(counts, rows, group=group)  # on whatever device the group works
         start = sum(counts[: distributed.get_rank(group)])
         return cls(start, rows, sum(counts), max(counts), group)
 
-    def exponentiate(self, values: Tensor, columns: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def exponentiate(
+        self, values: Tensor, columns: Tensor, factor: Factor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Without a factor: processes could differ in whether they have one."""
+        assert factor is None
         local, is_mine = self._local(columns)
         at_column = values.gather(1, local).masked_fill_(~is_mine, 0)
         top = values.amax(1, keepdim=True)
@@ -85,7 +95,7 @@ class VocabularyShard(Vocabulary):
         return self.most_rows
 
     def _local(self, columns: Tensor) -> tuple[Tensor, Tensor]:
-        """Columns of this process's rows (0 for those of others), and which are its own."""
+        """Columns of this process's rows (0 for those of other processes), and which are its own."""
         local = columns - self.start
         is_mine = (local >= 0) & (local < self.rows)
         return local.masked_fill(~is_mine, 0), is_mine
