@@ -166,7 +166,7 @@ def _cross_entropy(
     tokens = logits.as_subclass(Tensor)[:, 0].long()
     features = logits._features
     is_all = torch.equal(tokens, torch.arange(len(features), device=tokens.device))
-    return logits._loss(
+    loss: Tensor = logits._loss(
         features if is_all else features[tokens],
         target,
         ignore_index=ignore_index,
@@ -174,3 +174,4 @@ def _cross_entropy(
         class_weights=weight,
         reduction=reduction,
     )
+    return loss
