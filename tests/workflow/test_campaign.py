@@ -140,8 +140,8 @@ def test_labels_may_be_in_a_package(write: Write) -> None:
         (listing("model = 'pypi:p==1!a'"), "key 'model': pypi:p==1!a is not pinned"),
         (listing("model = 'pypi:p=1!a'"), "key 'model': pypi:p=1!a does not name a model inside a package"),
         (listing("file = 'a'\nlabels = 'pypi:p==1!a'"), "key 'labels': pypi:p==1!a is not pinned"),
-        (listing("file = 'a'", "file = 'a'"), "the name 'a' is there twice"),
-        (listing("file = 'a'") + listing("file = 'b'"), "the name 'Corners' is there twice"),
+        (listing("file = 'a'", "file = 'a'"), "the name 'a' is used twice"),
+        (listing("file = 'a'") + listing("file = 'b'"), "the name 'Corners' is used twice"),
     ],
 )
 def test_a_mistake_is_reported_with_file_entry_and_key(write: Write, text: str, said: str) -> None:

@@ -246,8 +246,8 @@ def test_targets_and_inputs_of_one_length_belong_together(
     [
         (["--data", "nowhere.txt"], "no such file"),
         (["--features", "nowhere.npy"], "no such file"),
-        (["--tokenizer", "t.json"], "add --data"),
-        (["--data-format", "text"], "add --data"),
+        (["--tokenizer", "t.json"], "needs --data FILE"),
+        (["--data-format", "text"], "needs --data FILE"),
     ],
 )
 def test_a_wrong_wish_is_one_clear_line(command: Command, model: Path, options: list[str], said: str) -> None:

@@ -255,5 +255,5 @@ def _require_distinct(names: list[str], where: str) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise InputError(f"{where}: the name '{name}' is used twice. Give each model its own name.")
+            raise InputError(f"{where}: the name '{name}' is used twice. Give each its own name.")
         seen.add(name)
