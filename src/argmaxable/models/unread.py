@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Unread:
+class UnreadFormat:
     """What a file is, what to do instead, the suffixes of such files and a pattern of their first bytes."""
 
     name: str
@@ -39,13 +39,13 @@ _KERAS = "Use the Keras model it was converted from, or convert it with tensorfl
 
 # Whatever they are called, these are not models.
 _NOT_MODELS = (
-    Unread(
+    UnreadFormat(
         "a Git LFS pointer, not the file itself",
         "Fetch the file with git lfs pull.",
         (),
         rb"version https://git-lfs",
     ),
-    Unread(
+    UnreadFormat(
         "a web page, not a model",
         "The download probably failed or needs you to sign in. Fetch the file again.",
         (".html", ".htm"),
@@ -53,75 +53,81 @@ _NOT_MODELS = (
     ),
 )
 _FORMATS = (
-    Unread("a GGML model from before GGUF", _GGUF, (), rb"fmgg|tjgg|algg"),
-    Unread("an ONNX Runtime model", "Use the .onnx file it was made from.", (".ort",), rb".{4}ORTM"),
-    Unread(
+    UnreadFormat("a GGML model from before GGUF", _GGUF, (), rb"fmgg|tjgg|algg"),
+    UnreadFormat("an ONNX Runtime model", "Use the .onnx file it was made from.", (".ort",), rb".{4}ORTM"),
+    UnreadFormat(
         "an ExecuTorch program",
         "Use the .pt2 file of torch.export it was made from.",
         (".pte",),
         rb".{4}ET\d\d",
     ),
-    Unread("a TensorRT engine", _ORIGINAL, (".engine", ".plan", ".trt"), rb"ftrt|ptrt"),
-    Unread("an MNN model", _ORIGINAL, (".mnn",)),
-    Unread("an RKNN model", _ORIGINAL, (".rknn",), rb"RKNN"),
-    Unread("a Paddle Lite model", "Use the PaddlePaddle model it was made from.", (".nb",)),
-    Unread("an Ascend model", _ORIGINAL, (".om",), rb"IMOD"),
-    Unread("a Hailo model", _ORIGINAL, (".hef",), rb"\x01HEF"),
-    Unread("a Qualcomm SNPE model", _ORIGINAL, (".dlc",)),
-    Unread("a TNN model", _ORIGINAL, (".tnnproto", ".tnnmodel")),
-    Unread("Caffe weights", "Convert them to ONNX.", (".caffemodel",)),
-    Unread("a Caffe network without its weights", "Convert it to ONNX with its weights.", (".prototxt",)),
-    Unread("a Darknet model", "Convert it to ONNX.", (".weights",)),
-    Unread("Torch 7 data", "Convert it to ONNX.", (".t7",)),
-    Unread("MXNet parameters", "Export the model to ONNX.", (".params",), rb"\x12\x01\0{6}"),
-    Unread("an MXNet network", "Export the model to ONNX.", (), rb'\s*\{\s*"nodes"\s*:\s*\[\s*\{\s*"op"'),
-    Unread(
+    UnreadFormat("a TensorRT engine", _ORIGINAL, (".engine", ".plan", ".trt"), rb"ftrt|ptrt"),
+    UnreadFormat("an MNN model", _ORIGINAL, (".mnn",)),
+    UnreadFormat("an RKNN model", _ORIGINAL, (".rknn",), rb"RKNN"),
+    UnreadFormat("a Paddle Lite model", "Use the PaddlePaddle model it was made from.", (".nb",)),
+    UnreadFormat("an Ascend model", _ORIGINAL, (".om",), rb"IMOD"),
+    UnreadFormat("a Hailo model", _ORIGINAL, (".hef",), rb"\x01HEF"),
+    UnreadFormat("a Qualcomm SNPE model", _ORIGINAL, (".dlc",)),
+    UnreadFormat("a TNN model", _ORIGINAL, (".tnnproto", ".tnnmodel")),
+    UnreadFormat("Caffe weights", "Convert them to ONNX.", (".caffemodel",)),
+    UnreadFormat(
+        "a Caffe network without its weights", "Convert it to ONNX with its weights.", (".prototxt",)
+    ),
+    UnreadFormat("a Darknet model", "Convert it to ONNX.", (".weights",)),
+    UnreadFormat("Torch 7 data", "Convert it to ONNX.", (".t7",)),
+    UnreadFormat("MXNet parameters", "Export the model to ONNX.", (".params",), rb"\x12\x01\0{6}"),
+    UnreadFormat(
+        "an MXNet network", "Export the model to ONNX.", (), rb'\s*\{\s*"nodes"\s*:\s*\[\s*\{\s*"op"'
+    ),
+    UnreadFormat(
         "a TensorFlow.js model", _KERAS, (), rb'\s*\{\s*"(format"\s*:\s*"(layers|graph)-model|modelTopology)"'
     ),
-    Unread(
+    UnreadFormat(
         "a binary Marian model",
         "Use the .npz file it was made from.",
         (),
         rb"\x01\0{7}[^\0].\0{6}.{2}\0{6}.\x01\0{6}",
     ),
-    Unread("a Kaldi model", _KALDI, (".mdl", ".raw"), rb"\0B(<|Trans|Nnet)"),
-    Unread(
+    UnreadFormat("a Kaldi model", _KALDI, (".mdl", ".raw"), rb"\0B(<|Trans|Nnet)"),
+    UnreadFormat(
         "an OpenFst graph",
         "It has no output layer. Pass the acoustic model.",
         (".fst",),
         rb"\xd6\xfd\xb2\x7e",
     ),
-    Unread("an n-gram language model", _COUNTS, (".arpa",), rb"\\data\\|mmap lm http"),
-    Unread("a PMML document", "Save the model with skops, or the layer as .npz.", (".pmml",)),
-    Unread("a LightGBM model", _TREES, (), rb"tree\nversion="),
-    Unread("an XGBoost model", _TREES, (".ubj",), rb'binf|\{L\0{7}\x07learner|\s*\{\s*"learner"'),
-    Unread("a CatBoost model", _TREES, (".cbm",), rb"CBM1"),
-    Unread("a MediaPipe task", "Unpack it and pass the .tflite inside.", (".task",)),
-    Unread("a LiteRT-LM bundle", _ORIGINAL, (".litertlm",), rb"LITERTLM"),
-    Unread("an Argos Translate package", "Unpack it and pass the folder model inside.", (".argosmodel",)),
-    Unread("a TorchServe archive", _UNPACK, (".mar",)),
-    Unread(
+    UnreadFormat("an n-gram language model", _COUNTS, (".arpa",), rb"\\data\\|mmap lm http"),
+    UnreadFormat("a PMML document", "Save the model with skops, or the layer as .npz.", (".pmml",)),
+    UnreadFormat("a LightGBM model", _TREES, (), rb"tree\nversion="),
+    UnreadFormat("an XGBoost model", _TREES, (".ubj",), rb'binf|\{L\0{7}\x07learner|\s*\{\s*"learner"'),
+    UnreadFormat("a CatBoost model", _TREES, (".cbm",), rb"CBM1"),
+    UnreadFormat("a MediaPipe task", "Unpack it and pass the .tflite inside.", (".task",)),
+    UnreadFormat("a LiteRT-LM bundle", _ORIGINAL, (".litertlm",), rb"LITERTLM"),
+    UnreadFormat(
+        "an Argos Translate package", "Unpack it and pass the folder model inside.", (".argosmodel",)
+    ),
+    UnreadFormat("a TorchServe archive", _UNPACK, (".mar",)),
+    UnreadFormat(
         "a MATLAB file",
         "Save the matrix with numpy.savez('head.npz', W=weight, b=bias).",
         (".mat",),
         rb"MATLAB 5",
     ),
-    Unread("an Arrow file", "Save it as Parquet.", (".arrow", ".feather"), rb"ARROW1"),
-    Unread(
+    UnreadFormat("an Arrow file", "Save it as Parquet.", (".arrow", ".feather"), rb"ARROW1"),
+    UnreadFormat(
         "a compressed file",
         _UNPACK,
         (".gz", ".bz2", ".xz", ".zst"),
         rb"\x1f\x8b|BZh\d|\xfd7zXZ|\x28\xb5\x2f\xfd",
     ),
-    Unread("an archive", _UNPACK, (".tar", ".7z", ".rar"), rb"7z\xbc\xaf|Rar!"),
+    UnreadFormat("an archive", _UNPACK, (".tar", ".7z", ".rar"), rb"7z\xbc\xaf|Rar!"),
 )
 # Archives that no format claims: asked last.
-_ZIP = (Unread("a zip archive", _UNPACK, (".zip",), rb"PK\x03\x04"),)
+_ZIP = (UnreadFormat("a zip archive", _UNPACK, (".zip",), rb"PK\x03\x04"),)
 _ALL = (*_NOT_MODELS, *_FORMATS, *_ZIP)
 _LOOKED_AT = 64
 
 
-def _magic_of(found: tuple[Unread, ...]) -> bytes:
+def _magic_of(found: tuple[UnreadFormat, ...]) -> bytes:
     return b"|".join(b"(" + each.magic + b")" for each in found if each.magic is not None)
 
 

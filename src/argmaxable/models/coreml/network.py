@@ -74,7 +74,7 @@ ActivationKind = tuple[int, tuple[float, ...]]
 
 
 @dataclass(frozen=True)
-class NetworkArray:
+class NeuralArray:
     """Numbers in the model's file: type (empty if quantised), how many, and where they start."""
 
     dtype: str
@@ -83,7 +83,7 @@ class NetworkArray:
 
 
 @dataclass(frozen=True)
-class NetworkLayer:
+class NeuralLayer:
     """One layer: its fields by number, as whole numbers, and the arrays among them.
 
     `rank` is the number of axes of its output, where the file says so.
@@ -94,7 +94,7 @@ class NetworkLayer:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     numbers: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    arrays: Mapping[int, NetworkArray] = field(default_factory=dict)
+    arrays: Mapping[int, NeuralArray] = field(default_factory=dict)
     activations: tuple[ActivationKind, ...] = ()
     limits: tuple[float, float] = (0.0, 0.0)
     is_padded: bool = False
@@ -106,17 +106,17 @@ class NetworkLayer:
 
 
 @dataclass(frozen=True)
-class Network:
+class NeuralNetwork:
     """The layers, ranks of the inputs, the output with the classes' scores, and their labels."""
 
-    layers: tuple[NetworkLayer, ...]
+    layers: tuple[NeuralLayer, ...]
     ranks: Mapping[str, int]
     outputs: tuple[str, ...]
     labels: tuple[str, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
-def parse_network(data: Data, description: Field | None, network: Field) -> Network:
+def parse_network(data: Data, description: Field | None, network: Field) -> NeuralNetwork:
     """The network in a field of a model, with what the model's description says; raises LoadError."""
     parser = _Parser(data)
     parts = inside(data, network, _NETWORK)
@@ -138,7 +138,7 @@ def parse_network(data: Data, description: Field | None, network: Field) -> Netw
     if not outputs and layers and layers[-1].outputs:
         outputs = layers[-1].outputs[:1]
     known = {name: rank for name, rank in ranks.items() if rank}
-    return Network(layers, known, outputs, parser.labels(parts), parser.metadata(about[100]))
+    return NeuralNetwork(layers, known, outputs, parser.labels(parts), parser.metadata(about[100]))
 
 
 class _Parser:
@@ -188,7 +188,7 @@ class _Parser:
             for key, value in zip(keys, values, strict=True)
         }
 
-    def layer(self, field_: Field) -> NetworkLayer:
+    def layer(self, field_: Field) -> NeuralLayer:
         kinds = {number: BYTES for number in _LAYERS}
         parts = inside(self.data, field_, _LAYER | kinds)
         chosen = [number for number in kinds if parts[number]]
@@ -198,10 +198,10 @@ class _Parser:
         name = names[0][0] if names[0] else ""
         rank = self._rank(parts[5])
         if not chosen:
-            return NetworkLayer(name, "another kind", names[1], names[2], rank=rank)
+            return NeuralLayer(name, "another kind", names[1], names[2], rank=rank)
         kind, wire_types = _LAYERS[chosen[0]]
         return self._of_kind(
-            NetworkLayer(name, kind, names[1], names[2], rank=rank),
+            NeuralLayer(name, kind, names[1], names[2], rank=rank),
             inside(self.data, parts[chosen[0]][0], wire_types),
             wire_types,
         )
@@ -211,7 +211,7 @@ class _Parser:
             return None
         return self.number(inside(self.data, tensors[0], {1: NUMBER}), 1) or None
 
-    def _of_kind(self, layer: NetworkLayer, parts: Parts, wire_types: Mapping[int, int]) -> NetworkLayer:
+    def _of_kind(self, layer: NeuralLayer, parts: Parts, wire_types: Mapping[int, int]) -> NeuralLayer:
         numbers: dict[int, tuple[int, ...]] = {}
         for number, wire_type in wire_types.items():
             if wire_type == NUMBER and (found := single(parts, number, f"a field of {layer.name[:80]!r}")):
@@ -266,19 +266,19 @@ class _Parser:
         sizes = [inside(self.data, each, {1: NUMBER, 2: NUMBER}) for each in edges]
         return any(self.number(each, place) for each in sizes for place in (1, 2))
 
-    def _array(self, field_: Field) -> NetworkArray:
+    def _array(self, field_: Field) -> NeuralArray:
         parts = inside(self.data, field_, _WEIGHTS)
         filled = [number for number in (1, 2, 30, 31) if any(each.end > each.start for each in parts[number])]
         if len(filled) > 1:
             raise ambiguous("weights are stored in two forms")
         if not filled or filled[0] in (30, 31) or parts[40]:
-            return NetworkArray("", 0, 0)
+            return NeuralArray("", 0, 0)
         found = parts[filled[0]]
         size = 4 if filled[0] == 1 else 2
         if len(found) != 1 or not found[0].is_delimited or (found[0].end - found[0].start) % size:
             raise LoadError("weights are not stored as one row of floats")
         count = (found[0].end - found[0].start) // size
-        return NetworkArray("float32" if size == 4 else "float16", count, found[0].start)
+        return NeuralArray("float32" if size == 4 else "float16", count, found[0].start)
 
 
 def network_in(data: Data) -> tuple[Field | None, Field] | None:

@@ -19,7 +19,7 @@ from argmaxable.core.errors import LoadError
 from argmaxable.models.ambiguity import ambiguous
 from argmaxable.models.binary_file import read_array
 from argmaxable.models.coreml.kraken import is_kraken
-from argmaxable.models.coreml.network import Network, NetworkArray, NetworkLayer
+from argmaxable.models.coreml.network import NeuralArray, NeuralLayer, NeuralNetwork
 from argmaxable.models.graph.nodes import Attribute, Graph, Node
 from argmaxable.models.graph.translation import NotTranslated
 
@@ -51,18 +51,18 @@ _SAME_CHANNELS = frozenset({"activation", "softmax", "bias", "clip", "tanh", "fl
 
 
 @dataclass(frozen=True)
-class NetworkConstant:
+class NeuralConstant:
     """An array of the file with the shape in which a layer uses it."""
 
-    array: NetworkArray
+    array: NeuralArray
     shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class NetworkWeights:
+class NeuralWeights:
     """Gives the values of constants, as they are stored."""
 
-    constants: Mapping[str, NetworkConstant]
+    constants: Mapping[str, NeuralConstant]
     path: Path
 
     def __call__(self, stored: Stored) -> NDArray[Any]:
@@ -89,13 +89,13 @@ class _Parts:
     classes: int
     is_kraken: bool
     channels: dict[str, int] = field(default_factory=dict)
-    constants: dict[str, NetworkConstant] = field(default_factory=dict)
+    constants: dict[str, NeuralConstant] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
 
     def add(self, op: str, inputs: tuple[str, ...], output: str, **attributes: Attribute) -> None:
         self.nodes.append(Node(op, inputs, (output,), attributes))
 
-    def constant(self, layer: NetworkLayer, place: int, part: str, shape: tuple[int, ...]) -> str:
+    def constant(self, layer: NeuralLayer, place: int, part: str, shape: tuple[int, ...]) -> str:
         """The name of an array of a layer; raises LoadError where it is quantised or of another size."""
         name, array = f"{layer.name}.{part}", layer.arrays.get(place)
         if name in self.constants:
@@ -109,11 +109,11 @@ class _Parts:
                 f"the layer {layer.name[:80]!r} has {array.count} numbers for its {part}, expected "
                 f"{math.prod(shape)}"
             )
-        self.constants[name] = NetworkConstant(array, shape)
+        self.constants[name] = NeuralConstant(array, shape)
         return name
 
 
-def translate(network: Network, path: Path) -> tuple[Graph, NetworkWeights]:
+def translate(network: NeuralNetwork, path: Path) -> tuple[Graph, NeuralWeights]:
     """The network's graph, and what reads its constants; raises LoadError."""
     parts = _Parts(dict(network.ranks), len(network.labels), is_kraken(network.metadata))
     layers, outputs = _with_own_names(network)
@@ -142,10 +142,10 @@ def translate(network: Network, path: Path) -> tuple[Graph, NetworkWeights]:
         constants={name: constant.shape for name, constant in parts.constants.items()},
         types={name: constant.array.dtype for name, constant in parts.constants.items()},
     )
-    return graph, NetworkWeights(parts.constants, path)
+    return graph, NeuralWeights(parts.constants, path)
 
 
-def _with_own_names(network: Network) -> tuple[list[NetworkLayer], tuple[str, ...]]:
+def _with_own_names(network: NeuralNetwork) -> tuple[list[NeuralLayer], tuple[str, ...]]:
     """The layers with a name of its own for each value: a layer may write to the name of an earlier value."""
     current: dict[str, str] = {}
     layers = []
@@ -157,13 +157,13 @@ def _with_own_names(network: Network) -> tuple[list[NetworkLayer], tuple[str, ..
     return layers, tuple(dict.fromkeys(current.get(name, name) for name in network.outputs))
 
 
-def _channels(parts: _Parts, layer: NetworkLayer) -> int | None:
+def _channels(parts: _Parts, layer: NeuralLayer) -> int | None:
     if layer.kind in ("innerProduct", "convolution"):
         return layer.number(2 if layer.kind == "innerProduct" else 1)
     return parts.channels.get(layer.inputs[0]) if layer.kind in _SAME_CHANNELS and layer.inputs else None
 
 
-def _axis(parts: _Parts, layer: NetworkLayer, axis: int) -> int:
+def _axis(parts: _Parts, layer: NeuralLayer, axis: int) -> int:
     """An axis of the input, counted from the end."""
     rank = parts.ranks.get(layer.inputs[0])
     if axis < 0:
@@ -176,7 +176,7 @@ def _axis(parts: _Parts, layer: NetworkLayer, axis: int) -> int:
 # ---------------------------------------------------------------------- linear layers
 
 
-def _inner_product(parts: _Parts, layer: NetworkLayer) -> None:
+def _inner_product(parts: _Parts, layer: NeuralLayer) -> None:
     columns, rows = layer.number(1), layer.number(2)
     if layer.number(22) or not 0 < rows < 2**31 or not 0 < columns < 2**31:
         raise NotTranslated("quantised inputs")
@@ -198,7 +198,7 @@ def _inner_product(parts: _Parts, layer: NetworkLayer) -> None:
         parts.add("Add", (product, parts.constant(layer, 21, "bias", (rows,))), output)
 
 
-def _convolution(parts: _Parts, layer: NetworkLayer) -> None:
+def _convolution(parts: _Parts, layer: NeuralLayer) -> None:
     rows, columns = layer.number(1), layer.number(2)
     sizes = layer.numbers.get(20, ())
     if layer.number(60) or layer.is_padded or layer.number(10, 1) not in (0, 1) or sizes != (1, 1):
@@ -210,7 +210,7 @@ def _convolution(parts: _Parts, layer: NetworkLayer) -> None:
     parts.add("Conv", (layer.inputs[0], weight, *bias), layer.outputs[0], group=1)
 
 
-def _bias(parts: _Parts, layer: NetworkLayer) -> None:
+def _bias(parts: _Parts, layer: NeuralLayer) -> None:
     """A number for each channel, third from the end, or for every entry."""
     shape = layer.numbers.get(1, ())
     if len(shape) != 1:
@@ -219,7 +219,7 @@ def _bias(parts: _Parts, layer: NetworkLayer) -> None:
     parts.add("Add", (layer.inputs[0], parts.constant(layer, 2, "bias", used)), layer.outputs[0])
 
 
-def _recurrent(parts: _Parts, layer: NetworkLayer) -> None:
+def _recurrent(parts: _Parts, layer: NeuralLayer) -> None:
     """States between −1 and 1: a sigmoid times a tanh, whatever the initial state."""
     kinds = [kind for kind, _ in layer.activations]
     once = [_SIGMOID, _TANH, _TANH]
@@ -231,19 +231,19 @@ def _recurrent(parts: _Parts, layer: NetworkLayer) -> None:
 # ---------------------------------------------------------------------- along an axis
 
 
-def _softmax(parts: _Parts, layer: NetworkLayer) -> None:
+def _softmax(parts: _Parts, layer: NeuralLayer) -> None:
     axis = -3 if layer.kind == "softmax" else _axis(parts, layer, layer.number(1))
     parts.add("Softmax", layer.inputs, layer.outputs[0], axis=axis, opset=13)
 
 
-def _argmax(parts: _Parts, layer: NetworkLayer) -> None:
+def _argmax(parts: _Parts, layer: NeuralLayer) -> None:
     parts.add("ArgMax", layer.inputs, layer.outputs[0], axis=_axis(parts, layer, layer.number(1)))
 
 
 # ---------------------------------------------------------------------- layout
 
 
-def _reshaped(parts: _Parts, layer: NetworkLayer) -> None:
+def _reshaped(parts: _Parts, layer: NeuralLayer) -> None:
     """One axis third from the end. Of a classifier's scores there are as many as labels: nothing is moved."""
     if parts.classes and parts.channels.get(layer.inputs[0]) == parts.classes:
         parts.add("Identity", layer.inputs, layer.outputs[0])
@@ -253,7 +253,7 @@ def _reshaped(parts: _Parts, layer: NetworkLayer) -> None:
         raise NotTranslated("shape")
 
 
-def _squeeze(parts: _Parts, layer: NetworkLayer) -> None:
+def _squeeze(parts: _Parts, layer: NeuralLayer) -> None:
     axes = layer.numbers.get(1, ())
     if not axes or layer.number(2):
         raise NotTranslated("axes")
@@ -261,7 +261,7 @@ def _squeeze(parts: _Parts, layer: NetworkLayer) -> None:
     parts.add(op, layer.inputs, layer.outputs[0], axes=axes)
 
 
-def _transpose(parts: _Parts, layer: NetworkLayer) -> None:
+def _transpose(parts: _Parts, layer: NeuralLayer) -> None:
     order = layer.numbers.get(1, ())
     if sorted(order) != list(range(len(order))) or not order:
         raise NotTranslated("order")
@@ -274,7 +274,7 @@ def _transpose(parts: _Parts, layer: NetworkLayer) -> None:
     parts.add("Transpose", layer.inputs, layer.outputs[0], perm=order)
 
 
-def _pooling(parts: _Parts, layer: NetworkLayer) -> None:
+def _pooling(parts: _Parts, layer: NeuralLayer) -> None:
     if layer.number(1) != _MAX_POOLING:
         raise NotTranslated("a mean in float16")
     parts.add("MaxPool", layer.inputs, layer.outputs[0])
@@ -283,7 +283,7 @@ def _pooling(parts: _Parts, layer: NetworkLayer) -> None:
 # ---------------------------------------------------------------------- numbers
 
 
-def _activation(parts: _Parts, layer: NetworkLayer) -> None:
+def _activation(parts: _Parts, layer: NeuralLayer) -> None:
     ((kind, parameters),) = layer.activations
     if kind in _PLAIN:
         parts.add(_PLAIN[kind], layer.inputs, layer.outputs[0])
@@ -293,25 +293,25 @@ def _activation(parts: _Parts, layer: NetworkLayer) -> None:
         raise NotTranslated("activation")
 
 
-def _clip(parts: _Parts, layer: NetworkLayer) -> None:
+def _clip(parts: _Parts, layer: NeuralLayer) -> None:
     low, high = layer.limits
     if not low <= high or any(float(np.float16(each)) != each for each in layer.limits):
         raise NotTranslated("limits")
     parts.add("Clip", layer.inputs, layer.outputs[0], min=low, max=high)
 
 
-def _dropout(parts: _Parts, layer: NetworkLayer) -> None:
+def _dropout(parts: _Parts, layer: NeuralLayer) -> None:
     """A layer of Kraken's that does nothing once a model is trained."""
     if not parts.is_kraken:
         raise NotTranslated(layer.kind)
     parts.add("Identity", layer.inputs, layer.outputs[0])
 
 
-def _tanh(parts: _Parts, layer: NetworkLayer) -> None:
+def _tanh(parts: _Parts, layer: NeuralLayer) -> None:
     parts.add("Tanh", layer.inputs, layer.outputs[0])
 
 
-_TRANSLATIONS: dict[str, Callable[[_Parts, NetworkLayer], None]] = {
+_TRANSLATIONS: dict[str, Callable[[_Parts, NeuralLayer], None]] = {
     "innerProduct": _inner_product,
     "convolution": _convolution,
     "bias": _bias,
