@@ -220,7 +220,7 @@ def test_rows_of_a_file_are_mapped_and_not_read_whole(tmp_path: Path) -> None:
     np.save(tmp_path / "logits.npy", low_rank(50, 20, 3))
     assert ranks(measure_rank(open_rows(str(tmp_path / "logits.npy")))) == (3, 3, 3)
     (tmp_path / "text.npy").write_text("no numbers")
-    with pytest.raises(InputError, match=r"no \.npy file"):
+    with pytest.raises(InputError, match=r"it is not an \.npy file of numbers"):
         open_rows(str(tmp_path / "text.npy"))
 
 
