@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from loopback_hub import COMMITS, Hub, environment_for
-from running import PROGRAM, Command, Ran, is_one_clear_line
+from running import PROGRAM, Command, Ran, is_one_clear_line, without_progress
 
 
 def in_a_process(hub: Hub, home: Path, *arguments: str | Path, **environment: str) -> Ran:
@@ -23,7 +23,7 @@ def in_a_process(hub: Hub, home: Path, *arguments: str | Path, **environment: st
         text=True,
         check=False,
     )
-    return Ran(done.returncode, done.stdout, done.stderr)
+    return Ran(done.returncode, done.stdout, without_progress(done.stderr))
 
 
 # Each line of input is a list of arguments, each line of output what came of them: importing
@@ -65,7 +65,8 @@ def shell(process: subprocess.Popen[str], hub: Hub, tmp_path: Path) -> Command:
         assert process.stdout is not None
         process.stdin.write(json.dumps([*map(str, arguments), "--cache-dir", str(tmp_path / "cache")]) + "\n")
         process.stdin.flush()
-        return Ran(*json.loads(process.stdout.readline()))
+        code, out, err = json.loads(process.stdout.readline())
+        return Ran(code, out, without_progress(err))
 
     return run
 
