@@ -526,8 +526,9 @@ def test_a_file_cut_short_is_refused(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "complaint"),
     [
-        ("m.h5", b"version https://git-lfs.github.com/spec/v1\n", "no HDF5 file as Keras writes them"),
-        ("m.keras", b"version https://git-lfs.github.com/spec/v1\n", "no HDF5 file as Keras writes them"),
+        ("m.h5", b"neither a model nor a pointer to one\n", "no HDF5 file as Keras writes them"),
+        ("m.keras", b"neither a model nor a pointer to one\n", "no HDF5 file as Keras writes them"),
+        ("m.h5", b"version https://git-lfs.github.com/spec/v1\n", "is a Git LFS pointer"),
         ("m.keras", b"PK\3\4" + bytes(100), r"not a readable \.keras archive"),
         ("m.keras", archive(b"", MODEL), "no HDF5 file as Keras writes them"),
         ("m.keras", archive(numbered(NUMBERED), "{"), "configuration is not valid JSON"),
