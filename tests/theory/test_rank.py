@@ -263,7 +263,7 @@ def test_every_token_of_the_text_is_a_context(tmp_path: Path) -> None:
 
 
 def test_a_directory_without_a_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no directory"):
+    with pytest.raises(InputError, match="is not a directory"):
         LanguageModel(tmp_path / "nowhere")
     with pytest.raises(InputError, match="can't load"):
         LanguageModel(tmp_path)
