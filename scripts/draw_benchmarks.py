@@ -56,7 +56,7 @@ def unargmaxable(axes: Axes) -> None:
 
 
 def paper(axes: Axes) -> None:
-    heads = result("whole_command")["heads"]
+    heads = {key: row for key, row in result("whole_command")["heads"].items() if "paper" in row}
     names, values, colours = [], [], []
     for key, row in heads.items():
         names += [f"{HEADS[key]}:\nthe paper's algorithm", f"{HEADS[key]}:\nargmaxable verify"]
