@@ -57,8 +57,10 @@ def _options() -> argparse.Namespace:
     scale_of(parser)
     text_of(parser)
     options = checked(parser)
-    if options.heads or options.seeds:
-        parser.error("--heads and --seeds belong to one experiment: python -m experiments.language_models.")
+    if options.heads or options.seeds or options.parts:
+        parser.error(
+            "--parts, --heads and --seeds belong to one experiment: python -m experiments.language_models."
+        )
     return options
 
 

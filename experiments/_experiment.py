@@ -112,7 +112,7 @@ def main(experiment: Experiment, description: str | None) -> None:
         if options.fresh:
             _forget(folder)
         run = _Run(experiment, text, folder, options.workers, options.device, options.steps)
-        search, wanted = _wanted(run, scale)
+        search, wanted = _wanted(run, scale, options)
         chosen = _chosen(experiment, wanted, options)
         measured = run.measure(chosen, total=len(wanted))
         cells = [_read(_path(folder, settings)) for settings in wanted if _path(folder, settings).exists()]
@@ -165,23 +165,29 @@ def _text(experiment: Experiment, scale: Scale, path: Path) -> Path | None:
     return path.resolve()
 
 
-def _wanted(run: _Run, scale: Scale) -> tuple[list[Cell], Sequence[Settings]]:
-    """What a search found, where there is one, and the cells of the scale."""
+def _wanted(run: _Run, scale: Scale, options: argparse.Namespace) -> tuple[list[Cell], Sequence[Settings]]:
+    """What a search found, where there is one, and the cells of the scale. Of parts and heads that were not
+    asked for, nothing is searched; their cells of an earlier run are still shown."""
     experiment = run.experiment
     if scale is not Scale.LONG or experiment.long is None:
         return [], experiment.cells(scale)
     searched = list(experiment.long.search())
-    run.measure(searched, total=len(searched))
-    search = [_read(_path(run.folder, settings)) for settings in searched]
+    run.measure(_chosen(experiment, searched, options, ("part", "head")), total=len(searched))
+    paths = [_path(run.folder, settings) for settings in searched]
+    search = [_read(path) for path in paths if path.exists()]
     return search, experiment.long.cells(search)
 
 
 def _chosen(
-    experiment: Experiment, wanted: Sequence[Settings], options: argparse.Namespace
+    experiment: Experiment,
+    wanted: Sequence[Settings],
+    options: argparse.Namespace,
+    keys: Sequence[str] = ("part", "head", "seed"),
 ) -> list[Settings]:
-    """The cells with the heads and seeds asked for; a name that no cell has is an error."""
+    """The cells with the parts, heads and seeds asked for; a name that no cell has is an error."""
     chosen = list(wanted)
-    for key, values in (("head", options.heads), ("seed", options.seeds)):
+    for key in keys:
+        values = getattr(options, f"{key}s")
         known = list(dict.fromkeys(cell[key] for cell in wanted if key in cell))
         if strange := [value for value in values or () if value not in known]:
             there = f"choose among {', '.join(map(str, known))}" if known else "its cells have none"

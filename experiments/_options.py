@@ -30,6 +30,7 @@ def scale_of(parser: argparse.ArgumentParser, *, has_long: bool = True) -> argpa
     parser.add_argument("--device", help="what PyTorch computes on, such as cuda:1 (default: a GPU, or cpu)")
     parser.add_argument("--heads", type=_names, help="of --paper and --long, only these heads: linear,mos")
     parser.add_argument("--seeds", type=_numbers, help="of --paper and --long, only these seeds: 0,1")
+    parser.add_argument("--parts", type=_names, help="of --long, only these parts: small, large")
     parser.add_argument(
         "--steps",
         type=positive,
@@ -43,6 +44,8 @@ def checked(parser: argparse.ArgumentParser) -> argparse.Namespace:
     options = parser.parse_args()
     if (options.heads or options.seeds) and not (options.paper or options.long):
         parser.error("--heads and --seeds choose among the cells of --paper and --long: give one of these.")
+    if options.parts and not options.long:
+        parser.error("--parts chooses among the cells of --long: give that too.")
     if options.device:
         options.device = _device(parser, options.device)
     else:

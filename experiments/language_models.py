@@ -18,6 +18,7 @@ Parquet files of a dataset on the hub do as well.
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -132,10 +133,12 @@ def search() -> list[Settings]:
 
 
 def long_cells(found: Sequence[Cell]) -> list[Settings]:
-    """Every head with its best rate, and all seeds."""
+    """Every head whose rates were all tried, with the best of them and all seeds."""
+    tried = Counter(_long_head(cell.settings) for cell in found)
     return [
         _long_cell(part, head, mixtures, seed, best_rate(found, part, head, mixtures), "schedule")
         for part, head, mixtures in _long_heads()
+        if tried[part, head, mixtures] == len(_RATES)
         for seed in range(_SEEDS)
     ]
 
@@ -145,9 +148,7 @@ def best_rate(found: Sequence[Cell], part: str, head: str, mixtures: int) -> flo
     own = [
         cell
         for cell in found
-        if (cell.settings["part"], cell.settings["head"], cell.settings["shape"]["mixtures"])
-        == (part, head, mixtures)
-        and cell.found["validation"] is not None
+        if _long_head(cell.settings) == (part, head, mixtures) and cell.found["validation"] is not None
     ]
     best = min(own, key=lambda cell: float(cell.found["validation"]))
     return float(best.settings["schedule"]["rate"])
@@ -160,6 +161,10 @@ def _long_heads() -> list[tuple[str, str, int]]:
         for head in HEADS
         for mixtures in (sizes["mixtures"] if head.startswith("mos") else sizes["mixtures"][:1])
     ]
+
+
+def _long_head(settings: Settings) -> tuple[str, str, int]:
+    return settings["part"], settings["head"], settings["shape"]["mixtures"]
 
 
 def _long_cell(part: str, head: str, mixtures: int, seed: int, rate: float, schedule: str) -> Settings:
