@@ -16,7 +16,7 @@ import numpy as np
 
 from argmaxable.check.solutions import Equations, exact_weights, with_independent_basis
 from argmaxable.check.witnesses import Gaps, Scores
-from argmaxable.compute.blocks import row_blocks
+from argmaxable.compute.blocks import point_blocks, row_blocks
 from argmaxable.compute.prepared import PreparedHead, prepared
 from argmaxable.core.arrays import Ids, Mask, Matrix, Vector
 from argmaxable.core.domain import Domain
@@ -113,7 +113,7 @@ class Checker:
     def _gaps_in_blocks(
         self, classes: Ids, exponents: Ids, *, claims: Vector | None
     ) -> Iterator[tuple[slice, Gaps]]:
-        for block in row_blocks(len(classes), self.head.features):
+        for block in point_blocks(len(classes), self.head.features):
             some = None if claims is None else claims[block]
             yield (
                 block,

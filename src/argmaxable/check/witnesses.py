@@ -7,15 +7,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxable.compute.blocks import BLOCK_SCORES, blocks, row_blocks
+from argmaxable.compute.blocks import BLOCK_SCORES, blocks, point_blocks, row_blocks
 from argmaxable.compute.compare import Best, best_at, best_at_own_rows
 from argmaxable.compute.prepared import PreparedHead, seen_rows
-from argmaxable.compute.rows import row_slices
+from argmaxable.compute.rows import StreamedRows, row_slices
 from argmaxable.core.arrays import Ids, Mask, Matrix, Matrix32, Vector
 from argmaxable.core.domain import Domain
 from argmaxable.core.verdict import Strength
@@ -117,9 +118,17 @@ class Scores:
         Arithmetic gets more exact where a sign, or a claimed lower bound, can't be told otherwise.
         """
         found = Gaps.unknown(len(classes))
-        for block in row_blocks(len(classes), self.head.features):
-            some = None if claims is None else claims[block]
-            self._gaps_by_float32(classes[block], points[block], some, found.part(block))
+        is_streamed = isinstance(self.prepared.rows32, StreamedRows)
+        portions = (point_blocks if is_streamed else row_blocks)(len(classes), self.head.features)
+        self.backend.do(
+            [
+                partial(
+                    self._gaps_by_float32, classes[block], points[block],
+                    None if claims is None else claims[block], found.part(block),
+                )
+                for block in portions
+            ]
+        )  # fmt: skip
         outside = ~self.domain.contains(points)
         found.lower[outside] = found.apart[outside] = -math.inf
         return found

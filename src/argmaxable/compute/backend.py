@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from argmaxable.compute.threads import in_threads
+
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from argmaxable.compute.rows import Rows
     from argmaxable.core.arrays import Ids, Matrix32, Vector32
 
@@ -23,8 +27,9 @@ class Backend(Protocol):
     """Products of points with rows, and the best of them. Blocks are the backend's own arrays."""
 
     keeps_bounds: bool
-    # Whether it pays to ask for products in several threads at a time.
-    takes_threads: bool
+
+    def do(self, tasks: Sequence[Callable[[], None]]) -> None:
+        """Do tasks that ask for products: in several threads at a time, where that pays."""
 
     def settle_in(self, rows: Rows) -> Rows:
         """The rows where this backend reads them best, if they fit there."""
@@ -65,10 +70,13 @@ class NumPy:
     would take longer than the arithmetic on heads of few features.
     """
 
-    keeps_bounds = takes_threads = True
+    keeps_bounds = True
 
     def __init__(self) -> None:
         self._scratch = _Scratch()
+
+    def do(self, tasks: Sequence[Callable[[], None]]) -> None:
+        in_threads(tasks)
 
     def _take(self, name: str, shape: tuple[int, ...]) -> Matrix32:
         room, size = self._scratch.room, math.prod(shape)

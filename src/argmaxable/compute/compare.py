@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from argmaxable.compute.rows import Rows, StreamedRows
-from argmaxable.compute.threads import in_threads
 from argmaxable.core.arrays import Ids, Matrix32, Vector32
 
 if TYPE_CHECKING:
@@ -89,11 +88,7 @@ def best_at_own_rows(
             partial(_meet_each_other, backend, rows, best, placed, classes, theirs, scales, offsets)
             for theirs in _slices(len(classes), _SIDE, first=mine.start)
         ]
-        if backend.takes_threads:
-            in_threads(tasks)
-        else:
-            for task in tasks:
-                task()
+        backend.do(tasks)
         done = best.part(mine)
         if offsets is None:
             done.own[:] *= scale[mine]

@@ -157,7 +157,8 @@ class Coordinates:
             if self.domain_radius is not None:
                 room = self.domain_radius / np.sqrt((x * x).sum(axis=1))
             else:
-                room = np.where(x > 0, hi / x, np.where(x < 0, lo / x, np.inf)).min(axis=1)
+                # How much of its bound each entry takes up; 0 of a bound 0 is nothing, and NaN here.
+                room = 1 / np.fmax.reduce(np.fmax(x * (1 / hi), x * (1 / lo)), axis=1)
         return np.ldexp(x, power_below(room)[:, None])
 
 

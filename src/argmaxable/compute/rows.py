@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from argmaxable.core.arrays import Ids, Matrix32, Vector32
 
-# Numbers converted at a time: 16 MB of float32, and a few copies while they are made.
-_BLOCK_ENTRIES = 1 << 22
+# Numbers converted at a time: 2 MB of float32, and a few copies while they are made.
+_BLOCK_ENTRIES = 1 << 19
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,8 @@ from argmaxable.compute.rows import Rows, StreamedRows
 from argmaxable.core.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from torch import Tensor
 
     from argmaxable.core.arrays import Ids, Matrix32, Vector32
@@ -23,8 +25,6 @@ _PRECISION = threading.Lock()
 
 class Torch:
     """Products on one of PyTorch's devices."""
-
-    takes_threads = False
 
     def __init__(self, device: str) -> None:
         try:
@@ -45,6 +45,10 @@ class Torch:
         # IEEE float32 on processors and, with TensorFloat-32 off, on CUDA; nobody promises it for others.
         self.keeps_bounds = self._device.type in ("cpu", "cuda")
         self._held: tuple[Matrix32, Tensor] | None = None
+
+    def do(self, tasks: Sequence[Callable[[], None]]) -> None:
+        for task in tasks:  # PyTorch shares out each product by itself
+            task()
 
     def settle_in(self, rows: Rows) -> Rows:
         if self._device.type == "cuda" and isinstance(rows, np.ndarray):

@@ -181,8 +181,9 @@ class Box(Domain):
     def _terms(self, u: Matrix) -> Matrix:
         lo, hi = self.bounds(u.shape[1])
         with np.errstate(invalid="ignore", over="ignore"):
-            # 0·∞ counts as 0: a direction that does not move in a feature is not rewarded for it.
-            return np.where(u > 0, hi * u, np.where(u < 0, lo * u, 0.0))
+            terms = np.maximum(hi * u, lo * u)
+        # 0·∞ counts as 0: a direction that does not move in a feature is not rewarded for it.
+        return terms if self.is_bounded else np.where(u == 0, 0.0, terms)
 
     def support_is_at_most(self, u: Dyadic, limit: Dyadic) -> bool:
         value = self.support_exactly(u)

@@ -16,7 +16,7 @@ LARGEST = 2**62
 def parsed_json(text: str) -> Any:
     """The value of a JSON text; raises ValueError, also where an object has a key twice: which of the two
     values counts would be the reader's choice."""
-    return json.loads(text, object_pairs_hook=_object)
+    return _DECODER.decode(text)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -25,6 +25,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         keys = [key for key, _ in pairs]
         raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice")
     return found
+
+
+# A bundle has a line for each class: making a decoder for each would take as long as decoding.
+_DECODER = json.JSONDecoder(object_pairs_hook=_object)
 
 
 def whole_number(value: Any, low: int, high: int) -> int:
