@@ -14,7 +14,7 @@ from argmaxable.check.checker import Bound
 from argmaxable.core.verdict import Certificate, Strength
 from argmaxable.prove.boundary import basis_certificate
 from argmaxable.prove.feature_sets import FeatureSet, HullSet, Stalled
-from argmaxable.prove.interior_point import InteriorPoint, Snapshot
+from argmaxable.prove.interior_point import Dual, InteriorPoint, Snapshot
 from argmaxable.prove.margin_loop import MarginLoop, Next, Problem, ball_space, box_space, points_at
 from argmaxable.prove.row_table import RowTable
 
@@ -172,20 +172,20 @@ class Attempt:
 
     def _has_missing_corners(self, point: InteriorPoint, space: HullSet) -> bool:
         """Whether the weights would prove something but for corners left out, which are then taken in."""
-        weights, bound = point.dual_bound()
-        u = -(weights @ point.rows)
-        if bound < 0 or space.active_support(u) + float(weights @ point.limits) >= 0:
+        dual = point.dual()
+        support = space.active_support(dual.u)
+        if dual.upper < 0 or support + float(dual.weights @ point.limits) >= 0:
             return False
-        values = space.corners @ u
+        values = space.corners @ dual.u
         values[space.active] = -np.inf
-        above = np.flatnonzero(values > space.active_support(u))
+        above = np.flatnonzero(values > support)
         worst = above[np.argsort(-values[above])[: self.coordinates.size]]
         self.corners = np.union1d(self.corners, worst)
         return True
 
     def _wins_among_rows(self, point: InteriorPoint) -> bool:
         if self.coordinates.is_cone:
-            return float((point.rows @ point.x).max()) < 0
+            return float((point.limits - point.slack).max()) < point.t
         return float(point.slack.min()) + point.t > 0
 
     def compare(self, scores: Vector32) -> bool:
@@ -234,13 +234,13 @@ class Attempt:
 
     def _proof(self, point: InteriorPoint) -> Certificate | None:
         """A certificate from the current weights, if they prove anything about the domain itself."""
-        weights, bound = point.dual_bound()
-        if not self.coordinates.is_cone and bound >= 0:
+        dual = point.dual()
+        if not self.coordinates.is_cone and dual.upper >= 0:
             return None
-        astray = self._astray(point, weights)
+        astray = self._astray(point, dual)
         if astray == 0.0:
             # Weights of float32 precision make smaller bundles; they nearly always do.
-            for chosen in (weights.astype(np.float32).astype(np.float64), weights):
+            for chosen in (dual.weights.astype(np.float32).astype(np.float64), dual.weights):
                 literal = Certificate(self.loop.ids, chosen)
                 upper = float(self.checker.bounds(np.array([self.class_id]), literal)[0])
                 if upper <= 0:
@@ -250,34 +250,33 @@ class Attempt:
         if astray > self.astray_limit:
             return None
         self.astray_limit = astray / _ASTRAY_STEP
-        return self._checked(self._basis_certificate(point, weights))
+        return self._checked(self._basis_certificate(point, dual))
 
-    def _astray(self, point: InteriorPoint, weights: Vector) -> float:
+    def _astray(self, point: InteriorPoint, dual: Dual) -> float:
         """How far, in units of the rows, u points out of an unbounded domain or a cone: literal
         weights prove something only when it does not."""
         if self.coordinates.is_bounded:
             return 0.0
-        u = -(weights @ point.rows)
-        up, down = self.coordinates.opens_up, self.coordinates.opens_down
+        u, up, down = dual.u, self.coordinates.opens_up, self.coordinates.opens_down
         out = np.where(up, np.maximum(u, 0), 0) + np.where(down, np.maximum(-u, 0), 0)
-        return float(out.sum()) / max(float(weights @ np.abs(point.rows).sum(axis=1)), 1e-300)
+        return float(out.sum()) / max(float(dual.weights @ point.table.sizes), 1e-300)
 
-    def _basis_certificate(self, point: InteriorPoint, weights: Vector) -> Certificate | None:
+    def _basis_certificate(self, point: InteriorPoint, dual: Dual) -> Certificate | None:
         """Exact weights with u = 0 where the domain asks for it; features held at a bound are spared."""
-        u = -(weights @ point.rows)
-        held = np.abs(u) > _HELD * float(weights @ np.abs(point.rows).sum(axis=1)) / len(u)
+        u, weights = dual.u, dual.weights
+        held = np.abs(u) > _HELD * float(weights @ point.table.sizes) / len(u)
         held &= ~(self.coordinates.opens_up & (u > 0)) & ~(self.coordinates.opens_down & (u < 0))
         free = np.flatnonzero(~held) if held.any() else None
         return basis_certificate(self.coordinates, self.class_id, self.loop.ids, weights, free)
 
     def _last_proof(self, point: InteriorPoint) -> Certificate | None:
         """At the end of the road: the margin may be zero, which only exact weights can show."""
-        weights, _ = point.dual_bound()
+        dual = point.dual()
         for certificate in (
-            Certificate(self.loop.ids, weights),
-            self._simple_certificate(weights),
-            self._basis_certificate(point, weights),
-            basis_certificate(self.coordinates, self.class_id, self.loop.ids, weights),
+            Certificate(self.loop.ids, dual.weights),
+            self._simple_certificate(dual.weights),
+            self._basis_certificate(point, dual),
+            basis_certificate(self.coordinates, self.class_id, self.loop.ids, dual.weights),
         ):
             if self._checked(certificate) is not None:
                 return certificate

@@ -56,6 +56,15 @@ class Snapshot:
     sides: Vector  # multipliers of a box's sides; empty for other sets
 
 
+@dataclass(frozen=True, eq=False)
+class Dual:
+    """Normalised weights λ, u = −Aᵀλ, and the upper bound on t that they prove."""
+
+    weights: Vector
+    u: Vector
+    upper: float
+
+
 @dataclass(eq=False)
 class InteriorPoint:
     """State of the iteration: x, t, and for the rows, then for a box's sides, slacks s and multipliers y.
@@ -232,10 +241,11 @@ class InteriorPoint:
             primal, dual = max(primal, set_primal), max(dual, set_dual)
         return fraction / max(fraction, primal), fraction / max(fraction, dual)
 
-    def dual_bound(self) -> tuple[Vector, float]:
-        """Normalised weights and the upper bound on t they prove (in floats)."""
+    def dual(self) -> Dual:
+        """What the multipliers of the rows would prove, in floats."""
         weights = self.weights / self.weights.sum()
-        return weights, self.space.support(-(weights @ self.rows)) + float(weights @ self.limits)
+        u = -(weights @ self.rows)
+        return Dual(weights, u, self.space.support(u) + float(weights @ self.limits))
 
 
 def _floored(known: Vector, slack: Vector) -> Vector:

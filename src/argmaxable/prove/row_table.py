@@ -25,6 +25,7 @@ class RowTable:
         self._double[:, :-1] = rows
         self._single: NDArray[np.float32] = np.empty((0, size + 1), np.float32)
         self._scaled = self._single
+        self._sizes: NDArray[np.float64] = np.empty(0)
         self.count = count
         self._converted = 0
 
@@ -42,6 +43,15 @@ class RowTable:
             self._single[self._converted : self.count] = self._double[self._converted : self.count]
             self._converted = self.count
         return self._single[: self.count]
+
+    @property
+    def sizes(self) -> Vector:
+        """Σ_j |a_ij| of each row; only rows that were not asked for before are summed."""
+        known = len(self._sizes)
+        if known < self.count:
+            more = np.abs(self._double[known : self.count, :-1]).sum(axis=1)
+            self._sizes = np.concatenate([self._sizes, more])
+        return self._sizes
 
     def append(self, rows: Matrix) -> None:
         count = self.count + len(rows)

@@ -296,15 +296,15 @@ class _Solve:
 
     def judge(self, loop: MarginLoop) -> Next:
         point = loop.point
-        weights, upper = point.dual_bound()
-        if upper < self.upper:
-            self.upper, self.cut = upper, (loop.ids, weights)
-        among = float((point.limits - point.rows @ point.x).min())
+        dual = point.dual()
+        if dual.upper < self.upper:
+            self.upper, self.cut = dual.upper, (loop.ids, dual.weights)
+        among = float(point.slack.min()) + point.t
         if self._next is None or self.upper - among > _NEXT_FROM * self._enough():
             self._next = loop.ids, point.snapshot()
         is_reached = among >= self.target and not self.is_sharp
         self._is_final = is_reached or self.upper - among <= self._enough() / 2
-        if upper - among < _DOUBLE_FROM * self._enough():
+        if dual.upper - among < _DOUBLE_FROM * self._enough():
             loop.use_double()
         is_due = loop.steps - self._looked_after >= _LOOK_AFTER
         return Next.LOOK if self._is_final or is_due else Next.STEP

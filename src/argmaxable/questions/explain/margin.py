@@ -168,9 +168,9 @@ class _BoundsMeet:
 
     def judge(self, loop: MarginLoop) -> Next:
         point = loop.point
-        weights, upper = point.dual_bound()
-        self.best = _State(points_at(self.coordinates, point)[1:], loop.ids, weights)
-        self.gap = (upper - point.t) / max(abs(upper), abs(point.t), 1e-300)
+        dual = point.dual()
+        self.best = _State(points_at(self.coordinates, point)[1:], loop.ids, dual.weights)
+        self.gap = (dual.upper - point.t) / max(abs(dual.upper), abs(point.t), 1e-300)
         is_closer = self.gap < self.closest / 2 or self.gap >= _NEARLY
         self.closest, self.idle = (self.gap, 0) if is_closer else (self.closest, self.idle + 1)
         self.is_last = self.gap < _CLOSE or self.idle > _PATIENCE
