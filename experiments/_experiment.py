@@ -2,9 +2,9 @@
 progress, the committed JSON, and the tables in docs/results.md.
 
 An experiment is a list of *cells* (settings that JSON can hold) and a function that measures one. A finished
-cell is kept in .cache/experiments (of each text by itself), so the same command goes on where it was stopped.
-Each process computes on
-one thread: small models gain nothing from a second, and the numbers do not depend on the machine's cores.
+cell is kept in .cache/experiments (of each text by itself), so the same command resumes after a stop. Runs of
+days are committed cell by cell, and another machine continues from the committed ones. Each process computes
+on one thread: small models gain nothing from a second, and the numbers do not depend on the machine's cores.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from multiprocessing import get_context
 from pathlib import Path
@@ -111,12 +111,19 @@ def main(experiment: Experiment, description: str | None) -> None:
     with _kept_in(experiment, text, is_trial=is_trial) as folder:
         if options.fresh:
             _forget(folder)
+        elif not is_trial:
+            _restore(experiment, scale, text, folder)
         run = _Run(experiment, text, folder, options.workers, options.device, options.steps)
-        search, wanted = _wanted(run, scale, options)
-        chosen = _chosen(experiment, wanted, options)
-        measured = run.measure(chosen, total=len(wanted))
-        cells = [_read(_path(folder, settings)) for settings in wanted if _path(folder, settings).exists()]
-    record = _record(experiment, scale, text, cells, search)
+        try:
+            measured = _measure_all(run, scale, options)
+        finally:
+            # Of a run of days that was stopped, too, everybody may see what there is.
+            search = _kept(folder, _searched(experiment, scale))
+            wanted = _wanted(experiment, scale, search)
+            cells = _kept(folder, wanted)
+            record = _record(experiment, scale, text, cells, search)
+            if not is_trial and scale is not Scale.COMMITTED:
+                _write_json(_record_path(experiment, scale), record)
     if is_trial:
         _try_out(experiment, record)
     elif scale is Scale.COMMITTED:
@@ -165,17 +172,27 @@ def _text(experiment: Experiment, scale: Scale, path: Path) -> Path | None:
     return path.resolve()
 
 
-def _wanted(run: _Run, scale: Scale, options: argparse.Namespace) -> tuple[list[Cell], Sequence[Settings]]:
-    """What a search found, where there is one, and the cells of the scale. Of parts and heads that were not
-    asked for, nothing is searched; their cells of an earlier run are still shown."""
+def _measure_all(run: _Run, scale: Scale, options: argparse.Namespace) -> list[Settings]:
+    """Search where there is a search, then measure the cells asked for; returns those measured now. For parts
+    and heads that were not asked for, nothing is searched."""
     experiment = run.experiment
-    if scale is not Scale.LONG or experiment.long is None:
-        return [], experiment.cells(scale)
-    searched = list(experiment.long.search())
-    run.measure(_chosen(experiment, searched, options, ("part", "head")), total=len(searched))
-    paths = [_path(run.folder, settings) for settings in searched]
-    search = [_read(path) for path in paths if path.exists()]
-    return search, experiment.long.cells(search)
+    searched = _searched(experiment, scale)
+    if searched:
+        run.measure(_chosen(experiment, searched, options, ("part", "head")), total=len(searched))
+    wanted = _wanted(experiment, scale, _kept(run.folder, searched))
+    return run.measure(_chosen(experiment, wanted, options), total=len(wanted))
+
+
+def _searched(experiment: Experiment, scale: Scale) -> Sequence[Settings]:
+    """The cells of the search, where there is one."""
+    return experiment.long.search() if scale is Scale.LONG and experiment.long else []
+
+
+def _wanted(experiment: Experiment, scale: Scale, search: Sequence[Cell]) -> Sequence[Settings]:
+    """The cells of the scale; of a long run those that the search has got to."""
+    if scale is Scale.LONG and experiment.long:
+        return experiment.long.cells(search)
+    return experiment.cells(scale)
 
 
 def _chosen(
@@ -219,6 +236,20 @@ def _digest(text: Path) -> str:
         for path in paths:
             digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _restore(experiment: Experiment, scale: Scale, text: Path | None, folder: Path) -> None:
+    """Keep the cells here that a run on another machine has left in results/paper or results/long."""
+    path = _record_path(experiment, scale)
+    if scale is Scale.COMMITTED or not path.exists():
+        return
+    record = json.loads(path.read_text())
+    if record.get("text") != (_digest(text) if text else None):
+        return
+    for cell in (*record.get("search", ()), *record["cells"]):
+        kept = _path(folder, cell["settings"])
+        if not kept.exists():
+            _write_json(kept, cell)
 
 
 def _forget(folder: Path) -> None:
@@ -343,8 +374,9 @@ def _path(folder: Path, settings: Settings) -> Path:
     return folder / f"{hashlib.sha256(text.encode()).hexdigest()[:20]}.json"
 
 
-def _record_path(experiment: Experiment) -> Path:
-    return RESULTS / f"{experiment.name}.json"
+def _record_path(experiment: Experiment, scale: Scale = Scale.COMMITTED) -> Path:
+    folder = RESULTS if scale is Scale.COMMITTED else RESULTS / scale.value
+    return folder / f"{experiment.name}.json"
 
 
 def _committed(experiment: Experiment) -> Any:
@@ -358,11 +390,17 @@ def _read(path: Path) -> Cell:
     return Cell(**json.loads(path.read_text()))
 
 
+def _kept(folder: Path, wanted: Sequence[Settings]) -> list[Cell]:
+    """The finished ones among these cells."""
+    return [_read(path) for path in (_path(folder, settings) for settings in wanted) if path.exists()]
+
+
 def _cells(record: Mapping[str, Any]) -> list[Cell]:
     return [Cell(**cell) for cell in record["cells"]]
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    path.parent.mkdir(exist_ok=True)
     unfinished = path.with_suffix(".part")
     unfinished.write_text(json.dumps(content, indent=1) + "\n")
     unfinished.rename(path)
@@ -381,13 +419,9 @@ def _record(
         "commit": ", ".join(dict.fromkeys(cell.commit for cell in (*search, *cells))),
         **({"text": _digest(text)} if text else {}),
         "processor_seconds": round(sum(cell.seconds for cell in (*search, *cells)), 1),
-        **({"search": list(map(_plain, search))} if search else {}),
-        "cells": list(map(_plain, cells)),
+        **({"search": list(map(asdict, search))} if search else {}),
+        "cells": list(map(asdict, cells)),
     }
-
-
-def _plain(cell: Cell) -> dict[str, Any]:
-    return {"settings": cell.settings, "found": cell.found, "seconds": cell.seconds}
 
 
 def _say_whether_again(
@@ -423,8 +457,6 @@ def _publish_beside(experiment: Experiment, record: Mapping[str, Any], *, missin
     from argmaxable.report.figures import save
 
     folder = RESULTS / record["scale"]
-    folder.mkdir(exist_ok=True)
-    _write_json(folder / f"{experiment.name}.json", record)
     if not record["cells"]:
         sys.exit(f"{experiment.name}: no cell is finished.")
     cells = _cells(json.loads(json.dumps(record)))

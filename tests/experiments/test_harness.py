@@ -7,15 +7,16 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import toy_experiment
 
 from experiments import _experiment
-from experiments._experiment import Experiment, with_section
+from experiments._experiment import Cell, Experiment, Long, Settings, with_section
 
 TOY = toy_experiment.EXPERIMENT
 NEEDS_TEXT = replace(TOY, needs_text=True)
@@ -174,6 +175,7 @@ def test_only_cells_measured_now_are_compared_with_the_committed_ones(
         (["--workers", "0"], "0 is no number of processes"),
         (["--fresh", "--smoke"], "--fresh has nothing to forget"),
         (["--fresh", "--redraw"], "--fresh has nothing to forget"),
+        (["--paper", "--seeds", "0", "--parts", "small"], "--parts chooses among the cells of --long"),
     ],
 )
 def test_options_without_a_meaning_are_refused(
@@ -338,6 +340,44 @@ def test_only_the_heads_asked_for_are_measured(place: Path, run: Run) -> None:
 def test_a_head_that_no_cell_has_is_an_error(run: Run) -> None:
     with pytest.raises(SystemExit, match=r"toy has no head h3: choose among h1, h2\."):
         run("--paper", "--heads", "h3", experiment=HEADED)
+
+
+def _long_cells(search: Sequence[Cell]) -> list[Settings]:
+    return [{"part": cell.settings["part"], "number": 10 * cell.settings["number"]} for cell in search]
+
+
+SEARCHED = replace(
+    TOY,
+    long=Long(lambda: [{"part": "small", "number": 4}, {"part": "large", "number": 5}], _long_cells),
+)
+
+
+def _long_record(place: Path) -> Any:
+    return json.loads((place / "results" / "long" / "toy.json").read_text())
+
+
+def test_only_the_part_asked_for_is_searched_and_measured(place: Path, run: Run) -> None:
+    run("--long", "--parts", "small", experiment=SEARCHED)
+    assert measured(place) == ["4", "40"]
+
+
+def test_another_machine_continues_from_the_cells_in_the_repository(place: Path, run: Run) -> None:
+    run("--long", "--parts", "small", experiment=SEARCHED)
+    shutil.rmtree(place / ".cache")
+    run("--long", experiment=SEARCHED)
+    assert measured(place) == ["4", "40", "5", "50"]
+    assert [cell["found"]["square"] for cell in _long_record(place)["cells"]] == [1600, 2500]
+
+
+def test_a_long_run_that_fails_has_written_its_finished_cells(
+    place: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOY_FAILS", "40")
+    with pytest.raises(ArithmeticError, match="can't square 40"):
+        run("--long", experiment=SEARCHED)
+    record = _long_record(place)
+    assert [cell["found"]["square"] for cell in record["search"]] == [16, 25]
+    assert [cell["found"]["square"] for cell in record["cells"]] == [2500]
 
 
 def test_steps_try_a_machine_and_write_nothing(place: Path, run: Run) -> None:

@@ -99,8 +99,10 @@ def test_labels_may_be_text_or_utf8_bytes(tmp_path: Path, labels: NDArray[Any]) 
         (np.array([LABELS]), "expected one string per class"),
         (np.array([b"\xff"] * 5), "not UTF-8"),
         (np.array(["a", "b"]), "2 labels for 5 classes"),
+        (np.full(5, 0x110000, np.uint32).view("=U1"), "numbers beyond Unicode"),
+        (np.full(5, 0x110000, np.uint32).astype(">u4").view(">U1"), "numbers beyond Unicode"),
     ],
-    ids=["numbers", "matrix", "latin-1", "too-few"],
+    ids=["numbers", "matrix", "latin-1", "too-few", "no-character", "no-character-big-endian"],
 )
 def test_labels_that_are_not_one_string_per_class_are_refused(
     tmp_path: Path, labels: NDArray[Any], complaint: str

@@ -11,6 +11,7 @@ import io
 import math
 import os
 import re
+import sys
 import tokenize
 import zipfile
 import zlib
@@ -314,6 +315,11 @@ def _oriented(weight: NDArray[Any], is_flipped: bool) -> NDArray[Any]:
     return np.ascontiguousarray(weight.T if is_flipped else weight)
 
 
+def _code_points(array: NDArray[np.str_]) -> NDArray[np.uint32]:
+    """The numbers that NumPy stores for the characters. It checks none when it reads them."""
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("=")).view(np.uint32)
+
+
 def as_labels(array: NDArray[Any]) -> list[str]:
     """Strings from an array of them, or of UTF-8; raises LoadError."""
     if array.ndim != 1 or array.dtype.kind not in "US":
@@ -322,6 +328,8 @@ def as_labels(array: NDArray[Any]) -> list[str]:
             "Save them as numpy.array(labels, dtype=str)."
         )
     if array.dtype.kind == "U":
+        if _code_points(array).max(initial=0) > sys.maxunicode:
+            raise LoadError("'labels' holds numbers beyond Unicode: the file is damaged. Save it again.")
         return [str(label) for label in array]
     try:
         return [bytes(label).decode() for label in array]
