@@ -36,15 +36,15 @@ def transcripts() -> dict[str, dict[str, str]]:
     return {name: entry for page in pages for name, entry in page.items()}
 
 
-def printed(*names: str, start: str = "", lines: int | None = None) -> str:
-    """Commands and what they printed, as one block.
+def printed(*names: str, start: str = "", lines: int | None = None, form: str = "console") -> str:
+    """Commands and what they printed, as one block; `form` is `text` for tables, which must not wrap.
 
     Of a long output, what comes before the line that starts with `start` and what comes after the next
     `lines` is left out, and marked so.
     """
     entries = [transcripts()[name] for name in names]
     shown = (f"$ {entry['command']}\n{_cut(entry['output'], start, lines)}".rstrip("\n") for entry in entries)
-    return "```console\n" + "\n".join(shown) + "\n```"
+    return f"```{form}\n" + "\n".join(shown) + "\n```"
 
 
 def _cut(output: str, start: str, lines: int | None) -> str:
@@ -56,9 +56,10 @@ def _cut(output: str, start: str, lines: int | None) -> str:
 
 
 FIGURES: dict[str, Callable[[], str]] = {
+    **{name: partial(printed, name) for name in ("first", "verify", "check", "show")},
     **{
-        name: partial(printed, name)
-        for name in ("first", "verify", "check", "runs", "show", "table", "summary", "latex", "compare-files")
+        name: partial(printed, name, form="text")
+        for name in ("runs", "table", "summary", "latex", "compare-files")
     },
     "compare-domains": partial(printed, "compare-domains", lines=13),
     "compare-half": partial(printed, "compare-half", start="All 6,625", lines=6),

@@ -16,6 +16,7 @@ head = am.Head(weight, labels=names, name="compass")
 box = am.Box(-1, 1)
 
 # %%
+# %matplotlib inline
 from argmaxable.report import figures
 
 figures.decision_regions(head)
