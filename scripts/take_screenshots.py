@@ -46,7 +46,7 @@ def main() -> None:
             photograph(browser, "report", report.as_uri(), DESK)
             photograph(browser, "run", f"{address}runs/1", DESK)
             lost = first_lost_class(browser, f"{address}runs/1")
-            photograph(browser, "class", lost, DESK | {"height": 1250})
+            photograph(browser, "class", lost, DESK | {"height": 1050})
             photograph(browser, "compare", f"{address}compare?before=1&after=2", DESK)
             photograph(browser, "playground", f"{address}playground", DESK | {"height": 1150})
             photograph_hull(browser, Path(folder))
