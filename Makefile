@@ -60,7 +60,7 @@ bench: $(TEST) ## run every program in benchmarks/ that needs no arguments
 	@set -e; for program in $(filter-out benchmarks/_% benchmarks/teach_%,$(wildcard benchmarks/*.py)); do echo "== $$program"; $(BIN)/python "$$program"; done
 
 figures: $(TEST) ## write the numbers of README.md and docs/ from what the benchmarks measured
-	$(BIN)/python scripts/write_figures.py
+	$(BIN)/python -m scripts.write_figures
 	$(BIN)/python -m scripts.draw_benchmarks
 
 # Small programs on two cores: more threads would only compete.

@@ -13,7 +13,8 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from scripts.write_figures import HEADS, ROOT, measured_heads, result
+from scripts.cost_figures import HEADS, measured_heads
+from scripts.figure_text import ROOT, result
 
 FOLDER = ROOT / "docs" / "benchmarks"
 _OURS, _THEIRS, _NEVER = "#2f6fb5", "#9aa3ad", "#c2410c"

@@ -3,8 +3,9 @@
     python -m scripts.notebooks [NAME...]      executed notebooks go to .cache/notebooks
 
 A tutorial is a Python file in the percent format that editors and Jupytext know. `# %%` begins a cell of
-code, `# %% [markdown]` a cell of text, and `# !command` in a cell of code is a command for the shell. Each
-runs in an empty folder of its own. A cell that raises, or a command that fails, ends the run.
+code, `# %% [markdown]` a cell of text. In a cell of code, `# !command` is a command for the shell and
+`# %word` one for IPython. Each tutorial runs in an empty folder. A cell that raises, or a command that
+fails, ends the run.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def read(source: Path) -> NotebookNode:
         if kind.strip() == "[markdown]":
             cell = new_markdown_cell(re.sub(r"^# ?", "", text, flags=re.MULTILINE))
         else:
-            cell = new_code_cell(re.sub(r"^# !", "!", text, flags=re.MULTILINE))
+            cell = new_code_cell(re.sub(r"^# (?=[!%])", "", text, flags=re.MULTILINE))
         cell["id"] = f"cell-{number}"
         cells.append(cell)
     notebook: NotebookNode = new_notebook(cells=cells)
@@ -110,12 +111,13 @@ def _shown(output: Any, name: str) -> tuple[str, dict[str, bytes]]:
     """An output as Markdown: a picture, a table, or text."""
     data = output.get("data", {})
     if "image/png" in data:
-        alt = data.get("text/plain", "figure").replace("\n", " ")
-        return f"![{alt}]({name})", {name: base64.b64decode(data["image/png"])}
+        return f"![What this cell draws]({name})", {name: base64.b64decode(data["image/png"])}
     if "text/html" in data:  # a blank line would end the block of HTML
         lines = [line for line in data["text/html"].splitlines() if line.strip()]
         return "\n".join(['<div class="output">', *lines, "</div>"]), {}
     text = output.text if output.output_type == "stream" else data.get("text/plain", "")
+    if text.startswith("<Figure"):
+        raise ValueError(f"{name}: the figure is not drawn, only named; put `# %matplotlib inline` before it")
     return f'<div class="output">\n\n```text\n{text.rstrip()}\n```\n\n</div>', {}
 
 

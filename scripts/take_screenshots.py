@@ -45,8 +45,8 @@ def main() -> None:
         with serving(database, model) as address, open_browser() as browser:
             photograph(browser, "report", report.as_uri(), DESK)
             photograph(browser, "run", f"{address}runs/1", DESK)
-            lost = first_lost_class(browser, f"{address}runs/1")
-            photograph(browser, "class", lost, DESK | {"height": 1250})
+            worst = first_unargmaxable(browser, f"{address}runs/1")
+            photograph(browser, "class", worst, DESK | {"height": 1050})
             photograph(browser, "compare", f"{address}compare?before=1&after=2", DESK)
             photograph(browser, "playground", f"{address}playground", DESK | {"height": 1150})
             photograph_hull(browser, Path(folder))
@@ -74,7 +74,7 @@ def serving(database: Path, model: Path) -> Iterator[str]:
         process.communicate(timeout=20)
 
 
-def first_lost_class(browser: Any, address: str) -> str:
+def first_unargmaxable(browser: Any, address: str) -> str:
     page = browser.new_page()
     page.goto(address)
     link: str = page.locator("#classes th.label a").first.evaluate("link => link.href")

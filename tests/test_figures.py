@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from scripts import write_figures
-from scripts.write_figures import FIGURES, PAGES, ROOT, duration, filled
+from scripts import cost_figures
+from scripts.figure_text import ROOT, duration
+from scripts.write_figures import FIGURES, PAGES, filled
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -22,10 +23,10 @@ def test_every_figure_stands_on_some_page() -> None:
 
 
 def test_another_measurement_changes_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = write_figures.result
+    result = cost_figures.result
     changed = json.loads(json.dumps(result("real_heads")).replace("18385", "18386"))
     monkeypatch.setattr(
-        write_figures, "result", lambda name: changed if name == "real_heads" else result(name)
+        cost_figures, "result", lambda name: changed if name == "real_heads" else result(name)
     )
     page = filled("before\n<!-- figures: real-heads -->\nold\n<!-- end of figures -->\nafter")
     assert "18,386 × 120" in page

@@ -16,6 +16,7 @@ head = am.Head(weight, labels=names, name="compass")
 box = am.Box(-1, 1)
 
 # %%
+# %matplotlib inline
 from argmaxable.report import figures
 
 figures.decision_regions(head)
@@ -44,7 +45,7 @@ print("best rank:", explanation.rank.lower, "to", explanation.rank.upper)
 
 # %%
 grown = weight.copy()
-grown[4] = weight.mean(axis=0) + explanation.growth.upper * 1.3 * (weight[4] - weight.mean(axis=0))
+grown[4] = weight.mean(axis=0) + explanation.growth.upper * 1.1 * (weight[4] - weight.mean(axis=0))
 free = am.Head(grown, labels=names, name="compass")
 figures.decision_regions(free)
 
@@ -52,6 +53,8 @@ figures.decision_regions(free)
 am.verify(free, box).unargmaxable
 
 # %% [markdown]
+# Nothing is left: every class can win now. A still longer row would push `east` into the hull instead.
+#
 # ## On the command line
 #
 # The same words, for any model file:

@@ -289,9 +289,10 @@ def test_targets_that_are_no_integers_are_named(dtype: torch.dtype) -> None:
 def test_sigsoftmax_is_exact_wherever_its_logits_are(shift: float, mixtures: int, many_chunks: None) -> None:
     torch.manual_seed(0)
     head = SoftmaxHead.from_name("sigsoftmax", FEATURES, CLASSES, mixtures=mixtures)
+    assert head.bias is not None
     with torch.no_grad():
         head.weight.mul_(5)
-        head.bias.fill_(shift)  # type: ignore[union-attr]
+        head.bias.fill_(shift)
     h, targets = batch()
     double, h64 = copy.deepcopy(head).double(), h.detach().double().requires_grad_()
     exact = F.cross_entropy(double(h64), targets)

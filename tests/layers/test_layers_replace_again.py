@@ -76,11 +76,8 @@ def test_a_model_whose_head_has_a_transform_of_its_own_loads_nowhere_in_silence(
 
 def test_a_scale_that_can_not_be_changed_is_refused() -> None:
     model = model_of("causal llama", tied=False)
-
-    class Fixed(type(model.config)):  # type: ignore[misc]
-        logits_scaling = property(lambda self: 2.0)
-
-    model.config.__class__ = Fixed
+    fixed = {"logits_scaling": property(lambda self: 2.0)}
+    model.config.__class__ = type("Fixed", (type(model.config),), fixed)
     head = SoftmaxHead(FEATURES, CLASSES, bias=False)
     with pytest.raises(InputError, match=r"LlamaForCausalLM scales its logits .* \(logits_scaling\)"):
         replace_head(model, head)

@@ -26,7 +26,7 @@ def row_of(verdict: am.Verdict, *names: Named) -> ClassRow:
 
 
 CAN, NEVER, OPEN = am.Status.ARGMAXABLE, am.Status.UNARGMAXABLE, am.Status.UNDECIDED
-LEAD = "Its best lead over all others is"
+LEAD = "Its best lead over all other classes is"
 
 
 @pytest.mark.parametrize(

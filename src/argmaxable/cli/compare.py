@@ -87,17 +87,17 @@ def compare(
         raise InputError("--json and --format can't be used together.")
     request = CompareRequest(domain, dtype, work.engine(), time_limit, stored.overwrite)
     chosen = models_in(names)
-    are_runs = all(name.isdecimal() for name in chosen)
-    with _store(stored, read_only=are_runs) as store, progress_bar() as progress:
+    with _store(stored, chosen) as store, progress_bar() as progress:
         sides = sides_of(chosen, store, request, find_run=find_run, progress=progress)
     click.echo(_said(sides, form, csv_style(safe), as_json=as_json))
     raise click.exceptions.Exit(_exit_code(sides) if fail_on_new else 0)
 
 
 @contextmanager
-def _store(stored: options.StoreOptions, *, read_only: bool) -> Iterator[Store]:
+def _store(stored: options.StoreOptions, chosen: Sequence[str]) -> Iterator[Store]:
     """The database; with --no-db one that does not last, since only runs can be compared."""
     if not stored.no_db:
+        read_only = all(name.isdecimal() for name in chosen)  # runs by number: nothing is verified
         with opened(stored.db, read_only=read_only) as store:
             yield store
         return

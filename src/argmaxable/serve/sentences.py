@@ -61,20 +61,20 @@ def distance(verdict: Verdict, row: ClassRow) -> str:
     if verdict.status is Status.ARGMAXABLE and row.lower:
         at_most = f" and at most {row.upper}" if row.upper else ""
         return (
-            f"Its best lead over all others is at least {row.lower}{at_most}. It would still win "
+            f"Its best lead over all other classes is at least {row.lower}{at_most}. It would still win "
             f"somewhere if its bias were lower by less than {row.lower}."
         )
     if verdict.status is not Status.UNARGMAXABLE or not row.upper:
         return ""
     if row.lower == row.upper == "0":
-        return "Its best lead over all others is exactly 0: it ties. Any rise of its bias is enough."
+        return "Its best lead over all other classes is exactly 0: it ties. Any rise of its bias is enough."
     return " ".join(part for part in (_lag(row), _not_enough(row), _enough(row)) if part)
 
 
 def _lag(row: ClassRow) -> str:
     between = f"between {row.lower} and {row.upper}" if row.lower else f"at most {row.upper}"
     does = "never leads" if row.upper == "0" else "always lags"
-    return f"Its best lead over all others is {between}: it {does}."
+    return f"Its best lead over all other classes is {between}: it {does}."
 
 
 def _not_enough(row: ClassRow) -> str:

@@ -97,7 +97,8 @@ def _mixture(explanation: Explanation) -> str:
     rest = explanation.mixture[_MOST_NAMED:]
     if not rest:
         return named
-    return f"{named} + {100 * sum(share.weight for share in rest):.3g} % of {len(rest)} others"
+    classes = "class" if len(rest) == 1 else "classes"
+    return f"{named} + {len(rest)} more {classes} ({100 * sum(share.weight for share in rest):.3g} %)"
 
 
 def deficit(margin: Margin) -> str:
