@@ -6,6 +6,7 @@ import io
 import tarfile
 import zipfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import checkpoint_writer
@@ -54,7 +55,7 @@ def _tagger(folder: Path) -> Path:
     return spacy_writer.save(folder, tagger=component)
 
 
-def _recogniser(folder: Path) -> Path:
+def _recogniser(folder: Path, *, is_inside: bool = False) -> Path:
     steps = _RNG.integers(-127, 128, (5, 4), np.int8)
     weights = tesseract.matrix(steps, _RNG.uniform(0.01, 0.3, 8))
     return tesseract.Model(
@@ -62,6 +63,7 @@ def _recogniser(folder: Path) -> Path:
         characters=tesseract.characters("NULL", "Joined", "|Broken|0|1", "a", "休", "林", "b"),
         codes=tesseract.codes((0,), (4,), (4,), (1,), (2, 3), (2, 2), (1,), (4,)),
         null=4,
+        is_inside=is_inside,
     ).save(folder)
 
 
@@ -231,7 +233,7 @@ MODELS: dict[str, Sequence[Make]] = {
     "tensorflow": (_with_objects,),
     "tensorflow.checkpoint": (_checkpoint,),
     "tensorflow.frozen": (_written("graph.pb", tf.frozen()),),
-    "tesseract": (_recogniser,),
+    "tesseract": (_recogniser, partial(_recogniser, is_inside=True)),
     "torch.export": (_exported,),
     "torchscript": (_traced, _scripted),
     "whisper.cpp": (_whisper,),
