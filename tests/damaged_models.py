@@ -12,6 +12,7 @@ from pathlib import Path
 import checkpoint_writer
 import coreml_writer
 import ctranslate2_writer
+import flair_writer
 import gguf_writer
 import msgpack
 import ncnn_writer
@@ -131,6 +132,11 @@ def _whisper(folder: Path) -> Path:
     return _written("ggml-tiny.bin", data)(folder)
 
 
+def _flair(folder: Path) -> Path:
+    _, model = flair_writer.tagger(("O", "S-PER", "B-PER", "E-PER"), decoder=torch.nn.Linear(2, 2))
+    return flair_writer.save(folder / "model.pt", model)
+
+
 def _nemo(folder: Path) -> Path:
     stream = io.BytesIO()
     weight, bias = torch.from_numpy(_WEIGHT), torch.from_numpy(_BIAS)
@@ -203,6 +209,7 @@ MODELS: dict[str, Sequence[Make]] = {
         lambda folder: coreml_writer.dense_network(labels=list("abcdef"), scores="p").save(folder),
     ),
     "ctranslate2": (_translator,),
+    "flair": (_flair,),
     "flax": (_flax,),
     "fp4": (_four_bits("fp4", nested=False), _four_bits("fp4", nested=True)),
     "fp8": (

@@ -95,6 +95,14 @@ def unreadable(reason: object) -> str:
     return f"is not a readable PyTorch file: {reason}. It may be cut short or damaged; fetch it again."
 
 
+def asks_for(names: Iterable[str]) -> str:
+    """The sentence for a pickle that names functions or classes which are not known to be harmless."""
+    return (
+        f"asks for {', '.join(names)}, which is neither a tensor nor a plain container. Building that could "
+        "run code, so the file was refused. Save the model's state_dict alone, or as .safetensors."
+    )
+
+
 def shown(names: Iterable[str]) -> str:
     """The first names, in order, for errors."""
     return ", ".join(repr(name) for name in sorted(names)[:_NAMES_SHOWN])
