@@ -66,7 +66,9 @@ def _member(info: zipfile.ZipInfo, start: int, compressed: str | None) -> Member
         return Member(start, info.file_size)
     name = info.filename.partition("/")[2]
     if compressed is None or not name.startswith(compressed) or info.compress_type != zipfile.ZIP_DEFLATED:
-        raise LoadError(f"has compressed members, e.g. {name!r}, which PyTorch never writes: not read.")
+        raise LoadError(
+            f"has compressed members, e.g. {name!r}, which PyTorch never writes. Save the model again."
+        )
     return Member(start, info.file_size, info.compress_size)
 
 

@@ -71,7 +71,7 @@ def components(data: mmap.mmap) -> Mapping[int, ComponentPlace]:
     if not 0 < count <= _MOST_COMPONENTS:
         raise LoadError(
             f"is not a .traineddata file of little-endian numbers: it declares {count} components, expected "
-            f"at most {_MOST_COMPONENTS}. Archives and big-endian files are not read."
+            f"at most {_MOST_COMPONENTS}. Archives and big-endian files can't be read."
         )
     table = reader.numbers(f"{count}q", "the table of components")
     present = [(number, offset) for number, offset in enumerate(table) if offset != _ABSENT]
