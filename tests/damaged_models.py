@@ -6,11 +6,13 @@ import io
 import tarfile
 import zipfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import checkpoint_writer
 import coreml_writer
 import ctranslate2_writer
+import flair_writer
 import gguf_writer
 import msgpack
 import ncnn_writer
@@ -54,7 +56,7 @@ def _tagger(folder: Path) -> Path:
     return spacy_writer.save(folder, tagger=component)
 
 
-def _recogniser(folder: Path) -> Path:
+def _recogniser(folder: Path, *, is_inside: bool = False) -> Path:
     steps = _RNG.integers(-127, 128, (5, 4), np.int8)
     weights = tesseract.matrix(steps, _RNG.uniform(0.01, 0.3, 8))
     return tesseract.Model(
@@ -62,6 +64,7 @@ def _recogniser(folder: Path) -> Path:
         characters=tesseract.characters("NULL", "Joined", "|Broken|0|1", "a", "休", "林", "b"),
         codes=tesseract.codes((0,), (4,), (4,), (1,), (2, 3), (2, 2), (1,), (4,)),
         null=4,
+        is_inside=is_inside,
     ).save(folder)
 
 
@@ -127,6 +130,11 @@ def _whisper(folder: Path) -> Path:
     }
     data = whisper.model(tensors, [b"a", b"b"], vocabulary=6, features=4, bands=2)
     return _written("ggml-tiny.bin", data)(folder)
+
+
+def _flair(folder: Path) -> Path:
+    _, model = flair_writer.tagger(("O", "S-PER", "B-PER", "E-PER"), decoder=torch.nn.Linear(2, 2))
+    return flair_writer.save(folder / "model.pt", model)
 
 
 def _nemo(folder: Path) -> Path:
@@ -201,6 +209,7 @@ MODELS: dict[str, Sequence[Make]] = {
         lambda folder: coreml_writer.dense_network(labels=list("abcdef"), scores="p").save(folder),
     ),
     "ctranslate2": (_translator,),
+    "flair": (_flair,),
     "flax": (_flax,),
     "fp4": (_four_bits("fp4", nested=False), _four_bits("fp4", nested=True)),
     "fp8": (
@@ -231,7 +240,7 @@ MODELS: dict[str, Sequence[Make]] = {
     "tensorflow": (_with_objects,),
     "tensorflow.checkpoint": (_checkpoint,),
     "tensorflow.frozen": (_written("graph.pb", tf.frozen()),),
-    "tesseract": (_recogniser,),
+    "tesseract": (_recogniser, partial(_recogniser, is_inside=True)),
     "torch.export": (_exported,),
     "torchscript": (_traced, _scripted),
     "whisper.cpp": (_whisper,),

@@ -139,6 +139,32 @@ def _program(kind: str, *, exported: bool) -> Callable[[Path], Trial]:
     return trial
 
 
+def flair(folder: Path) -> Trial:
+    """A tagger with a CRF. flair 0.15 imports with transformers before 5 only."""
+    import flair as library
+    import torch
+    from flair.data import Dictionary, Sentence
+    from flair.embeddings import OneHotEmbeddings
+    from flair.models import SequenceTagger
+
+    torch.manual_seed(1)
+    tags, words = Dictionary(add_unk=False), Dictionary()
+    for number in range(25):
+        tags.add_item(f"T{number}")
+    lines = ("the cat sat on a mat in oslo", "rain fell on the mat all night")
+    for word in " ".join(lines).split():
+        words.add_item(word)
+    embeddings = OneHotEmbeddings(vocab_dictionary=words, embedding_length=12)
+    path = folder / "model.pt"
+    SequenceTagger(embeddings, tags, "pos", hidden_size=16, use_crf=True).save(path)
+    again = SequenceTagger.load(path).eval()
+    seen: list[Any] = []
+    again.linear.register_forward_hook(lambda _, given, answer: seen.extend((given[0], answer)))
+    again.predict([Sentence(line) for line in lines])
+    given, answer = (rows(each.detach()) for each in seen[:2])
+    return Trial(path, f"flair {library.__version__}, a tagger", load_head(path), answer, given)
+
+
 PROGRAMS: dict[str, Callable[[Path], Trial]] = {
     "tensorflow": tensorflow,
     "tensorflow (frozen)": tensorflow_frozen,
@@ -148,4 +174,5 @@ PROGRAMS: dict[str, Callable[[Path], Trial]] = {
         for exported in (False, True)
         for kind in ("BERT", "GPT-2", "Llama")
     },
+    "flair": flair,
 }

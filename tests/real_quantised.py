@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib.metadata import version
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -100,7 +101,7 @@ def gptq(folder: Path) -> Trial:
     zeros = torch.clamp(torch.round(-by_group.amin(2) / scales), 1, 15)
     layer = module.QuantLinear(4, group, COLUMNS, ROWS, False, weight_dtype=torch.float32)
     layer.pack(plain, scales, zeros, None)
-    maker = "AutoGPTQ 0.7.1, logits of its layer on a CPU"
+    maker = f"AutoGPTQ {version('auto_gptq')}, logits of its layer on a CPU"
     config = {"quant_method": "gptq", "bits": 4, "group_size": group, "sym": False, "desc_act": False}
     return _trial(folder, config, dict(layer.state_dict()), maker, layer(_inputs()))
 
@@ -118,7 +119,7 @@ def awq(folder: Path) -> Trial:
     weight = module.dequantize_gemm(*words, scales.float(), 4, 32)
     config = {"quant_method": "awq", "bits": 4, "group_size": 32, "zero_point": True, "version": "gemm"}
     state = {"qweight": words[0], "qzeros": words[1], "scales": scales}
-    maker = "random words, dequantised by AutoAWQ 0.2.7's own function"
+    maker = f"random words, dequantised by AutoAWQ {version('autoawq')}'s own function"
     return _trial(folder, config, state, maker, _inputs() @ weight)
 
 

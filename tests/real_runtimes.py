@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from real_programs import PROGRAMS
 from real_quantised import QUANTISED
+from real_tesseract import TESSERACT
 from real_trials import Array, Trial, rows
 
 from argmaxable import find_head, load_head
@@ -431,6 +432,7 @@ TRIALS: dict[str, Callable[[Path], Trial]] = {
     "spacy": spacy,
     "nemo": nemo,
     "whisper.cpp": whisper_cpp,
+    **TESSERACT,
     **QUANTISED,
 }
 

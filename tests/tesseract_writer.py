@@ -61,7 +61,10 @@ def characters(*names: str) -> bytes:
 
 @dataclass(frozen=True)
 class Model:
-    """`before` are the layers that come before the softmax; `null` is the output for no character."""
+    """`before` are the layers that come before the softmax; `null` is the output for no character.
+
+    `is_inside`: characters and codes are stored inside the network, as in files of 4.00 alpha.
+    """
 
     softmax: bytes
     before: Sequence[bytes] = (INPUT, lstm())
@@ -69,6 +72,7 @@ class Model:
     codes: bytes = b""
     null: int = 0
     flags: int = 64
+    is_inside: bool = False
     others: dict[int, bytes] = field(default_factory=dict)
 
     def data(self) -> bytes:
@@ -76,6 +80,8 @@ class Model:
         settings = text("[1,36,0,1 Lfx3 O1c5]") + struct.pack(
             "<4i3f", self.flags, 7, 8, self.null, 0.9, 0.1, 0.5
         )
+        if self.is_inside:
+            return assemble({LSTM: network + self.characters + settings + self.codes, **self.others})
         return assemble(
             {LSTM: network + settings, UNICHARSET: self.characters, RECODER: self.codes, **self.others}
         )

@@ -128,6 +128,19 @@ def test_the_softmax_may_be_in_a_series_of_its_own(tmp_path: Path) -> None:
     assert finding.inputs.domain == Box(-1, 1)
 
 
+def test_characters_inside_the_network_are_read_as_those_beside_it(tmp_path: Path) -> None:
+    beside = load_head(MODEL.save(tmp_path))
+    inside = load_head(replace(MODEL, is_inside=True).save(tmp_path))
+    assert inside.labels == beside.labels
+    assert np.array_equal(inside.weight, beside.weight)
+
+
+def test_one_component_of_the_two_is_ignored_as_tesseract_does(tmp_path: Path) -> None:
+    unused = {UNICHARSET: characters("x", "y")}
+    head = load_head(replace(MODEL, is_inside=True, others=unused).save(tmp_path))
+    assert head.labels == load_head(MODEL.save(tmp_path)).labels
+
+
 @pytest.mark.parametrize(
     ("model", "said"),
     [
@@ -144,11 +157,14 @@ def test_the_softmax_may_be_in_a_series_of_its_own(tmp_path: Path) -> None:
         (replace(MODEL, codes=codes(*CODES, (5,))), "don't fit"),
         (replace(MODEL, codes=codes(*CODES[:4])), "don't fit"),
         (replace(MODEL, null=9), "don't fit"),
-        (replace(MODEL, codes=codes(*CODES) + b"x"), "after the last code"),
+        (replace(MODEL, codes=codes(*CODES) + b"x"), "1 bytes after the end"),
         (replace(MODEL, codes=codes(range(10))), "10 parts"),
-        (replace(MODEL, characters=b"9\na 0\n"), "declares b'9'"),
-        (replace(MODEL, characters=b"1\n\n"), "empty or too long"),
-        (replace(MODEL, others={RECODER: b""}), "inside its network"),
+        (replace(MODEL, characters=b"9\na 0\n"), "is empty"),
+        (replace(MODEL, characters=b"1\n\n"), "is empty"),
+        (replace(MODEL, characters=b"1\n" + b"a" * 255 + b"\nb"), "over 254 bytes"),
+        (replace(MODEL, others={RECODER: b""}), "the character set declares"),
+        (replace(MODEL, is_inside=True, codes=codes(*CODES) + b"x"), "1 bytes after the end"),
+        (replace(MODEL, is_inside=True, characters=b"9\na 0\n"), "of the character set"),
         (replace(MODEL, others={LSTM: b""}), "no LSTM network"),
     ],
 )

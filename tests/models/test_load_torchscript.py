@@ -217,7 +217,7 @@ def test_a_quantised_head_is_refused_with_advice(tmp_path: Path) -> None:
         model = torch.ao.quantization.quantize_dynamic(
             nn.Sequential(nn.Linear(FEATURES, CLASSES)), {nn.Linear}
         )
-    with pytest.raises(LoadError, match="PyTorch has quantised are not read: save the state_dict"):
+    with pytest.raises(LoadError, match="PyTorch has quantised can't be read: save the state_dict"):
         find_head(scripted(model, tmp_path / "model.pt"))
 
 

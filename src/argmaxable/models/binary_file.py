@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 from argmaxable.core.errors import LoadError
 
+# For weights that lie in a file of their own, whose length was compared before.
+SHRUNK = "The file of weights was cut short while it was read. Try again."
+
 
 @contextmanager
 def mapped(path: Path, expected: str) -> Iterator[mmap.mmap]:
@@ -59,3 +62,12 @@ def read_array(path: Path, dtype: str, start: int, shape: tuple[int, ...], damag
     if len(values) != math.prod(shape):  # the file shrank since it was parsed
         raise LoadError(f"ends after {len(values)} of {math.prod(shape)} numbers. {damaged}")
     return values.reshape(shape)
+
+
+def read_values(
+    path: Path, dtype: np.dtype[Any], start: int, shape: tuple[int, ...], damaged: str
+) -> NDArray[Any]:
+    """The same for any type of numbers, also those that NumPy has no little-endian form of (bfloat16)."""
+    bits = read_array(path, f"<u{dtype.itemsize}", start, shape, damaged)
+    values: NDArray[Any] = bits.astype(f"=u{dtype.itemsize}", copy=False).view(dtype)
+    return values

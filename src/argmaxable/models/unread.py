@@ -151,5 +151,6 @@ def find_orbax(path: Path, options: ReadOptions) -> Finding:
     """The same for a checkpoint of Orbax."""
     raise LoadError(
         "is an Orbax checkpoint. This format is not supported. Load it and save the weights as one file: "
-        "open('model.msgpack', 'wb').write(flax.serialization.to_bytes(params))."
+        "tree = orbax.checkpoint.PyTreeCheckpointer().restore(path); "
+        "open('model.msgpack', 'wb').write(flax.serialization.to_bytes(tree))."
     )

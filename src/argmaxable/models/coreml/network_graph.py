@@ -21,7 +21,7 @@ from argmaxable.models.binary_file import read_array
 from argmaxable.models.coreml.kraken import is_kraken
 from argmaxable.models.coreml.network import NeuralArray, NeuralLayer, NeuralNetwork
 from argmaxable.models.graph.nodes import Attribute, Graph, Node
-from argmaxable.models.graph.translation import NotTranslated
+from argmaxable.models.graph.translation import NotTranslated, from_end
 
 if TYPE_CHECKING:
     from argmaxable.models.graph.products import Stored
@@ -163,16 +163,6 @@ def _channels(parts: _Parts, layer: NeuralLayer) -> int | None:
     return parts.channels.get(layer.inputs[0]) if layer.kind in _SAME_CHANNELS and layer.inputs else None
 
 
-def _axis(parts: _Parts, layer: NeuralLayer, axis: int) -> int:
-    """An axis of the input, counted from the end."""
-    rank = parts.ranks.get(layer.inputs[0])
-    if axis < 0:
-        return axis
-    if rank is None or axis >= rank:
-        raise NotTranslated("axis")
-    return axis - rank
-
-
 # ---------------------------------------------------------------------- linear layers
 
 
@@ -232,12 +222,17 @@ def _recurrent(parts: _Parts, layer: NeuralLayer) -> None:
 
 
 def _softmax(parts: _Parts, layer: NeuralLayer) -> None:
-    axis = -3 if layer.kind == "softmax" else _axis(parts, layer, layer.number(1))
+    axis = -3 if layer.kind == "softmax" else from_end(layer.number(1), parts.ranks.get(layer.inputs[0]))
     parts.add("Softmax", layer.inputs, layer.outputs[0], axis=axis, opset=13)
 
 
 def _argmax(parts: _Parts, layer: NeuralLayer) -> None:
-    parts.add("ArgMax", layer.inputs, layer.outputs[0], axis=_axis(parts, layer, layer.number(1)))
+    parts.add(
+        "ArgMax",
+        layer.inputs,
+        layer.outputs[0],
+        axis=from_end(layer.number(1), parts.ranks.get(layer.inputs[0])),
+    )
 
 
 # ---------------------------------------------------------------------- layout

@@ -7,13 +7,14 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.core.errors import LoadError
 from argmaxable.core.head import FLOAT_DTYPES
+from argmaxable.models.binary_file import SHRUNK, read_values
 from argmaxable.models.coreml.program import ProgramTensor
 from argmaxable.models.dequantise import cast
 
@@ -64,8 +65,7 @@ class MilWeights:
                 f"has its weights in {self.path.name}, which is not there. Fetch the whole package."
             )
         else:
-            with self.path.open("rb") as file:
-                values = _array(file, constant, stored.name)
+            values = _array(self.path, constant, stored.name)
         for number in stored.casts:
             values = cast(values, _NAMES[number])
         return values
@@ -78,16 +78,16 @@ def _listed(constant: MilConstant, numbers: tuple[float, ...], name: str) -> NDA
     return np.array(numbers, np.float64).astype(dtype).reshape(constant.tensor.shape)
 
 
-def _array(file: IO[bytes], constant: MilConstant, name: str) -> NDArray[Any]:
+def _array(path: Path, constant: MilConstant, name: str) -> NDArray[Any]:
     tensor = constant.tensor
-    file.seek(0, 2)
-    size = file.tell()
+    size = path.stat().st_size
     if constant.offset is None or constant.offset + _ENTRY.size > size:
         raise LoadError(
             f"the constant {name[:80]!r} goes beyond the end of weight.bin. Fetch the package again."
         )
-    file.seek(constant.offset)
-    mark, type_, length, start = _ENTRY.unpack(file.read(_ENTRY.size))
+    with path.open("rb") as file:
+        file.seek(constant.offset)
+        mark, type_, length, start = _ENTRY.unpack(file.read(_ENTRY.size))
     dtype = FLOAT_DTYPES.get(tensor.dtype)
     if mark != _MARK or _TYPES.get(type_) != tensor.dtype or dtype is None:
         raise LoadError(
@@ -98,6 +98,4 @@ def _array(file: IO[bytes], constant: MilConstant, name: str) -> NDArray[Any]:
         raise LoadError(
             f"the constant {name[:80]!r} of shape {tensor.shape[:8]} has {length:,} bytes. Is it damaged?"
         )
-    file.seek(start)
-    bits = np.frombuffer(file.read(length), f"<u{dtype.itemsize}")
-    return bits.astype(f"=u{dtype.itemsize}", copy=False).view(dtype).reshape(tensor.shape)
+    return read_values(path, dtype, start, tensor.shape, SHRUNK)

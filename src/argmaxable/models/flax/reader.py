@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from argmaxable.core.errors import LoadError
 from argmaxable.core.head import FLOAT_DTYPES
 from argmaxable.models.ambiguity import ambiguous
-from argmaxable.models.binary_file import read_array
+from argmaxable.models.binary_file import read_values
 from argmaxable.models.finding import TensorInfo
 from argmaxable.models.huggingface.reader import find_in
 from argmaxable.models.message_pack import DAMAGED, Extension, StoredBytes, read_message
@@ -70,8 +70,7 @@ def tensors_of(path: Path) -> TensorSource:
     def read(name: str) -> NDArray[Any]:
         each = stored[name]
         dtype = FLOAT_DTYPES.get(each.dtype, np.dtype("u1"))
-        bits = read_array(path, f"<u{dtype.itemsize}", each.start, each.shape, DAMAGED)
-        values = bits.astype(f"=u{dtype.itemsize}", copy=False).view(dtype)
+        values = read_values(path, dtype, each.start, each.shape, DAMAGED)
         return np.ascontiguousarray(values.T) if each.is_turned else values
 
     infos = {

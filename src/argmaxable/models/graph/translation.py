@@ -11,6 +11,15 @@ class NotTranslated(Exception):
     """An operation is not translated; never leaves the folder of its format."""
 
 
+def from_end(axis: int, rank: int | None) -> int:
+    """An axis counted from the end, of a tensor with so many axes (None if not known)."""
+    if axis < 0:
+        return axis
+    if rank is None or axis >= rank:
+        raise NotTranslated("axis")
+    return axis - rank
+
+
 @dataclass(frozen=True)
 class Given:
     """What an operation is given: the names of its inputs, their shapes (None if not known), and the values

@@ -137,7 +137,9 @@ def _dataset(path: str, record: Mapping[str, Any]) -> Dataset:
 def _require_stored(dataset: Dataset) -> None:
     info, stored = dataset.info, dataset.stored
     if dataset.is_elsewhere:
-        raise LoadError(f"dataset {info} is stored in another file, which is not read. Save the model again.")
+        raise LoadError(
+            f"dataset {info} is stored in another file, which can't be read. Save the model in one file."
+        )
     if not stored or dataset.nbytes > max(_HARMLESS_BYTES, _SUSPICIOUS_EXPANSION * stored):
         raise LoadError(
             f"dataset {info} would expand from {stored} to {dataset.nbytes} bytes, which no trained weights "

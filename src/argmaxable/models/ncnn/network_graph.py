@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from argmaxable.models.graph.nodes import Attribute, Graph, Node
-from argmaxable.models.graph.translation import NotTranslated
+from argmaxable.models.graph.translation import NotTranslated, from_end
 from argmaxable.models.ncnn.network import ABSENT, NcnnLayer
 from argmaxable.models.ncnn.weights import NcnnArray
 
@@ -142,16 +142,6 @@ def _add_unknown(parts: _Parts, layer: NcnnLayer) -> None:
         parts.nodes.append(Node(f"ncnn:{layer.kind}", layer.inputs, layer.outputs, {}))
 
 
-def _axis(parts: _Parts, layer: NcnnLayer, axis: int) -> int:
-    """An axis of the first input, counted from the end."""
-    rank = parts.ranks.get(layer.inputs[0])
-    if axis < 0:
-        return axis
-    if rank is None or axis >= rank:
-        raise NotTranslated("axis")
-    return axis - rank
-
-
 # ---------------------------------------------------------------------- linear layers
 
 
@@ -251,7 +241,12 @@ def _activate(parts: _Parts, layer: NcnnLayer, before: str) -> None:
 
 
 def _softmax(parts: _Parts, layer: NcnnLayer) -> None:
-    parts.add("Softmax", layer.inputs[:1], layer.outputs[0], axis=_axis(parts, layer, layer.integer(0)))
+    parts.add(
+        "Softmax",
+        layer.inputs[:1],
+        layer.outputs[0],
+        axis=from_end(layer.integer(0), parts.ranks.get(layer.inputs[0])),
+    )
 
 
 def _norm(parts: _Parts, layer: NcnnLayer) -> None:

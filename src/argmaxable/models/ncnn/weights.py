@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.core.errors import LoadError
 from argmaxable.core.head import FLOAT_DTYPES
+from argmaxable.models.binary_file import SHRUNK, read_values
 from argmaxable.models.ncnn.network import ABSENT, NcnnLayer
 
 if TYPE_CHECKING:
@@ -220,12 +220,4 @@ class NcnnWeights:
                 f"{stored.name!r} is stored as {array.dtype}, which ncnn rounds to. Use the model before it "
                 "was quantised."
             )
-        with self.path.open("rb") as file:
-            file.seek(array.start)
-            data = file.read(array.length)
-        if len(data) < array.length:
-            raise LoadError(f"{self.path.name} was cut short while it was read. Try again.")
-        dtype = FLOAT_DTYPES[array.dtype]
-        bits = np.frombuffer(data, f"<u{dtype.itemsize}").astype(f"=u{dtype.itemsize}", copy=False)
-        values: NDArray[Any] = bits.view(dtype).reshape(array.shape)
-        return values
+        return read_values(self.path, FLOAT_DTYPES[array.dtype], array.start, array.shape, SHRUNK)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.core.errors import LoadError
 from argmaxable.core.head import FLOAT_DTYPES
+from argmaxable.models.binary_file import SHRUNK, read_values
 from argmaxable.models.dequantise import cast, dequantised
 
 if TYPE_CHECKING:
@@ -80,13 +81,12 @@ class ConstantsFile:
 
     def __call__(self, stored: Stored) -> NDArray[Any]:
         """The values, as floats and without rounding of our own; raises LoadError."""
-        with self.path.open("rb") as file:
-            values = self._array(file, stored.name)
-            if stored.scale or stored.zero_point:
-                scale, zero_point = (
-                    self._array(file, name) if name else None for name in (stored.scale, stored.zero_point)
-                )
-                values = dequantised(values, scale, zero_point, stored.axis)
+        values = self._array(stored.name)
+        if stored.scale or stored.zero_point:
+            scale, zero_point = (
+                self._array(name) if name else None for name in (stored.scale, stored.zero_point)
+            )
+            values = dequantised(values, scale, zero_point, stored.axis)
         for number in stored.casts:
             values = cast(values, _NAMES[number])
         if values.dtype.name not in FLOAT_DTYPES:
@@ -102,22 +102,14 @@ class ConstantsFile:
         is_known = constant.dtype in _WHOLE or constant.dtype in FLOAT_DTYPES
         if not is_known or math.prod(constant.shape) > _LONGEST_LIST:
             return None
-        with self.path.open("rb") as file:
-            values: list[float] = self._array(file, name).reshape(-1).tolist()
+        values: list[float] = self._array(name).reshape(-1).tolist()
         return tuple(values)
 
-    def _array(self, file: IO[bytes], name: str) -> NDArray[Any]:
+    def _array(self, name: str) -> NDArray[Any]:
         constant = self.constants[name]
         if constant.dtype not in FLOAT_DTYPES and constant.dtype not in _WHOLE:
             raise LoadError(f"the constant {name!r} is of type {constant.dtype}, which is not supported.")
-        file.seek(constant.start)
-        data = file.read(constant.length)
-        if len(data) < constant.length:
-            raise LoadError(f"{self.path.name} was cut short while it was read. Try again.")
         dtype = FLOAT_DTYPES.get(
             constant.dtype, np.dtype(constant.dtype if constant.dtype in _WHOLE else "u1")
         )
-        bits = np.frombuffer(data, f"<u{dtype.itemsize}")
-        native = bits.astype(bits.dtype.newbyteorder("="), copy=False)
-        values: NDArray[Any] = native.view(dtype).reshape(constant.shape)
-        return values
+        return read_values(self.path, dtype, constant.start, constant.shape, SHRUNK)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from argmaxable.core.errors import AmbiguousError, LoadError
 from argmaxable.core.head import FLOAT_DTYPES
+from argmaxable.models.binary_file import SHRUNK, read_values
 from argmaxable.models.dequantise import cast
 from argmaxable.models.paddle.program import Program, TensorType, Variable, tensor_type
 
@@ -132,14 +132,8 @@ class ParameterReader:
                 f"{', '.join(FLOAT_DTYPES)}. Quantised weights mean nothing without their scales: use the "
                 "float model they come from."
             )
-        with self.path.open("rb") as file:
-            file.seek(parameter.start)
-            data = file.read(parameter.length)
-        if len(data) < parameter.length:
-            raise LoadError(f"{self.path.name} was cut short while it was read. Try again.")
-        bits = np.frombuffer(data, f"<u{FLOAT_DTYPES[parameter.dtype].itemsize}")
-        native = bits.astype(bits.dtype.newbyteorder("="), copy=False)
-        values: NDArray[Any] = native.view(FLOAT_DTYPES[parameter.dtype]).reshape(parameter.shape)
+        dtype = FLOAT_DTYPES[parameter.dtype]
+        values = read_values(self.path, dtype, parameter.start, parameter.shape, SHRUNK)
         for number in stored.casts:
             values = cast(values, CAST_TYPES[number])
         return values

@@ -66,7 +66,9 @@ def _member(info: zipfile.ZipInfo, start: int, compressed: str | None) -> Member
         return Member(start, info.file_size)
     name = info.filename.partition("/")[2]
     if compressed is None or not name.startswith(compressed) or info.compress_type != zipfile.ZIP_DEFLATED:
-        raise LoadError(f"has compressed members, e.g. {name!r}, which PyTorch never writes: not read.")
+        raise LoadError(
+            f"has compressed members, e.g. {name!r}, which PyTorch never writes. Save the model again."
+        )
     return Member(start, info.file_size, info.compress_size)
 
 
@@ -93,6 +95,14 @@ def read_member(path: Path, member: Member, largest: int) -> bytes:
 def unreadable(reason: object) -> str:
     """The sentence for a file that is damaged."""
     return f"is not a readable PyTorch file: {reason}. It may be cut short or damaged; fetch it again."
+
+
+def asks_for(names: Iterable[str]) -> str:
+    """The sentence for a pickle that names functions or classes which are not known to be harmless."""
+    return (
+        f"asks for {', '.join(names)}, which is neither a tensor nor a plain container. Building that could "
+        "run code, so the file was refused. Save the model's state_dict alone, or as .safetensors."
+    )
 
 
 def shown(names: Iterable[str]) -> str:

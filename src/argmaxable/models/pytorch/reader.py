@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from argmaxable.core.errors import LoadError
 from argmaxable.models.checkpoint.families import Obstacle
 from argmaxable.models.checkpoint.locate import HeadTensors
+from argmaxable.models.flair import reader as flair
 from argmaxable.models.huggingface.reader import find_in, is_part
 from argmaxable.models.pytorch.tensors import tensors_of
 from argmaxable.models.source import FLOATS, TensorSource
@@ -32,6 +33,8 @@ _BLOCKS = frozenset({"layer", "layers", "block", "blocks", "h", "stages"})
 def find(path: Path, options: ReadOptions) -> Finding:
     """The head in a PyTorch file; a config.json beside it is heeded. Raises LoadError."""
     _require_whole_tensors(path)
+    if flair.is_flair(path):
+        return flair.find(path, options)
     return find_in(
         tensors_of(path),
         path.parent,

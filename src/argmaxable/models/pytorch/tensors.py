@@ -24,6 +24,7 @@ from argmaxable.models.finding import TensorInfo
 from argmaxable.models.pytorch.archive import (
     LARGEST_PICKLE,
     archive_members,
+    asks_for,
     shown,
     unreadable,
 )
@@ -188,10 +189,7 @@ def _refusal(path: Path, is_zip: bool, complaint: str) -> str:
     imports = [named[1]] if named else _imports(path, is_zip)
     strange = [each for each in imports if not _OF_TENSORS.fullmatch(each)]
     if strange:
-        return (
-            f"asks for {', '.join(strange)}, which is neither a tensor nor a plain container. Building that "
-            "could run code, so the file was refused. Save the model's state_dict alone, or as .safetensors."
-        )
+        return asks_for(strange)
     if imports:
         return (
             "is pickled in a newer protocol than PyTorch reads safely. Save it again with torch.save without "

@@ -17,6 +17,7 @@ LSTM, UNICHARSET, RECODER = 17, 21, 22  # numbers of components
 # Tesseract's own limit (kMaxNumTessdataEntries); a larger number means other byte order there.
 _MOST_COMPONENTS = 1000
 _ABSENT = -1
+_LONGEST_LINE = 254  # what fits into Tesseract's own buffer
 DAMAGED = "The file is cut short or damaged; fetch it again."
 
 
@@ -44,6 +45,15 @@ class TessdataReader(BinaryReader):
         (value,) = self.numbers(layout, what)
         return int(value)
 
+    def line(self) -> bytes:
+        """A line of a character set, without its end."""
+        start, end = self.position, min(self._end, self.position + _LONGEST_LINE + 1)
+        found = self.data.find(b"\n", start, end)
+        if found < 0 and end < self._end:
+            raise LoadError(f"a line of the character set has over {_LONGEST_LINE} bytes. {DAMAGED}")
+        self.position = end if found < 0 else found + 1
+        return self.data[start : end if found < 0 else found]
+
     def text(self, what: str) -> str:
         """A text behind its length."""
         size = self.number("I", what)
@@ -61,7 +71,7 @@ def components(data: mmap.mmap) -> Mapping[int, ComponentPlace]:
     if not 0 < count <= _MOST_COMPONENTS:
         raise LoadError(
             f"is not a .traineddata file of little-endian numbers: it declares {count} components, expected "
-            f"at most {_MOST_COMPONENTS}. Archives and big-endian files are not read."
+            f"at most {_MOST_COMPONENTS}. Archives and big-endian files can't be read."
         )
     table = reader.numbers(f"{count}q", "the table of components")
     present = [(number, offset) for number, offset in enumerate(table) if offset != _ABSENT]

@@ -14,8 +14,6 @@ from argmaxable.models.tesseract.file import DAMAGED, TessdataReader
 
 NULL = "<null>"
 _SPACE = "NULL"  # how a character set spells a space, and nothing else
-# Tesseract's own buffer of a line.
-_LONGEST_LINE = 254
 _LONGEST_CODE = 9
 # The largest character sets in use have 15,000 characters.
 _MOST_CHARACTERS = 2**20
@@ -24,20 +22,19 @@ Codes = Sequence[tuple[int, ...]]
 
 def read_characters(reader: TessdataReader) -> list[str]:
     """The characters of a character set, by their numbers; raises LoadError."""
-    start = reader.skip(reader.left, "the character set")
-    lines = reader.data[start : reader.position].split(b"\n")
-    count = int(lines[0]) if lines[0].strip().isdigit() and len(lines[0]) < 9 else -1
-    if not 0 < count <= min(_MOST_CHARACTERS, len(lines) - 1):
-        raise LoadError(f"the character set declares {lines[0][:20]!r} characters. {DAMAGED}")
-    return _checked(lines[1 : count + 1])
+    first = reader.line()
+    count = int(first) if first.strip().isdigit() and len(first) < 9 else -1
+    if not 0 < count <= _MOST_CHARACTERS:
+        raise LoadError(f"the character set declares {first[:20]!r} characters. {DAMAGED}")
+    return _checked([reader.line() for _ in range(count)])
 
 
 def _checked(lines: Sequence[bytes]) -> list[str]:
     names = []
     for line in lines:
         words = line.split()
-        if not words or len(line) > _LONGEST_LINE:
-            raise LoadError(f"a line of the character set is empty or too long. {DAMAGED}")
+        if not words:
+            raise LoadError(f"a line of the character set is empty. {DAMAGED}")
         try:
             names.append(words[0].decode())
         except UnicodeDecodeError as error:
@@ -60,8 +57,6 @@ def read_codes(reader: TessdataReader) -> Codes:
         if not 0 < length <= _LONGEST_CODE:
             raise LoadError(f"a code has {length} parts, expected 1 to {_LONGEST_CODE}. {DAMAGED}")
         codes.append(reader.numbers(f"{length}i", "a code"))
-    if reader.left:
-        raise LoadError(f"has {reader.left} bytes after the last code. {DAMAGED}")
     return codes
 
 

@@ -25,6 +25,7 @@ _DEEPEST = 32
 _MOST_LAYERS = 10_000  # Tesseract's own limit
 _LEARNING_RATES = 64  # a flag: a learning rate for each layer follows
 _IS_TRAINING = 1
+_NEWER = "Use a language file of Tesseract 4 or 5."
 _INT8, _DOUBLES = 1, 128  # flags of a matrix
 
 
@@ -75,7 +76,7 @@ def read_network(reader: TessdataReader, depth: int = 0) -> LstmLayer:
     if depth > _DEEPEST:
         raise LoadError(f"its layers are nested more than {_DEEPEST} deep. {DAMAGED}")
     if reader.number("b", "a layer's kind") != 0:
-        raise LoadError("was written by a Tesseract before 4.0, whose networks are not read.")
+        raise LoadError(f"was written by Tesseract before 4.0, whose networks can't be read. {_NEWER}")
     kind = reader.text("a layer's kind")
     training, _ = reader.numbers("bb", "a layer's state")
     flags, inputs, outputs, _ = reader.numbers("4i", "a layer's sizes")
@@ -121,7 +122,7 @@ def _skip_lstm(reader: TessdataReader, inputs: int) -> None:
 def _read_weights(reader: TessdataReader) -> StoredMatrix:
     mode = reader.number("B", "a matrix' mode")
     if not mode & _DOUBLES:
-        raise LoadError("has weights in a format from before Tesseract 4.0, which Tesseract 5 does not read.")
+        raise LoadError(f"has weights in a format from before Tesseract 4.0, which can't be read. {_NEWER}")
     rows, columns = reader.numbers("ii", "a matrix' shape")
     if rows < 1 or columns < 1:
         raise LoadError(f"has a matrix of {rows} × {columns} weights. {DAMAGED}")

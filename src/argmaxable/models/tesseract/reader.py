@@ -84,19 +84,21 @@ def _parse(path: Path) -> _Recogniser:
                 "has no LSTM network: it serves Tesseract's older engine, or finds orientation and script. "
                 "Pass a language file of Tesseract 4 or 5."
             )
-        if UNICHARSET not in places or RECODER not in places:
-            raise LoadError(
-                "has its character set inside its network, as files before Tesseract 4.0; none is read."
-            )
         reader = TessdataReader(data, places[LSTM])
         network = read_network(reader)
-        flags, null = _read_settings(reader)
-        characters = read_characters(TessdataReader(data, places[UNICHARSET]))
-        codes: Codes
-        if flags & _RECODES:
-            codes = read_codes(TessdataReader(data, places[RECODER]))
+        # Tesseract takes both from components of their own if both are there, else both from the network.
+        if UNICHARSET in places and RECODER in places:
+            flags, null = _read_settings(reader)
+            _require_end(reader)
+            characters = read_characters(TessdataReader(data, places[UNICHARSET]))
+            reader = TessdataReader(data, places[RECODER])
         else:
-            codes = [(number,) for number in range(len(characters))]
+            characters = read_characters(reader)
+            flags, null = _read_settings(reader)
+        codes: Codes = [(number,) for number in range(len(characters))]
+        if flags & _RECODES:
+            codes = read_codes(reader)
+            _require_end(reader)
     softmax = network.last()
     weights = softmax.weights
     if softmax.kind not in SOFTMAX or weights is None:
@@ -110,9 +112,12 @@ def _read_settings(reader: TessdataReader) -> tuple[int, int]:
     """The recogniser's flags and the output that stands for no character, which follow the network."""
     reader.text("the network's specification")
     flags, _, _, null, *_ = reader.numbers("4i3f", "the recogniser's settings")
-    if reader.left:
-        raise LoadError(f"has {reader.left} bytes after its network. {DAMAGED}")
     return flags, null
+
+
+def _require_end(reader: TessdataReader) -> None:
+    if reader.left:
+        raise LoadError(f"has {reader.left} bytes after the end of a component. {DAMAGED}")
 
 
 def _matrix(path: Path, weights: StoredMatrix) -> np.ndarray[tuple[int, ...], np.dtype[np.floating]]:

@@ -59,13 +59,11 @@ def find(path: Path, options: ReadOptions) -> Finding:
 def _require_current(names: list[str]) -> None:
     """Refuse the layouts of earlier versions, and what has no graph to read."""
     if "serialized_exported_program.json" in names:
-        raise LoadError(
-            f"is an exported program in the first layout that PyTorch had, which is not read. {_AGAIN}"
-        )
+        raise LoadError(f"is an exported program in PyTorch's first layout, which can't be read. {_AGAIN}")
     inner = [name.partition("/")[2] for name in names]
     if any(name.startswith("data/weights/") and name.endswith(".pt") for name in inner):
         raise LoadError(
-            f"is an exported program with pickled weights, an earlier layout, which is not read. {_AGAIN}"
+            f"is an exported program of an earlier layout, whose pickled weights can't be read. {_AGAIN}"
         )
     programs = [name for name in inner if name.startswith("models/")]
     if not programs:

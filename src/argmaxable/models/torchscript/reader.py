@@ -62,18 +62,20 @@ def find(path: Path, options: ReadOptions) -> Finding:
         )
     except LoadError as error:
         if any(node.op.startswith("quantized:") for node in graph.nodes):
-            raise LoadError(f"{error} Layers that PyTorch has quantised are not read: {_INSTEAD}.") from error
+            raise LoadError(
+                f"{error} Layers that PyTorch has quantised can't be read: {_INSTEAD}."
+            ) from error
         raise
 
 
 def _require_readable(path: Path, members: dict[str, Member]) -> None:
     if "data.pkl" not in members:
         raise LoadError(
-            f"is a TorchScript archive from before PyTorch 1.4, which is not read. Instead {_INSTEAD}."
+            f"is a TorchScript archive from before PyTorch 1.4, which can't be read. Instead {_INSTEAD}."
         )
     if "bytecode.pkl" in members:
         raise LoadError(
-            "is a model for PyTorch's lite interpreter, whose bytecode is not read. Save the module with "
+            "is a model for PyTorch's lite interpreter, whose bytecode can't be read. Save the module with "
             f"torch.jit.save, or {_INSTEAD}."
         )
     order = members.get("byteorder")

@@ -1,11 +1,14 @@
-"""The pickles of TorchScript archives, read by a small machine that knows PyTorch's instructions only.
+"""The pickles of PyTorch's archives, read by a small machine that knows PyTorch's instructions only.
 
 Nothing is imported or called. An object becomes a `PickledObject`: the name of its class, and the attributes,
 which are plain values, tensors or such objects again. What is not understood becomes an `Unread`.
+TorchScript's pickles are written by PyTorch itself, in protocol 2. Python's, in protocol 4, hold objects of
+other packages as well; which of those are accepted is up to the caller.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from argmaxable.core.errors import LoadError
 from argmaxable.models.ambiguity import ambiguous
 from argmaxable.models.aten.stored import ArchivedTensor, stored_tensor
+from argmaxable.models.pytorch.archive import asks_for
 from argmaxable.models.pytorch.pickle_imports import instructions_in
 
 if TYPE_CHECKING:
@@ -20,6 +24,11 @@ if TYPE_CHECKING:
 
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 _NUMBERS = frozenset({"BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE"})
+# Functions of Python's pickles whose results are of no interest.
+_HARMLESS = frozenset({"torch device", "builtins set"})
+# Instructions of Python's that TorchScript does not have.
+_PYTHON_VALUES = frozenset({"SHORT_BINUNICODE", "SHORT_BINBYTES", "BINBYTES"})
+_PYTHON = frozenset({"FRAME", "MEMOIZE", "STACK_GLOBAL", "EMPTY_SET", "ADDITEMS", *_PYTHON_VALUES})
 _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 _STORAGES = {
     **{"FloatStorage": ("float32", 4), "DoubleStorage": ("float64", 8), "HalfStorage": ("float16", 2)},
@@ -62,13 +71,15 @@ _MARK = object()
 class Unpickler:
     """Reads the pickles of an archive, which share their storages."""
 
-    def __init__(self, members: Mapping[str, Member]) -> None:
-        self._members = members
+    def __init__(self, members: Mapping[str, Member], foreign: re.Pattern[str] | None = None) -> None:
+        """`foreign` matches the classes of other packages whose objects become records in Python's pickles;
+        None for TorchScript's."""
+        self._members, self._foreign = members, foreign
         self._storages: dict[str, tuple[str, int]] = {}
 
     def load(self, data: bytes, folder: str) -> Any:
         """The object in a pickle whose tensors are in this folder of the archive; raises LoadError."""
-        machine = _Machine(lambda place: self._storage(place, folder), self._tensor)
+        machine = _Machine(lambda place: self._storage(place, folder), self._tensor, self._foreign)
         for opcode, argument in instructions_in(data):
             try:
                 if opcode == "STOP":
@@ -114,10 +125,15 @@ class Unpickler:
 class _Machine:
     """The stack and the memory of a pickle."""
 
-    def __init__(self, storage: Callable[[Any], Any], tensor: Callable[[Any, Any, Any, Any], Any]) -> None:
+    def __init__(
+        self,
+        storage: Callable[[Any], Any],
+        tensor: Callable[[Any, Any, Any, Any], Any],
+        foreign: re.Pattern[str] | None,
+    ) -> None:
         self._stack: list[Any] = []
         self._memory: dict[int, Any] = {}
-        self._storage, self._tensor = storage, tensor
+        self._storage, self._tensor, self._foreign = storage, tensor, foreign
 
     def pop(self) -> Any:
         value = self._stack.pop()
@@ -146,8 +162,23 @@ class _Machine:
         elif opcode in _TUPLES:
             values = [self.pop() for _ in range(_TUPLES[opcode])]
             self._stack.append(tuple(reversed(values)))
+        elif opcode in _PYTHON and self._foreign is not None:
+            self._python(opcode, argument)
         elif opcode != "PROTO":
             self._build(opcode)
+
+    def _python(self, opcode: str, argument: Any) -> None:
+        if opcode in _PYTHON_VALUES:
+            self._stack.append(argument)
+        elif opcode == "MEMOIZE":
+            self._memory[len(self._memory)] = self._stack[-1]
+        elif opcode == "STACK_GLOBAL":
+            name, module = self.pop(), self.pop()
+            self._stack.append(_Global(f"{module} {name}"))
+        elif opcode == "EMPTY_SET":
+            self._stack.append([])  # nobody asks whether something is in it
+        elif opcode == "ADDITEMS":
+            self._extend(self._marked())
 
     def _build(self, opcode: str) -> None:
         if opcode == "BINPERSID":
@@ -157,31 +188,40 @@ class _Machine:
             self._stack.append(self._called(function, arguments))
         elif opcode == "NEWOBJ":
             _, kind = self.pop(), self.pop()
-            self._stack.append(PickledObject(kind.name.replace(" ", ".")))
+            self._stack.append(self._record(kind.name.replace(" ", ".")))
         elif opcode == "BUILD":
             state, record = self.pop(), self._stack[-1]
+            if self._foreign is not None and type(record) is dict:
+                return  # attributes of an OrderedDict, such as the versions of a state_dict's modules
             if not isinstance(record, PickledObject) or record.attributes or record.state is not None:
                 raise TypeError("BUILD")
             record.state = state
             if isinstance(state, dict) and all(isinstance(name, str) for name in state):
                 record.attributes = state
         elif opcode in ("APPENDS", "APPEND"):
-            values = self._marked() if opcode == "APPENDS" else [self.pop()]
-            if type(self._stack[-1]) is not list:
-                raise TypeError(opcode)
-            self._stack[-1].extend(values)
+            self._extend(self._marked() if opcode == "APPENDS" else [self.pop()])
         elif opcode in ("SETITEMS", "SETITEM"):
             values = self._marked() if opcode == "SETITEMS" else [self.pop(), self.pop()][::-1]
             self._set_items(values)
         else:
             raise ValueError(opcode)
 
+    def _record(self, kind: str) -> PickledObject:
+        if self._foreign is not None and not self._foreign.fullmatch(kind):
+            raise LoadError(asks_for([kind[:80]]))
+        return PickledObject(kind)
+
+    def _extend(self, values: list[Any]) -> None:
+        if type(self._stack[-1]) is not list:
+            raise TypeError("APPENDS")
+        self._stack[-1].extend(values)
+
     def _set_items(self, values: list[Any]) -> None:
         target = self._stack[-1]
         if type(target) is not dict or len(values) % 2:
             raise TypeError("SETITEMS")
         for key, value in zip(values[::2], values[1::2], strict=True):
-            if not isinstance(key, str | int | float):  # the hash of nested tuples may take forever
+            if not isinstance(key, str | bytes | int | float):  # the hash of nested tuples may take forever
                 raise TypeError("key")
             if key in target:
                 raise ambiguous(f"an object has two attributes called {str(key)[:80]!r}")
@@ -194,7 +234,15 @@ class _Machine:
             return self._tensor(storage, offset, shape, strides)
         if name in _SAME:
             return arguments[0]
-        return {} if name == "collections OrderedDict" and not arguments else Unread(name)
+        if name == "collections OrderedDict" and not arguments:
+            return {}
+        if self._foreign is None:
+            return Unread(name)
+        if name == "torch._utils _rebuild_parameter":
+            return arguments[0]
+        if name not in _HARMLESS:  # others could change the weights that they are called with
+            raise LoadError(asks_for([name.replace(" ", ".")[:80]]))
+        return PickledObject(name.replace(" ", "."))
 
     def _marked(self) -> list[Any]:
         """What lies above the last mark, which is taken off as well."""

@@ -1,0 +1,1 @@
+"""Models of flair: sequence taggers and classifiers of text."""
