@@ -123,6 +123,49 @@ def awq(folder: Path) -> Trial:
     return _trial(folder, config, state, maker, _inputs() @ weight)
 
 
+def fp8(folder: Path) -> Trial:
+    import torch
+    from transformers.integrations.finegrained_fp8 import Fp8Dequantize
+
+    side = 64
+    blocks = _layer().weight.data.reshape(ROWS // side, side, COLUMNS // side, side)
+    scales = blocks.abs().amax((1, 3)) / 448
+    small = (blocks / scales[:, None, :, None]).reshape(ROWS, COLUMNS).to(torch.float8_e4m3fn)
+    weight = Fp8Dequantize(None)._dequantize_one(small, scales)
+    config = {"quant_method": "fp8", "weight_block_size": [side, side]}
+    maker = f"random numbers, dequantised by transformers {version('transformers')}'s own function"
+    state = {"weight": small, "weight_scale_inv": scales}
+    return _trial(folder, config, state, maker, _inputs() @ weight.T)
+
+
+def _mlx(bits: int) -> Callable[[Path], Trial]:
+    def trial(folder: Path) -> Trial:
+        import mlx.core as library
+        import numpy as np
+
+        weight = library.array(_layer().weight.detach().numpy()).astype(library.float16)
+        state = dict(
+            zip(
+                ("weight", "scales", "biases"),
+                library.quantize(weight, group_size=64, bits=bits),
+                strict=True,
+            )
+        )
+        tensors = {f"lm_head.{name}": value for name, value in state.items()}
+        norm = {"model.norm.weight": library.ones(COLUMNS)}
+        library.save_safetensors(str(folder / "model.safetensors"), {**tensors, **norm})
+        config = {**LLAMA, "quantization": {"group_size": 64, "bits": bits}}
+        (folder / "config.json").write_text(json.dumps(config))
+        # With numbers of the same width as the inputs; rounding of the product aside, this changes none.
+        wide = [state[name].astype(library.float32) for name in ("scales", "biases")]
+        x = _inputs().numpy()
+        answer = library.quantized_matmul(library.array(x), state["weight"], *wide, group_size=64, bits=bits)
+        maker = f"MLX {version('mlx')}, its quantised product on a CPU"
+        return Trial(folder / "model.safetensors", maker, load_head(folder), np.array(answer), x)
+
+    return trial
+
+
 def _compressed(kind: str) -> Callable[[Path], Trial]:
     def trial(folder: Path) -> Trial:
         import compressed_tensors as library
@@ -164,5 +207,8 @@ QUANTISED: dict[str, Callable[[Path], Trial]] = {
     "bitsandbytes fp4": _bitsandbytes("fp4"),
     "gptq": gptq,
     "awq": awq,
+    "fp8": fp8,
+    "mlx 4 bits": _mlx(4),
+    "mlx 8 bits": _mlx(8),
     **{kind: _compressed(kind) for kind in ("pack-quantized", "int-quantized", "float-quantized")},
 }
