@@ -443,6 +443,8 @@ def row_of(name: str, trial: Callable[[Path], Trial]) -> Row:
             return Row(name, trial(Path(folder)).cells())
         except ModuleNotFoundError as error:
             return Row(name, ("", f"not tried: no module {error.name}", "", "", ""))
+        except ImportError as error:  # two packages whose versions do not go together
+            return Row(name, ("", f"not tried: {error.msg.splitlines()[0]}", "", "", ""))
 
 
 def main() -> int:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -49,15 +51,17 @@ WHEELS = {
 LINES = ("The quick brown fox jumps, 1879!", "over (the) lazy dog? No; 23 & 45", "a-b_c #7 @home * 100 %")
 
 
-def _watch(folder: Path) -> ctypes.CDLL:
+@cache  # a process has one Tesseract, which calls the first of these that was loaded
+def _watch() -> ctypes.CDLL:
     """Our function, loaded before Tesseract, so that Tesseract finds it first."""
     compiler = shutil.which("gcc")
     if compiler is None:
         raise ModuleNotFoundError(name="gcc, a program")
-    (folder / "watch.c").write_text(WATCH)
-    built = folder / "watch.so"
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", built, folder / "watch.c"], check=True)
-    return ctypes.CDLL(str(built), mode=ctypes.RTLD_GLOBAL)
+    with tempfile.TemporaryDirectory() as folder:
+        source, built = Path(folder) / "watch.c", Path(folder) / "watch.so"
+        source.write_text(WATCH)
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", built, source], check=True)
+        return ctypes.CDLL(str(built), mode=ctypes.RTLD_GLOBAL)
 
 
 def _page() -> Any:
@@ -71,7 +75,7 @@ def _page() -> Any:
 
 def _tesseract(language: str) -> Callable[[Path], Trial]:
     def trial(folder: Path) -> Trial:
-        watch = _watch(folder)
+        watch = _watch()
         import tesserocr
 
         beside = Path(tesserocr.__file__).parents[1] / "tesserocr.libs"
@@ -83,6 +87,7 @@ def _tesseract(language: str) -> Callable[[Path], Trial]:
         head = load_head(path)
         outputs = head.weight.shape[0]
         ctypes.c_int32.in_dll(watch, "outputs").value = outputs
+        ctypes.c_int32.in_dll(watch, "calls").value = 0
         engine = tesserocr.PyTessBaseAPI(str(path.parent), language, oem=tesserocr.OEM.LSTM_ONLY)
         engine.SetImage(_page())
         engine.GetUTF8Text()
