@@ -30,7 +30,7 @@ Dictionary.__module__, Dictionary.__qualname__ = "flair.data", "Dictionary"
 def _as_flair() -> Iterator[None]:
     """pickle looks a class up before it writes its name."""
     modules = {name: ModuleType(name) for name in ("flair", "flair.data")}
-    modules["flair.data"].Dictionary = Dictionary  # type: ignore[attr-defined]
+    vars(modules["flair.data"])["Dictionary"] = Dictionary
     sys.modules.update(modules)
     try:
         yield

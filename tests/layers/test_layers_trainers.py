@@ -144,8 +144,7 @@ def batches(step: int) -> Iterator[tuple[Tensor, Tensor]]:
 def test_lightning_logs_what_the_monitor_finds(tmp_path: Path) -> None:
     pl: Any = pytest.importorskip("lightning.pytorch", reason="Lightning is not installed")
 
-    # Lightning is optional, so the type of its class is not known here.
-    class Model(pl.LightningModule):  # type: ignore[misc]
+    class Model(pl.LightningModule):  # type: ignore[misc]  # Lightning is optional, so its type is unknown
         def __init__(self) -> None:
             super().__init__()
             self.head = small_head("lms-plif", 4, 30)

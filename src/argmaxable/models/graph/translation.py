@@ -12,7 +12,7 @@ class NotTranslated(Exception):
 
 
 def from_end(axis: int, rank: int | None) -> int:
-    """An axis counted from the end, of a tensor with so many axes (None if not known)."""
+    """The axis counted from the end (the last is −1). `rank` is the number of axes, None if unknown."""
     if axis < 0:
         return axis
     if rank is None or axis >= rank:
