@@ -83,11 +83,11 @@ def paragraphs(page: str) -> Iterator[Paragraph]:
         line += part.count("\n")
 
 
-def faults(page: str, claims: Claims, *, leave_out: Sequence[str] = ()) -> list[str]:
+def faults(page: str, claims: Claims) -> list[str]:
     """What is wrong with a page: numbers without a mark, marks without values, numbers that are not the
-    values. Sections whose heading is in `leave_out` are not read."""
+    values."""
     found, used = [], []
-    for each in paragraphs(_without(page, leave_out)):
+    for each in paragraphs(page):
         if each.mark is None:
             if each.numbers:
                 found.append(
@@ -126,12 +126,3 @@ def _shown(values: Sequence[float]) -> str:
 
 def _blank(found: re.Match[str]) -> str:
     return " " * len(found[0])
-
-
-def _without(page: str, sections: Sequence[str]) -> str:
-    for title in sections:
-        pattern = rf"^## {re.escape(title)}\n.*?(?=^## |\Z)"
-        page = re.sub(
-            pattern, lambda found: "\n" * found[0].count("\n"), page, flags=re.DOTALL | re.MULTILINE
-        )
-    return page
