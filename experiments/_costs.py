@@ -75,19 +75,17 @@ def table(measured: Sequence[Mapping[str, Any]]) -> str:
 
 
 def synthetic_hours() -> dict[int, float]:
-    """Processor hours of the long grid by M if no cell needs more than two rounds: seconds a logit of each
-    head as committed, times the logits."""
+    """Processor hours of the long grid by M if no cell needs more than two rounds: what the committed cells
+    took for their logits, times the logits."""
     record = json.loads((RESULTS / "synthetic_bottleneck.json").read_text(encoding="utf-8"))
-    rate: dict[str, float] = {}
-    for head in synthetic_bottleneck.HEADS:
-        own = [cell for cell in record["cells"] if cell["settings"]["head"] == head]
-        logits = sum(synthetic_bottleneck.weight(cell["settings"]) for cell in own)
-        rate[head] = sum(cell["seconds"] for cell in own) / logits
     hours: dict[int, float] = {}
     for cell in synthetic_bottleneck.cells(Scale.LONG):
-        seconds = 3 * synthetic_bottleneck.weight(cell) * rate[cell["head"]]  # a round, and one twice as long
+        like = [each for each in record["cells"] if each["settings"]["classes"] == cell["classes"]]
+        logits = sum(synthetic_bottleneck.weight(each["settings"]) for each in like)
+        # A round, and one twice as long.
+        seconds = 3 * synthetic_bottleneck.weight(cell) / logits * sum(each["seconds"] for each in like)
         hours[cell["classes"]] = hours.get(cell["classes"], 0.0) + seconds / 3600
-    return hours
+    return {classes: round(value, 1) for classes, value in hours.items()}
 
 
 def main() -> None:
@@ -95,7 +93,8 @@ def main() -> None:
     text_of(parser)
     torch.set_num_threads(1)
     measured = language_models(parser.parse_args().text)
-    PATH.write_text(json.dumps({**circumstances(), "language_models": measured}, indent=1) + "\n")
+    record = {**circumstances(), "language_models": measured, "synthetic_hours": synthetic_hours()}
+    PATH.write_text(json.dumps(record, indent=1) + "\n")
     print(table(measured))
 
 

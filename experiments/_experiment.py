@@ -72,10 +72,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Long:
-    """Runs that take hours: cells that search (learning rates, say), and cells that use what these found."""
+    """Runs that take hours: cells that search (learning rates, say), and cells that use what these found.
+    `table` shows the search and what the cells cost, after the experiment's own table."""
 
     search: Callable[[], Sequence[Settings]]
     cells: Callable[[Sequence[Cell]], Sequence[Settings]]
+    table: Callable[[Sequence[Cell], Sequence[Cell]], str] = lambda search, cells: ""
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,8 @@ def main(experiment: Experiment, description: str | None) -> None:
     scale = _scale(options)
     if options.redraw:
         _publish(experiment, _committed(experiment))
+        if (path := _record_path(experiment, Scale.LONG)).exists():
+            _publish(experiment, json.loads(path.read_text()))
         return
     text = _text(experiment, scale, options.text)
     is_trial = scale is Scale.SMOKE or options.steps is not None
@@ -122,6 +126,8 @@ def main(experiment: Experiment, description: str | None) -> None:
             wanted = _wanted(experiment, scale, search)
             cells = _kept(folder, wanted)
             record = _record(experiment, scale, text, cells, search)
+            if scale is not Scale.COMMITTED:
+                record["missing"] = len(wanted) - len(cells)
             if not is_trial and scale is not Scale.COMMITTED:
                 _write_json(_record_path(experiment, scale), record)
     if is_trial:
@@ -130,8 +136,12 @@ def main(experiment: Experiment, description: str | None) -> None:
         _say_whether_again(experiment, record, measured)
         _write_json(_record_path(experiment), record)
         _publish(experiment, record)
+    elif not record["cells"]:
+        sys.exit(f"{experiment.name}: no cell is finished.")
+    elif scale is Scale.LONG:
+        _publish(experiment, json.loads(json.dumps(record)))
     else:
-        _publish_beside(experiment, record, missing=len(wanted) - len(cells))
+        _publish_beside(experiment, record)
 
 
 def _options(experiment: Experiment, description: str | None) -> argparse.Namespace:
@@ -440,64 +450,76 @@ def _say_whether_again(
 
 
 def _publish(experiment: Experiment, record: Mapping[str, Any]) -> None:
-    """The figures, and the table in its place in docs/results.md."""
+    """The figures, and the table in its place in docs/results.md; long runs have figures and a place of their
+    own."""
     from argmaxable.report.figures import save
 
-    cells = _cells(record)
+    is_long = record["scale"] == Scale.LONG
     FIGURES.mkdir(exist_ok=True)
-    for name, figure in experiment.figures(cells).items():
-        save(figure, FIGURES / f"{name}.png")
+    for name, figure in experiment.figures(_cells(record)).items():
+        save(figure, FIGURES / f"{'long_' if is_long else ''}{name}.png")
     PAGE.write_text(with_section(PAGE.read_text(encoding="utf-8"), experiment, record), encoding="utf-8")
-    print(f"{experiment.name}: {_record_path(experiment).relative_to(ROOT)} and docs/results.md are written.")
+    path = _record_path(experiment, Scale(record["scale"])).relative_to(ROOT)
+    print(f"{experiment.name}: {path} and docs/results.md are written. {_unfinished(record)}".rstrip())
 
 
-def _publish_beside(experiment: Experiment, record: Mapping[str, Any], *, missing: int) -> None:
+def _publish_beside(experiment: Experiment, record: Mapping[str, Any]) -> None:
     """Record, table and figures in a folder of the scale, beside the committed ones; of unfinished runs what
     there is."""
     from argmaxable.report.figures import save
 
     folder = RESULTS / record["scale"]
-    if not record["cells"]:
-        sys.exit(f"{experiment.name}: no cell is finished.")
     cells = _cells(json.loads(json.dumps(record)))
     names = []
     for name, figure in experiment.figures(cells).items():
         save(figure, folder / f"{name}.png")
         names.append(f"![{name}]({name}.png)")
-    unfinished = f"{missing} cells are not finished." if missing else ""
-    page = [f"# {experiment.name}, {record['scale']}", _section(experiment, record), unfinished, *names]
-    (folder / f"{experiment.name}.md").write_text("\n\n".join(filter(None, page)) + "\n", encoding="utf-8")
-    print(f"{experiment.name}: {folder.relative_to(ROOT)} is written. {unfinished}".rstrip())
+    page = [f"# {experiment.name}, {record['scale']}", _section(experiment, record), *names]
+    (folder / f"{experiment.name}.md").write_text("\n\n".join(page) + "\n", encoding="utf-8")
+    print(f"{experiment.name}: {folder.relative_to(ROOT)} is written. {_unfinished(record)}".rstrip())
 
 
 def with_section(page: str, experiment: Experiment, record: Mapping[str, Any]) -> str:
     """The page with this experiment's generated part replaced."""
-    begin, end = (f"<!-- {word} {experiment.name} -->" for word in ("begin", "end"))
+    place = f"{experiment.name}_long" if record["scale"] == Scale.LONG else experiment.name
+    begin, end = (f"<!-- {word} {place} -->" for word in ("begin", "end"))
     before, found, rest = page.partition(begin)
     _, closed, after = rest.partition(end)
     if not found or not closed:
-        raise ValueError(
-            f"docs/results.md has no place for {experiment.name}: add the lines {begin} and {end}."
-        )
+        raise ValueError(f"docs/results.md has no place for {place}: add the lines {begin} and {end}.")
     return f"{before}{begin}\n{_section(experiment, record)}\n{end}{after}"
 
 
 def _section(experiment: Experiment, record: Mapping[str, Any]) -> str:
+    """What was measured, beside what the paper reports; of long runs also the search, and what is missing."""
+    cells = _cells(record)
     minutes = record["processor_seconds"] / 60
-    return "\n".join(
-        [
-            f"*{experiment.source}.* The paper reports: {experiment.expected}",
-            "",
-            experiment.table(_cells(record)).strip(),
-            "",
-            f"`{_command(experiment)}` · {record['date']} · commit {record['commit']} · "
-            f"{record['machine']} · {minutes:.1f} processor minutes",
-        ]
+    spent = f"{minutes / 60:.1f} processor hours" if minutes > 90 else f"{minutes:.1f} processor minutes"
+    parts = [
+        f"*{experiment.source}.* The paper reports: {experiment.expected}",
+        experiment.table(cells).strip(),
+        f"`{_command(experiment, record['scale'])}` · {record['date']} · commit {record['commit']} · "
+        f"{record['machine']} · {spent}",
+    ]
+    if experiment.long and record["scale"] == Scale.LONG:
+        search = [Cell(**cell) for cell in record.get("search", ())]
+        parts = [parts[1], experiment.long.table(search, cells), _unfinished(record), parts[2]]
+    elif record["scale"] == Scale.PAPER:
+        parts.append(_unfinished(record))
+    return "\n\n".join(filter(None, parts))
+
+
+def _unfinished(record: Mapping[str, Any]) -> str:
+    missing = record.get("missing", 0)
+    return f"{missing} of {missing + len(record['cells'])} cells are not finished." if missing else ""
+
+
+def _command(experiment: Experiment, scale: str) -> str:
+    chosen = "" if scale == Scale.COMMITTED else f" --{scale}"
+    return (
+        f"python -m experiments.{experiment.name}{chosen}"
+        f"{' --text DIRECTORY' if experiment.needs_text else ''}"
     )
-
-
-def _command(experiment: Experiment) -> str:
-    return f"python -m experiments.{experiment.name}{' --text DIRECTORY' if experiment.needs_text else ''}"
 
 
 def _try_out(experiment: Experiment, record: Mapping[str, Any]) -> None:

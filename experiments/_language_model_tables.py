@@ -53,10 +53,12 @@ SLOPES = {"mean": 1.10, "deviation": 0.62, "least": 0.02, "greatest": 5.16}  # T
 
 @dataclass(frozen=True)
 class Kind:
-    """What the cells of one head found, in the order of their seeds."""
+    """What the cells of one head found, in the order of their seeds and rates."""
 
     head: str
     name: str
+    mixtures: int
+    rates: Sequence[float]
     found: Sequence[Mapping[str, Any]]
 
     def all(self, key: str) -> list[Any]:
@@ -76,10 +78,12 @@ def kinds(cells: Sequence[Cell]) -> list[Kind]:
         for mixtures in sorted({_mixtures(cell) for cell in own}):
             chosen = sorted(
                 (cell for cell in own if _mixtures(cell) == mixtures),
-                key=lambda cell: int(cell.settings["seed"]),
+                key=lambda cell: (int(cell.settings["seed"]), _rate(cell)),
             )
             size = f", K = {mixtures}" if head.startswith("mos") and len(sizes) > 1 else ""
-            found.append(Kind(head, name + size, [cell.found for cell in chosen]))
+            found.append(
+                Kind(head, name + size, mixtures, [*map(_rate, chosen)], [cell.found for cell in chosen])
+            )
     return found
 
 
@@ -102,16 +106,61 @@ def table(cells: Sequence[Cell]) -> str:
         found = kinds(some)
         if part:
             shown.append(f"**{part}: {some[0].settings['vocabulary']:,} words**")
-        shown += [_perplexities(found), _costs(found), _slopes(found)]
+        shown += [_perplexities(found, has_papers=not part), _costs(found), _slopes(found)]
     return "\n\n".join(filter(None, shown))
+
+
+def search_table(search: Sequence[Cell], cells: Sequence[Cell]) -> str:
+    """Of the long runs: validation with each rate, and how long the heads trained with the best of them."""
+    shown = []
+    for part, some in parts(search).items():
+        rates = sorted({_rate(cell) for cell in some})
+        columns = ["head", *(f"rate {rate:g}" for rate in rates), "best epoch", "processor minutes a run"]
+        rows = [
+            [kind.name, *_tried(kind, rates), *_taken(kind.head, kind.mixtures, parts(cells).get(part, []))]
+            for kind in kinds(some)
+        ]
+        epochs = some[0].settings["schedule"]["epochs"]
+        shown.append(
+            f"*{part}, the search:* validation perplexity after {epochs} epochs (seed 0), the chosen rate in "
+            f"bold; then the epoch of each seed's best validation.\n\n{markdown_table(columns, rows)}"
+        )
+    return "\n\n".join(shown)
+
+
+def _rate(cell: Cell) -> float:
+    return float(cell.settings.get("schedule", {}).get("rate", 0.0))  # the published sizes have one rate
+
+
+def _tried(kind: Kind, rates: Sequence[float]) -> list[str]:
+    """Validation with each rate; none where it was not tried or the loss was lost."""
+    values = {rate: value for rate, value in zip(kind.rates, kind.all("validation"), strict=True) if value}
+    best = min(values.values(), default=None)
+    shown = {rate: f"{value:.2f}" for rate, value in values.items()}
+    return [
+        f"**{shown[rate]}**" if rate in values and values[rate] == best else shown.get(rate, "")
+        for rate in rates
+    ]
+
+
+def _taken(head: str, mixtures: int, cells: Sequence[Cell]) -> list[str]:
+    own = [cell for cell in cells if cell.settings["head"] == head and _mixtures(cell) == mixtures]
+    if not own:
+        return ["", ""]
+    curves = [cell.found["by_epoch"] for cell in own]
+    best = ", ".join(f"{1 + curve.index(min(curve))} of {len(curve)}" for curve in curves)
+    return [best, f"{mean(cell.seconds for cell in own) / 60:.0f}"]
 
 
 def _linear(found: Sequence[Kind]) -> Kind | None:
     return next((kind for kind in found if kind.head == "linear"), None)
 
 
-def _perplexities(found: Sequence[Kind]) -> str:
-    columns = ["head", "parameters", "validation", "test", "test − linear", "PTB¹", "WikiText-2¹", "PTB²"]
+def _perplexities(found: Sequence[Kind], *, has_papers: bool) -> str:
+    """Beside the papers' own, if the sizes are those that they are shown with."""
+    papers = (PENN_TREEBANK, WIKITEXT_2, CONTROLLED) if has_papers else ()
+    columns = ["head", "parameters", "validation", "test", "test − linear"]
+    columns += ["PTB¹", "WikiText-2¹", "PTB²"][: len(papers)]
     rows, linear = [], _linear(found)
     for kind in found:
         gap = "" if linear is None or kind is linear else _signed(kind.all("test"), linear.all("test"))
@@ -119,15 +168,23 @@ def _perplexities(found: Sequence[Kind]) -> str:
             [
                 kind.name, f"{kind.found[0]['parameters']:,}", _spread(kind.all("validation")),
                 _spread(kind.all("test")), gap,
-                *(paper.get(kind.head, "") for paper in (PENN_TREEBANK, WIKITEXT_2, CONTROLLED)),
+                *(paper.get(kind.head, "") for paper in papers),
             ]
         )  # fmt: skip
-    return f"{markdown_table(columns, rows)}\n\n" + (
-        f"Perplexities: means of {max(len(kind.found) for kind in found)} seeds ± half of the 95 % interval; "
-        "differences are paired by seed. ¹ Test perplexity (and time of an epoch) in "
+    return f"{markdown_table(columns, rows)}\n\n{_seeds(found)}" + (
+        " ¹ Test perplexity (and time of an epoch) in "
         "Table 1 of Ganea et al. ² Test perplexity (and rank of log P, of 10,000) of Parthiban et al. ³ As "
         "published by Yang et al. 2018, not run again."
+        if papers
+        else ""
     )
+
+
+def _seeds(found: Sequence[Kind]) -> str:
+    most = max(len(kind.found) for kind in found)
+    if most == 1:
+        return "Perplexities of one seed."
+    return f"Perplexities: means of {most} seeds ± half of the 95 % interval; differences are paired by seed."
 
 
 def _costs(found: Sequence[Kind]) -> str:

@@ -34,7 +34,7 @@ from argmaxable.run.plan import ONE_PROCESS
 from argmaxable.theory.rank import measure_rank
 from argmaxable.theory.spectrum import rows_of
 from experiments._experiment import Cell, Experiment, Long, Scale, Settings, main
-from experiments._language_model_tables import HEADS, PUBLISHED_HEADS, figures, table
+from experiments._language_model_tables import HEADS, PUBLISHED_HEADS, figures, search_table, table
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -363,7 +363,7 @@ EXPERIMENT = Experiment(
     figures=figures,
     weight=weight,
     needs_text=True,
-    long=Long(search, long_cells),
+    long=Long(search, long_cells, search_table),
 )
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ TOY = toy_experiment.EXPERIMENT
 NEEDS_TEXT = replace(TOY, needs_text=True)
 COMMITTED = sorted(path.stem for path in _experiment.RESULTS.glob("*.json"))
 PAGE = "# Results\n\nBefore.\n<!-- begin toy -->\nold\n<!-- end toy -->\nAfter.\n"
+LONG_PAGE = PAGE + "<!-- begin toy_long -->\nnothing\n<!-- end toy_long -->\n"
 
 Run = Callable[..., None]
 
@@ -30,6 +31,13 @@ Run = Callable[..., None]
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A tree of its own for what experiments write: results, page, figures, kept cells."""
     return _set_up(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def long_place(place: Path) -> Path:
+    """The same, with a page that has room for a long run."""
+    (place / "results.md").write_text(LONG_PAGE)
+    return place
 
 
 @pytest.fixture
@@ -283,7 +291,7 @@ def test_a_smoke_run_needs_no_text(place: Path, run: Run) -> None:
 
 def record_of(*numbers: int) -> dict[str, object]:
     cells = [{"settings": {"number": n}, "found": {"square": n * n}, "seconds": 30.0} for n in numbers]
-    return {"date": "2026-01-01", "commit": "abc", "machine": "a machine, 2 cores",
+    return {"scale": "committed", "date": "2026-01-01", "commit": "abc", "machine": "a machine, 2 cores",
             "processor_seconds": 30.0 * len(numbers), "cells": cells}  # fmt: skip
 
 
@@ -334,7 +342,7 @@ HEADED = replace(
 def test_only_the_heads_asked_for_are_measured(place: Path, run: Run) -> None:
     run("--paper", "--heads", "h2", experiment=HEADED)
     assert measured(place) == ["2"]
-    assert "1 cells are not finished." in (place / "results" / "paper" / "toy.md").read_text()
+    assert "1 of 2 cells are not finished." in (place / "results" / "paper" / "toy.md").read_text()
 
 
 def test_a_head_that_no_cell_has_is_an_error(run: Run) -> None:
@@ -348,7 +356,11 @@ def _long_cells(search: Sequence[Cell]) -> list[Settings]:
 
 SEARCHED = replace(
     TOY,
-    long=Long(lambda: [{"part": "small", "number": 4}, {"part": "large", "number": 5}], _long_cells),
+    long=Long(
+        lambda: [{"part": "small", "number": 4}, {"part": "large", "number": 5}],
+        _long_cells,
+        lambda search, cells: f"{len(search)} tried, {len(cells)} measured.",
+    ),
 )
 
 
@@ -356,26 +368,46 @@ def _long_record(place: Path) -> Any:
     return json.loads((place / "results" / "long" / "toy.json").read_text())
 
 
-def test_only_the_part_asked_for_is_searched_and_measured(place: Path, run: Run) -> None:
+def test_only_the_part_asked_for_is_searched_and_measured(long_place: Path, run: Run) -> None:
     run("--long", "--parts", "small", experiment=SEARCHED)
-    assert measured(place) == ["4", "40"]
+    assert measured(long_place) == ["4", "40"]
 
 
-def test_another_machine_continues_from_the_cells_in_the_repository(place: Path, run: Run) -> None:
+def test_another_machine_continues_from_the_cells_in_the_repository(long_place: Path, run: Run) -> None:
     run("--long", "--parts", "small", experiment=SEARCHED)
-    shutil.rmtree(place / ".cache")
+    shutil.rmtree(long_place / ".cache")
     run("--long", experiment=SEARCHED)
-    assert measured(place) == ["4", "40", "5", "50"]
-    assert [cell["found"]["square"] for cell in _long_record(place)["cells"]] == [1600, 2500]
+    assert measured(long_place) == ["4", "40", "5", "50"]
+    assert [cell["found"]["square"] for cell in _long_record(long_place)["cells"]] == [1600, 2500]
+
+
+def test_a_long_run_has_a_place_of_its_own_on_the_page(long_place: Path, run: Run) -> None:
+    run("--long", "--parts", "small", experiment=SEARCHED)
+    before, _, section = (long_place / "results.md").read_text().partition("<!-- begin toy_long -->\n")
+    assert before == PAGE
+    assert section.startswith("| number | square |\n|--:|--:|\n| 40 | 1600 |\n\n1 tried, 1 measured.\n\n")
+    assert "`python -m experiments.toy --long` · " in section
+    assert (long_place / "figures" / "long_toy_squares.png").exists()
+
+
+def test_a_page_says_how_many_cells_of_a_long_run_are_missing(
+    long_place: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOY_FAILS", "40")
+    with pytest.raises(ArithmeticError):
+        run("--long", experiment=SEARCHED)
+    run(experiment=SEARCHED)
+    run("--redraw", experiment=SEARCHED)
+    assert "\n\n1 of 2 cells are not finished.\n\n" in (long_place / "results.md").read_text()
 
 
 def test_a_long_run_that_fails_has_written_its_finished_cells(
-    place: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+    long_place: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOY_FAILS", "40")
     with pytest.raises(ArithmeticError, match="can't square 40"):
         run("--long", experiment=SEARCHED)
-    record = _long_record(place)
+    record = _long_record(long_place)
     assert [cell["found"]["square"] for cell in record["search"]] == [16, 25]
     assert [cell["found"]["square"] for cell in record["cells"]] == [2500]
 
