@@ -23,6 +23,15 @@ def test_a_table_that_grew_is_the_table_of_all_rows() -> None:
     assert table.single.tolist() == table.double.astype(np.float32).tolist()
 
 
+def test_sizes_and_lengths_of_rows_follow_the_table_as_it_grows() -> None:
+    table = RowTable(ROWS[:10])
+    for count in (10, 40):
+        if count > table.count:
+            table.append(ROWS[table.count : count])
+        np.testing.assert_allclose(table.sizes, np.abs(ROWS[:count]).sum(axis=1), rtol=1e-15)
+        np.testing.assert_allclose(table.lengths, np.linalg.norm(ROWS[:count], axis=1), rtol=1e-15)
+
+
 def test_gram_matrices_weight_the_rows() -> None:
     table, scale = grown(), np.linspace(0.1, 4.0, 40)
     expected = table.double.T @ (scale[:, None] * table.double)

@@ -20,7 +20,7 @@ from argmaxable.prove.row_table import RowTable
 
 if TYPE_CHECKING:
     from argmaxable.check.witnesses import Gaps
-    from argmaxable.core.arrays import Ids, Matrix, Vector, Vector32
+    from argmaxable.core.arrays import Ids, Vector, Vector32
     from argmaxable.core.verdict import FinePoint
     from argmaxable.prove.lazy import LazySolver
 
@@ -127,9 +127,9 @@ class Attempt:
 
     # ------------------------------------------------------------------ the problem
 
-    def _limits(self, ids: Ids, differences: Matrix) -> Vector:
+    def _limits(self, ids: Ids, table: RowTable) -> Vector:
         if self.coordinates.is_cone:
-            return np.asarray(_CONE_LIMIT * np.sqrt((differences * differences).sum(axis=1)))
+            return np.asarray(_CONE_LIMIT * table.lengths)
         return np.asarray(self.coordinates.biases[self.class_id] - self.coordinates.biases[ids])
 
     def _space(self, before: InteriorPoint | Snapshot | None) -> tuple[FeatureSet, Vector]:
@@ -267,7 +267,9 @@ class Attempt:
         held = np.abs(u) > _HELD * float(weights @ point.table.sizes) / len(u)
         held &= ~(self.coordinates.opens_up & (u > 0)) & ~(self.coordinates.opens_down & (u < 0))
         free = np.flatnonzero(~held) if held.any() else None
-        return basis_certificate(self.coordinates, self.class_id, self.loop.ids, weights, free)
+        return basis_certificate(
+            self.coordinates, self.class_id, self.loop.ids, weights, free, table=point.table
+        )
 
     def _last_proof(self, point: InteriorPoint) -> Certificate | None:
         """At the end of the road: the margin may be zero, which only exact weights can show."""
@@ -276,7 +278,9 @@ class Attempt:
             Certificate(self.loop.ids, dual.weights),
             self._simple_certificate(dual.weights),
             self._basis_certificate(point, dual),
-            basis_certificate(self.coordinates, self.class_id, self.loop.ids, dual.weights),
+            basis_certificate(
+                self.coordinates, self.class_id, self.loop.ids, dual.weights, table=point.table
+            ),
         ):
             if self._checked(certificate) is not None:
                 return certificate

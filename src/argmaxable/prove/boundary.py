@@ -11,6 +11,7 @@ import numpy as np
 
 from argmaxable.compute.lapack import dpotrf, dpotrs, pivoted_triangle
 from argmaxable.core.verdict import Certificate
+from argmaxable.prove.row_table import RowTable
 
 if TYPE_CHECKING:
     from argmaxable.core.arrays import Ids, Matrix, Vector
@@ -47,14 +48,18 @@ def basis_certificate(
     free: Ids | None = None,
     *,
     whole: bool = False,
+    table: RowTable | None = None,
 ) -> Certificate | None:
     """A certificate with a basis next to float weights, or None when the weights are far from one.
 
     `free` are the coordinates in which u must vanish (None: all of them). A `whole` certificate keeps every
-    weight, for claims that depend on more than the support.
+    weight, for claims that depend on more than the support. `table` holds these rows less the class's own,
+    where a solve has it already.
     """
     if free is None and not whole and coordinates.size >= _MANY_FEATURES:
-        spread = _spread_certificate(coordinates, class_id, rows, weights)
+        if table is None:
+            table = RowTable(coordinates.rows(rows) - coordinates.rows(np.array([class_id])))
+        spread = _spread_certificate(table, rows, weights)
         if spread is not None:
             return spread
     keep = (weights > 0) if whole else weights > _SUPPORT * weights.max()
@@ -79,24 +84,17 @@ def basis_certificate(
     return Certificate(ids, np.concatenate([adjusted, weights[others]]), rank, solved_for)
 
 
-def _spread_certificate(
-    coordinates: RowSource, class_id: int, rows: Ids, weights: Vector
-) -> Certificate | None:
+def _spread_certificate(table: RowTable, rows: Ids, weights: Vector) -> Certificate | None:
     """A certificate whose basis is larger than it need be: no rows have to be chosen, which takes as long as
     many Newton steps, and the exact weights that the checker shows to exist are close to these."""
-    size = coordinates.size + 1
-    order = np.argsort(-weights)
-    rows, weights = rows[order], weights[order]
+    points = table.double
+    size = points.shape[1]
     basis = int(_SPREAD * size)
     if len(rows) < basis:
         return None
-    points = np.hstack(
-        [coordinates.rows(rows) - coordinates.rows(np.array([class_id])), np.ones((len(rows), 1))]
-    )
     target = np.zeros(size)
     target[-1] = 1.0
-    scaled = points * np.sqrt(weights)[:, None]
-    factor, failed = dpotrf(scaled.T @ scaled, lower=1)
+    factor, failed = dpotrf(table.gram(weights).T, lower=1, clean=0, overwrite_a=1)
     if failed:
         return None
     for _ in range(_CORRECTIONS):
@@ -104,7 +102,8 @@ def _spread_certificate(
         weights = weights * (1 + points @ step)
         if not (weights > 0).all():
             return None
-    return Certificate(rows, weights, basis)
+    order = np.argsort(-weights)
+    return Certificate(rows[order], weights[order], basis)
 
 
 def _solve(points: Matrix, target: Vector) -> Vector | None:

@@ -56,14 +56,14 @@ class Rule(Judge, Protocol):
 class Problem:
     """maximise t with (w_i − w_c)·x + t ≤ limit_i over all rivals i of class c, x in a feature set.
 
-    `rows` gives rows by their ids, `limits` the limits of some ids with those differences, `space` the set
-    and a point inside it, for a fresh start or after the point before.
+    `rows` gives rows by their ids, `limits` the limits of some ids with the table of their rows, `space` the
+    set and a point inside it, for a fresh start or after the point before.
     """
 
     class_id: int
     size: int
     rows: Callable[[Ids], Matrix]
-    limits: Callable[[Ids, Matrix], Vector]
+    limits: Callable[[Ids, RowTable], Vector]
     space: Callable[[InteriorPoint | Snapshot | None], tuple[FeatureSet, Vector]]
     most_steps: int
     # Steps whose Gram matrix may be of float32.
@@ -122,7 +122,7 @@ class MarginLoop:
     def _start(self, before: InteriorPoint | Snapshot | None) -> None:
         """An interior point over all rows known, which starts from nothing or from the one before."""
         problem = self.problem
-        limits = problem.limits(self.ids, self.table.double[:, :-1])
+        limits = problem.limits(self.ids, self.table)
         space, x = problem.space(before)
         single = problem.single_steps > 0 and problem.size >= _MANY_FEATURES
         self.point = InteriorPoint(

@@ -26,6 +26,7 @@ class RowTable:
         self._single: NDArray[np.float32] = np.empty((0, size + 1), np.float32)
         self._scaled = self._single
         self._sizes: NDArray[np.float64] = np.empty(0)
+        self._lengths: NDArray[np.float64] = np.empty(0)
         self.count = count
         self._converted = 0
 
@@ -52,6 +53,15 @@ class RowTable:
             more = np.abs(self._double[known : self.count, :-1]).sum(axis=1)
             self._sizes = np.concatenate([self._sizes, more])
         return self._sizes
+
+    @property
+    def lengths(self) -> Vector:
+        """‖a_i‖ of each row, likewise."""
+        known = len(self._lengths)
+        if known < self.count:
+            rows = self._double[known : self.count, :-1]
+            self._lengths = np.concatenate([self._lengths, np.sqrt(np.einsum("ij,ij->i", rows, rows))])
+        return self._lengths
 
     def append(self, rows: Matrix) -> None:
         count = self.count + len(rows)
