@@ -26,6 +26,7 @@ _EPILOG = """\b
 Figures and their options (docs/figures.md shows them):
   decision-regions  who wins where: [MODEL] [--bias] [--extent R]
   hull              [MODEL] [--dims 2|3] [--classes N] [--seed N]
+  reflections       the way of one class to a point where it wins: [MODEL]
   braid             rankings of 3 and 4 classes: [--bias]
   slices            a head's rankings without and with its bias: [MODEL]
   construction      from weights to rankings: [MODEL]
@@ -52,6 +53,7 @@ class Name(StrEnum):
 
     DECISION_REGIONS = "decision-regions"
     HULL = "hull"
+    REFLECTIONS = "reflections"
     BRAID = "braid"
     SLICES = "slices"
     CONSTRUCTION = "construction"
@@ -180,6 +182,13 @@ def _hull(request: _Request) -> Figure:
     return hull(verify(head, Everywhere()), title=request.title)
 
 
+def _reflections(request: _Request) -> Figure:
+    from argmaxable.report.figures import reflections
+    from argmaxable.report.figures.examples import HARD_CLASS
+
+    return reflections(_head(request) or HARD_CLASS, title=request.title)
+
+
 def _braid(request: _Request) -> Figure:
     from argmaxable.report.figures import braid
 
@@ -284,6 +293,7 @@ def _write_all(request: _Request, folder: Path) -> None:
 _FIGURES: dict[Name, tuple[Callable[[_Request], Figure], tuple[str, ...]]] = {
     Name.DECISION_REGIONS: (_decision_regions, ("subjects", "bias", "extent")),
     Name.HULL: (_hull, ("subjects", "dims", "classes", "seed")),
+    Name.REFLECTIONS: (_reflections, ("subjects",)),
     Name.BRAID: (_braid, ("bias",)),
     Name.SLICES: (_slices, ("subjects",)),
     Name.CONSTRUCTION: (_construction, ("subjects",)),

@@ -20,6 +20,7 @@ from argmaxable.store import PublishedVerdict, open_store
 QUICK = {
     "decision-regions": ["--extent", "2"],
     "hull": ["--dims", "2", "--classes", "9", "--seed", "3"],
+    "reflections": [],
     "braid": [],
     "slices": [],
     "construction": [],
@@ -49,7 +50,7 @@ def test_a_figure_is_written(name: str, command: Command, tmp_path: Path) -> Non
     assert "Heading</text>" in path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["decision-regions", "hull", "slices", "construction"])
+@pytest.mark.parametrize("name", ["decision-regions", "hull", "reflections", "slices", "construction"])
 def test_a_figure_can_be_about_a_model(name: str, model: Path, command: Command, tmp_path: Path) -> None:
     assert command("figure", name, model, "--output", tmp_path / "figure.PNG").code == 0
     assert (tmp_path / "figure.PNG").read_bytes().startswith(b"\x89PNG")
@@ -116,7 +117,8 @@ def test_all_writes_the_whole_set(
         f"{name}.png"
         for name in (
             "braid", "braid-bias", "construction", "counts", "decision-regions", "decision-regions-bias",
-            "hull-2d", "hull-3d", "plif", "random-heads", "slices", "steps-Family", "steps-needed-Family",
+            "hull-2d", "hull-3d", "plif", "random-heads", "reflections", "slices", "steps-Family",
+            "steps-needed-Family",
         )
     }  # fmt: skip
 

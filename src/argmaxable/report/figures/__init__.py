@@ -12,6 +12,7 @@ from argmaxable.report.figures.gallery import FigureGroup, all_figures, run_figu
 from argmaxable.report.figures.hull import hull
 from argmaxable.report.figures.plif import plif
 from argmaxable.report.figures.random_heads import Measured, measure_random_heads, random_heads
+from argmaxable.report.figures.reflections import reflections
 from argmaxable.report.figures.regions import decision_regions
 from argmaxable.report.figures.style import save
 
@@ -28,6 +29,7 @@ __all__ = [
     "measure_random_heads",
     "plif",
     "random_heads",
+    "reflections",
     "run_figures",
     "save",
     "slices",

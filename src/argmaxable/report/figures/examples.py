@@ -17,6 +17,11 @@ FOUR_IN_PLANE = Head(
     [[1.0, 1.9], [0.0, 0.5], [-1.7, 0.8], [0.8, -1.8]], [0.5, 1.1, -0.3, -0.6], labels="abcd",
     name="four classes, two features",
 )  # fmt: skip
+# Class c takes four reflections from x = w_c to a point where it wins, and meets three others on the way.
+HARD_CLASS = Head(
+    [[0.0, -2.3], [0.8, -1.0], [0.9, -0.7], [2.5, 0.0], [2.4, -0.2]], labels="abcde",
+    name="five classes, two features",
+)  # fmt: skip
 THREE_ON_LINE = Head(
     [[1.0], [0.2], [-0.9]], [-0.2, 0.5, -0.3], labels="abc", name="three classes, one feature"
 )

@@ -18,6 +18,7 @@ from argmaxable.report.figures.examples import FOUND_CLASS, LOST_CLASS, ball_of_
 from argmaxable.report.figures.hull import hull
 from argmaxable.report.figures.plif import plif
 from argmaxable.report.figures.random_heads import measure_random_heads, random_heads
+from argmaxable.report.figures.reflections import reflections
 from argmaxable.report.figures.regions import decision_regions
 from argmaxable.run.plan import ONE_PROCESS
 
@@ -50,6 +51,7 @@ def all_figures(groups: Sequence[FigureGroup], *, title: str | None = None) -> I
     yield "decision-regions-bias", decision_regions(FOUND_CLASS)
     for features in (2, 3):
         yield f"hull-{features}d", random_hull(features)
+    yield "reflections", reflections()
     yield "braid", braid()
     yield "braid-bias", braid(bias=True)
     yield "slices", slices()

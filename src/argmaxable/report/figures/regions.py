@@ -47,18 +47,15 @@ def decision_regions(head: Head, *, extent: float | None = None, title: str | No
     Raises InputError for another number of features, or more than 200 classes.
     """
     require_plane(head)
-    if head.classes > _MOST_CLASSES:
-        raise InputError(
-            f"decision regions are drawn of up to {_MOST_CLASSES} classes, not {head.classes:,}."
-        )
+    require_few_classes(head)
     window = window_of_regions(head) if extent is None else _window(extent)
     result = verify(head, Everywhere(), engine=ONE_PROCESS)
     panels = 2 if head.has_bias else 3
     with drawing(PAGE, PAGE / panels + 0.55, title or head.name) as figure:
         views = figure.subplots(1, panels)
         regions = winner_regions(head, window)
-        colours = _colours(regions)
-        _draw_regions(views[0], result, regions, window, colours)
+        colours = colours_of(regions)
+        draw_regions(views[0], result, regions, window, colours)
         draw_weights(views[1], result)
         views[1].set_title("weights and their hull" + (" (bias not shown)" if head.has_bias else ""))
         if panels == 3:
@@ -68,13 +65,21 @@ def decision_regions(head: Head, *, extent: float | None = None, title: str | No
     return figure
 
 
+def require_few_classes(head: Head) -> None:
+    """Raise InputError for more classes than regions can be drawn of."""
+    if head.classes > _MOST_CLASSES:
+        raise InputError(
+            f"decision regions are drawn of up to {_MOST_CLASSES} classes, not {head.classes:,}."
+        )
+
+
 def _window(extent: float) -> Polygon:
     if not (math.isfinite(extent) and extent > 0):
         raise InputError(f"the extent is a finite number above 0, found {extent:g}.")
     return square((0, 0), Fraction(extent))
 
 
-def _colours(regions: Mapping[int, Polygon]) -> dict[int, str]:
+def colours_of(regions: Mapping[int, Polygon]) -> dict[int, str]:
     """The colour of each class with a region: its own, or the first that no neighbour has taken."""
     colours: dict[int, str] = {}
     corners = {number: set(map(tuple, region)) for number, region in regions.items()}
@@ -85,7 +90,7 @@ def _colours(regions: Mapping[int, Polygon]) -> dict[int, str]:
     return colours
 
 
-def _draw_regions(
+def draw_regions(
     axes: Any, result: Result, regions: Mapping[int, Polygon], window: Polygon, colours: Mapping[int, str]
 ) -> None:
     head = result.head
