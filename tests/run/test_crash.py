@@ -108,25 +108,28 @@ def kill(process: subprocess.Popen[str], victim: str, moments: random.Random) ->
 
 
 def test_a_run_killed_again_and_again_ends_with_the_same_statuses(
-    place: str, tmp_path: Path, undisturbed: list[am.Status]
+    new_place: str, tmp_path: Path, undisturbed: list[am.Status]
 ) -> None:
     # Other moments for each kind of database.
-    moments, head = random.Random(place.partition(":")[0] if "://" in place else "sqlite"), slow_head()
+    moments, head = (
+        random.Random(new_place.partition(":")[0] if "://" in new_place else "sqlite"),
+        slow_head(),
+    )
     np.savez(tmp_path / "slow.npz", W=head.weight, b=head.bias)
     decided = [0]
     for victim in VICTIMS:
-        kill(started(tmp_path / "slow.npz", place), victim, moments)
-        with open_store(place) as store:
+        kill(started(tmp_path / "slow.npz", new_place), victim, moments)
+        with open_store(new_place) as store:
             runs = store.runs()
         if runs:  # it may have been killed before it had even opened the database
             assert runs[0].state is not State.FINISHED, "the head is too easy for this test"
             decided.append(runs[0].counts.wanted - runs[0].counts.open)
     assert decided == sorted(decided)
     assert decided[-1] > decided[0]
-    out, _ = started(tmp_path / "slow.npz", place).communicate()
+    out, _ = started(tmp_path / "slow.npz", new_place).communicate()
     report = json.loads(out)
     assert report["complete"]
-    with open_store(place) as store:
+    with open_store(new_place) as store:
         assert [run.run_id for run in store.runs()] == [report["run"]]
         stored = list(store.verdicts(report["run"]))
     assert [verdict.class_id for verdict in stored] == list(range(CLASSES))
