@@ -55,7 +55,9 @@ class Server:
         """Leave nothing in the tables of a store; numbers begin with 1 again."""
         with self.connected() as connection:
             connection.execute(f"SET search_path = {place.rpartition('%3D')[2]}")
-            connection.execute("TRUNCATE models, runs, set_runs RESTART IDENTITY CASCADE")
+            for table in ("runs", "set_runs", "models"):  # TRUNCATE takes four times as long
+                connection.execute(f"DELETE FROM {table}")
+                connection.execute(f"SELECT setval('{table}_id_seq', 1, false)")
 
     def url(self, database: str = "postgres", *, password: str | None = None) -> str:
         word = quote(self.password if password is None else password, safe="")

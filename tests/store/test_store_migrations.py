@@ -155,10 +155,10 @@ def test_a_server_may_have_other_tables_beside_ours(postgres: Server) -> None:
 
 def test_a_deleted_run_gives_its_space_back(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
-    facts = Facts("large", "00" * 32, 20_000, 3, False, "float32")
+    facts = Facts("large", "00" * 32, 6000, 3, False, "float32")
     its = plan(facts=facts, labels=None)
     with open_store(str(path)) as store, store.begin(its, centre=CENTRE) as run:
-        run.record(verdicts(20_000), COST)
+        run.record(verdicts(6000), COST)
     full = path.stat().st_size
     with open_store(str(path)) as store:
         store.delete([run.run_id])
