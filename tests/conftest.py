@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from postgres_server import Server, running_server
 from running import Command, Ran, without_progress
 
 from argmaxable.cli import main
+from argmaxable.store import open_store
 
 _NUMBERS = itertools.count()
 
@@ -82,9 +84,37 @@ def postgres() -> Iterator[Server]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with nothing in it, to be copied."""
+    path = tmp_path_factory.mktemp("store") / "runs.db"
+    open_store(str(path)).close()
+    return path
+
+
+@pytest.fixture(scope="session")
+def empty_schema(postgres: Server) -> str:
+    """A store with nothing in it, for one test after the other."""
+    place = postgres.new_place()
+    open_store(place).close()
+    return place
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a store can be opened that nobody has used before: a file and a database in turn."""
+    """A store without runs: a file and a database in turn. Its tables are there, for making them takes
+    longer than most tests."""
+    if request.param == "sqlite":
+        return str(shutil.copy(request.getfixturevalue("empty_file"), tmp_path / "runs.db"))
+    schema: str = request.getfixturevalue("empty_schema")
+    server: Server = request.getfixturevalue("postgres")
+    server.emptied(schema)
+    return schema
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a store can be opened that nobody has opened before: a file and a database in turn."""
     if request.param == "sqlite":
         return str(tmp_path / "runs.db")
     server: Server = request.getfixturevalue("postgres")

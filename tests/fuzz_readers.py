@@ -1,11 +1,12 @@
 """Whatever this package and a format's own library both accept must give the same bytes.
 
-    python tests/fuzz_readers.py npz --cases 20000          one format, so many files
+    python tests/fuzz_readers.py npz --cases 20000          so many files of a format, or of several
     python tests/fuzz_readers.py npz --cases 1 --first 17   the 18th of them again
 
 Files come from `fuzz_files`, by number, so that each can be made again. They are read in a process of their
-own, for damaged files make some libraries crash. The answer is JSON: how many files were the same in all
-readers that accept them, refused by us, refused by all the others, or made one of the readers crash.
+own, for damaged files make some libraries crash. The answer is a line of JSON for each format: how many files
+were the same in all readers that accept them, refused by us, refused by all the others, or made one of the
+readers crash.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import sys
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -39,6 +40,7 @@ from argmaxable.models.keras import hdf5 as keras_hdf5
 from argmaxable.models.keras import hdf5_reader
 
 Array = NDArray[Any]
+Case = tuple[str, int]  # a format, and the number of its file
 # The letter that stands for each outcome of a case.
 OUTCOMES = {"s": "same", "r": "refused by us", "o": "refused by others", "d": "different", "c": "crashed"}
 SECONDS_A_CASE = 60  # of CPU time, for a busy machine may take its time
@@ -265,62 +267,86 @@ def _ask_here(extent: keras_hdf5.Extent, dataset: str | None, **_: int) -> bytes
         raise LoadError(f"holds no readable HDF5 file: {error}") from error
 
 
-def work(format_name: str, first: int, count: int) -> None:
+def work(cases: Sequence[Case]) -> None:
     """Write the letter of each case's outcome, at once, for the next may be the last."""
     warnings.simplefilter("ignore")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if format_name != "onnx":  # which reserves address space
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
     keras_hdf5._ask = _ask_here
     answers = os.dup(sys.stdout.fileno())
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # some libraries write there themselves
-    with tempfile.TemporaryDirectory() as folder:
-        for number in range(first, first + count):
-            signal.setitimer(signal.ITIMER_PROF, SECONDS_A_CASE)
+    for format_name, number in cases:
+        reserves = format_name == "onnx"  # address space
+        resource.setrlimit(resource.RLIMIT_AS, (most if reserves else MEMORY, most))
+        signal.setitimer(signal.ITIMER_PROF, SECONDS_A_CASE)
+        with tempfile.TemporaryDirectory() as folder:
             os.write(answers, case(format_name, number, Path(folder)).encode())
 
 
-def letters(format_name: str, first: int, count: int) -> Iterator[str]:
+def numbered(formats: Sequence[str], first: int, count: int) -> list[Case]:
+    """So many cases of each format; ONNX comes last, for what it reserves is not given back."""
+    names = sorted(formats, key=lambda each: each == "onnx")
+    return [(name, number) for name in names for number in range(first, first + count)]
+
+
+def letters(formats: Sequence[str], first: int, count: int) -> Iterator[tuple[Case, str]]:
     """The outcomes of so many cases; where the process dies, "c", and another goes on with the next."""
-    end = first + count
-    while first < end:
-        command = [sys.executable, __file__, format_name, "--first", str(first), "--cases", str(end - first)]
+    cases = numbered(formats, first, count)
+    command = [sys.executable, __file__, *formats, "--first", str(first), "--cases", str(count)]
+    place = 0
+    while place < len(cases):
         with subprocess.Popen(
-            [*command, "--work"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            [*command, "--work", str(place)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         ) as done:
             assert done.stdout is not None
             while letter := done.stdout.read(1).decode():
-                yield letter
-                first += 1
-        if first < end:
+                yield cases[place], letter
+                place += 1
+        if place < len(cases):
             if done.returncode >= 0:
+                format_name, number = cases[place]
                 raise RuntimeError(
-                    f"case {first} of {format_name} ended with {done.returncode}; run it with --work"
+                    f"case {number} of {format_name} ended with {done.returncode}; run it with --work 0"
                 )
-            yield "c"
-            first += 1
+            yield cases[place], "c"
+            place += 1
+
+
+def compare(formats: Sequence[str], first: int, count: int) -> dict[str, dict[str, Any]]:
+    """How often each format's cases came out how, and which of them differ."""
+    outcomes: dict[str, dict[int, str]] = {name: {} for name in formats}
+    for (format_name, number), letter in letters(formats, first, count):
+        outcomes[format_name][number] = letter
+    return {
+        format_name: {
+            "cases": len(its),
+            **Counter(OUTCOMES[letter] for letter in its.values()),
+            "which differ": [number for number, letter in its.items() if letter == "d"],
+        }
+        for format_name, its in outcomes.items()
+    }
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("format", choices=sorted(READERS))
+    parser.add_argument("format", choices=sorted(READERS), nargs="+")
     parser.add_argument("--cases", type=int, default=200)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--work", action="store_true", help="in this process, a letter for each case")
+    parser.add_argument("--work", type=int, help="in this process, a letter for each case from this on")
     options = parser.parse_args()
-    library = fuzz_runtimes.LIBRARIES.get(options.format)
-    if library is not None and find_spec(library) is None:
-        parser.error(f"{options.format} is compared with {library}, which is not installed")
-    if options.work:
-        work(options.format, options.first, options.cases)
+    for format_name in options.format:
+        library = fuzz_runtimes.LIBRARIES.get(format_name)
+        if library is not None and find_spec(library) is None:
+            parser.error(f"{format_name} is compared with {library}, which is not installed")
+    if options.work is not None:
+        work(numbered(options.format, options.first, options.cases)[options.work :])
         return 0
-    outcomes = list(letters(options.format, options.first, options.cases))
-    counts = Counter(OUTCOMES[letter] for letter in outcomes)
-    different = [options.first + place for place, letter in enumerate(outcomes) if letter == "d"]
-    print(json.dumps({"format": options.format, "cases": len(outcomes), **counts, "which differ": different}))
-    return 1 if different else 0
+    found = compare(options.format, options.first, options.cases)
+    for format_name, counts in found.items():
+        print(json.dumps({"format": format_name, **counts}))
+    return 1 if any(counts["which differ"] for counts in found.values()) else 0
 
 
 if __name__ == "__main__":

@@ -51,6 +51,14 @@ class Server:
             connection.execute(f"CREATE SCHEMA test_{self._schemas}")
         return f"{self.url()}?options=-csearch_path%3Dtest_{self._schemas}"
 
+    def emptied(self, place: str) -> None:
+        """Leave nothing in the tables of a store; numbers begin with 1 again."""
+        with self.connected() as connection:
+            connection.execute(f"SET search_path = {place.rpartition('%3D')[2]}")
+            for table in ("runs", "set_runs", "models"):  # TRUNCATE takes four times as long
+                connection.execute(f"DELETE FROM {table}")
+                connection.execute(f"SELECT setval('{table}_id_seq', 1, false)")
+
     def url(self, database: str = "postgres", *, password: str | None = None) -> str:
         word = quote(self.password if password is None else password, safe="")
         return f"postgresql://{_USER}:{word}@127.0.0.1:{self.port}/{database}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -72,7 +71,7 @@ def wait_for_the_others() -> None:
     RayWorkers.collect = patient  # type: ignore[method-assign]
 
 
-def main(what: str) -> None:
+def main() -> None:
     killed: list[int] = []
     heard: list[str] = []
 
@@ -81,7 +80,7 @@ def main(what: str) -> None:
             return
         if not heard:
             heard.extend(listening())
-        if what == "kill" and not killed and (running := settlers()):
+        if not killed and (running := settlers()):
             os.kill(running[0], signal.SIGKILL)
             killed.append(running[0])
 
@@ -94,4 +93,4 @@ def main(what: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()

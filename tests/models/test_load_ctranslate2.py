@@ -358,7 +358,7 @@ def test_a_file_that_is_cut_short_is_refused_wherever(tmp_path: Path, model: Mod
 SEEDS = (MODEL.data(), TIED.data(), replace(MODEL, version=3).data())
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(st.sampled_from(SEEDS), st.data())
 def test_damaged_files_give_a_head_or_an_input_error(
     tmp_path_factory: pytest.TempPathFactory, seed: bytes, data: st.DataObject

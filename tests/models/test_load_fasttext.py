@@ -287,7 +287,7 @@ def test_garbage_is_refused(tmp_path: Path, data: bytes, complaint: str) -> None
 SEEDS = (MODEL.data(), SMALLER.data())
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(st.sampled_from(SEEDS), st.data())
 def test_damaged_files_give_a_head_or_an_input_error(
     tmp_path_factory: pytest.TempPathFactory, seed: bytes, data: st.DataObject

@@ -204,7 +204,6 @@ def test_a_column_of_vectors_is_read_with_its_labels(tmp_path: Path, vectors: pa
         (lambda: {"a": [[1.0], [2.0]], "b": [[1.0], [2.0]]}, "a, b"),
         (lambda: {"a": ["x"]}, "none"),
         (lambda: {"a": [[1.0, 2.0], [1.0]]}, "different lengths"),
-        (lambda: {"a": [[1.0], None]}, "missing values"),
         (lambda: {"a": [[1.0], [None]]}, "missing values"),
     ],
 )

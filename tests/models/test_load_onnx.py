@@ -947,7 +947,7 @@ VALID = build(
 ).SerializeToString()
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(st.lists(st.tuples(st.integers(0, len(VALID) - 1), st.integers(0, 255)), min_size=1, max_size=4))
 def test_bytes_changed_anywhere_raise_nothing_but_load_errors(
     tmp_path: Path, changes: list[tuple[int, int]]

@@ -328,7 +328,7 @@ def test_files_changed_at_random_raise_our_errors_only(tmp_path: Path) -> None:
     rng = random.Random(0)
     text, data = classifier().text().encode(), classifier().data
     path = tmp_path / "model.xml"
-    for _ in range(300):
+    for _ in range(120):
         path.write_bytes(disturbed(rng, text))
         path.with_suffix(".bin").write_bytes(disturbed(rng, data) if rng.random() < 0.3 else data)
         try:

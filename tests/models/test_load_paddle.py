@@ -340,7 +340,7 @@ def test_changed_files_give_a_head_or_our_errors(tmp_path: Path, part: str) -> N
     path = model.save(tmp_path)
     whole = path if part == "program" else path.with_suffix(".pdiparams")
     data, read, refused = whole.read_bytes(), 0, 0
-    for _ in range(400):
+    for _ in range(220):
         whole.write_bytes(disturbed(rng, data))
         try:
             head = find_head(path).head("changed")

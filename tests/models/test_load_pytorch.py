@@ -10,7 +10,7 @@ import subprocess
 import sys
 import zipfile
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -181,31 +181,55 @@ def test_a_configuration_beside_the_file_says_where_the_head_is(tmp_path: Path) 
     assert load_head(path).weight.tolist() == WEIGHT.tolist()
 
 
-def memory_to_open(path: Path) -> tuple[str, float]:
+Measure = Callable[[Path], tuple[str, float]]
+
+# Opens every file that it is told, each in a child of its own: importing torch takes longer than all of them.
+MEASURING = r"""
+import os, re, sys
+from pathlib import Path
+from argmaxable.models.pytorch.tensors import tensors_of
+import torch
+
+def peak():
+    return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1])
+
+for line in sys.stdin:
+    if not os.fork():
+        before = peak()
+        try:
+            outcome = str(tensors_of(Path(line[:-1])).read("fc.weight").shape)
+        except Exception as error:
+            outcome = type(error).__name__
+        print(peak() - before, outcome, flush=True)
+        os._exit(0)
+    os.wait()
+"""
+
+
+@pytest.fixture(scope="module")
+def memory_to_open() -> Iterator[Measure]:
     """What comes of reading the head's weight, and how many megabytes a process grows by.
 
     Not as getrusage tells it, which begins with the size of the process that started the measured one.
     """
-    program = (
-        "import re, sys; from pathlib import Path\n"
-        "from argmaxable.models.pytorch.tensors import tensors_of\n"
-        "import torch\n"
-        "def peak(): return int(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1])\n"
-        "before = peak()\n"
-        "try: outcome = str(tensors_of(Path(sys.argv[1])).read('fc.weight').shape)\n"
-        "except Exception as error: outcome = type(error).__name__\n"
-        "print(peak() - before, outcome)"
-    )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, "-c", program, path], check=True, env=environment, capture_output=True, text=True
-    )
-    kilobytes, _, outcome = done.stdout.strip().partition(" ")
-    return outcome, int(kilobytes) / 2**10
+    with subprocess.Popen(
+        [sys.executable, "-c", MEASURING], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        text=True,
+    ) as process:  # fmt: skip
+
+        def measure(path: Path) -> tuple[str, float]:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            print(path, file=process.stdin, flush=True)
+            kilobytes, _, outcome = process.stdout.readline().strip().partition(" ")
+            return outcome, int(kilobytes) / 2**10
+
+        yield measure
 
 
 @measurable
-def test_a_big_file_is_mapped_not_read(tmp_path: Path) -> None:
+def test_a_big_file_is_mapped_not_read(tmp_path: Path, memory_to_open: Measure) -> None:
     path = saved(tmp_path / "m.pt", {"body.weight": torch.zeros(24, 2**20), **HEAD})
     assert path.stat().st_size > 96 * 2**20
     outcome, megabytes = memory_to_open(path)
@@ -214,7 +238,7 @@ def test_a_big_file_is_mapped_not_read(tmp_path: Path) -> None:
 
 
 @measurable
-def test_an_old_file_takes_as_much_memory_as_it_has_bytes(tmp_path: Path) -> None:
+def test_an_old_file_takes_as_much_memory_as_it_has_bytes(tmp_path: Path, memory_to_open: Measure) -> None:
     path = saved(tmp_path / "m.pt", {"body.weight": torch.zeros(24, 2**20), **HEAD}, new=False)
     outcome, megabytes = memory_to_open(path)
     assert outcome == "(5, 3)"
@@ -490,7 +514,9 @@ def test_an_old_file_that_declares_more_than_it_has_is_refused(
 
 
 @measurable
-def test_a_size_that_an_old_file_only_declares_takes_no_memory(tmp_path: Path) -> None:
+def test_a_size_that_an_old_file_only_declares_takes_no_memory(
+    tmp_path: Path, memory_to_open: Measure
+) -> None:
     path = saved(tmp_path / "m.pt", HEAD, new=False)
     path.write_bytes(forged(path.read_bytes(), 2**28, also_where_they_are=True))
     outcome, megabytes = memory_to_open(path)

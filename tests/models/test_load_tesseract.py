@@ -213,7 +213,7 @@ def test_layers_are_not_nested_without_end(tmp_path: Path) -> None:
 
 def test_changed_files_raise_nothing_but_our_errors(tmp_path: Path) -> None:
     whole, path = MODEL.data(), tmp_path / "xyz.traineddata"
-    for number in range(500):
+    for number in range(200):
         path.write_bytes(disturbed(random.Random(f"tesseract {number}"), whole))
         try:
             head = load_head(path)

@@ -17,16 +17,19 @@ from argmaxable.store import State, open_store
 from argmaxable.store.store import Store
 from argmaxable.workflow.verify_model import ModelVerdicts, Request, answer
 
+CLASSES = 120
+INTERRUPTED = 100  # so many classes are decided by then, and some of them had to be solved for
+
 
 def mixed_head() -> am.Head:
     """Classes that win at once, that have to be solved for, that are lost, tied or beaten by a twin."""
     generator = np.random.default_rng(7)
-    weight = generator.normal(size=(300, 24)).astype(np.float32)
-    weight[100:200] *= 0.3
-    weight[200:220] = weight[:200].reshape(20, 10, 24).mean(axis=1)
-    weight[250:255] = weight[:5]
-    bias = np.zeros(300, np.float32)
-    bias[100:200], bias[253:255] = -2, -1
+    weight = generator.normal(size=(CLASSES, 12)).astype(np.float32)
+    weight[40:80] *= 0.3
+    weight[80:88] = weight[:80].reshape(8, 10, 12).mean(axis=1)
+    weight[100:105] = weight[:5]
+    bias = np.zeros(CLASSES, np.float32)
+    bias[40:80], bias[103:105] = -2, -1
     return am.Head(weight, bias)
 
 
@@ -62,12 +65,12 @@ def test_an_interrupted_run_is_resumed(
     place: str, request_: Request, uninterrupted: am.Result, tmp_path: Path
 ) -> None:
     with open_store(place) as store:
-        first = interrupted_after(250, request_, store)
+        first = interrupted_after(INTERRUPTED, request_, store)
         assert not first.result.is_complete
         assert first.run_id is not None
         kept = store.run(first.run_id)
         assert kept.state is State.INTERRUPTED
-        assert 250 <= kept.counts.wanted - kept.counts.open < 300
+        assert INTERRUPTED <= kept.counts.wanted - kept.counts.open < CLASSES
         second = answer(request_, store=store, engine=am.Engine(workers=1))
         assert (second.run_id, second.was_known, second.result.is_complete) == (first.run_id, False, True)
         assert store.run(first.run_id).state is State.FINISHED
@@ -76,18 +79,18 @@ def test_an_interrupted_run_is_resumed(
     assert second.result.cost.solves >= len(solved) > 0
     write_bundle(second.result, tmp_path / "proofs")
     again = am.recheck(read_bundle(tmp_path / "proofs"), mixed_head())
-    assert again.proven == 300
+    assert again.proven == CLASSES
 
 
 def test_what_was_decided_before_is_not_decided_again(place: str, request_: Request) -> None:
     with open_store(place) as store:
-        first = interrupted_after(250, request_, store)
+        first = interrupted_after(INTERRUPTED, request_, store)
         seen: list[int] = []
         answer(
             request_, store=store, engine=am.Engine(workers=1),
             progress=lambda progress: seen.append(progress.done),
         )  # fmt: skip
-    assert seen[0] >= len(first.result.argmaxable) > 150
+    assert seen[0] >= len(first.result.argmaxable) > CLASSES // 2
 
 
 def test_a_finished_run_is_found_again(place: str, request_: Request, uninterrupted: am.Result) -> None:
@@ -135,7 +138,7 @@ def test_overwriting_verifies_anew(place: str, request_: Request) -> None:
 
 def test_bad_input_begins_no_run(place: str, request_: Request) -> None:
     with open_store(place) as store:
-        for wrong in (replace(request_, classes=Selection((300,))), replace(request_, patience=-1)):
+        for wrong in (replace(request_, classes=Selection((CLASSES,))), replace(request_, patience=-1)):
             with pytest.raises(am.InputError):
                 answer(wrong, store=store)
         assert store.runs() == []

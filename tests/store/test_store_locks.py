@@ -82,18 +82,7 @@ def test_a_run_can_be_read_while_it_is_written(place: str) -> None:
         assert len(list(reader.verdicts(run.run_id))) == CLASSES
 
 
-def test_a_killed_process_lets_go_at_once(place: str) -> None:
-    other = started(place, "hold")
-    assert heard(other) == "begun 1"
-    killed(other)
-    wait_until_free(place)
-    with open_store(place) as store, store.begin(plan(), centre=CENTRE) as run:
-        assert run.run_id == 1
-        run.record(verdicts(), COST)
-        run.finish(COST)
-
-
-def test_a_killed_process_leaves_its_run_interrupted(place: str) -> None:
+def test_a_killed_process_leaves_its_run_interrupted_and_lets_go_at_once(place: str) -> None:
     other = started(place, "hold")
     assert heard(other) == "begun 1"
     killed(other)
@@ -101,12 +90,16 @@ def test_a_killed_process_leaves_its_run_interrupted(place: str) -> None:
     with open_store(place) as store:
         assert store.run(1).state is State.INTERRUPTED
         assert [run.run_id for run in store.runs(state=State.INTERRUPTED)] == [1]
+        with store.begin(plan(), centre=CENTRE) as run:
+            assert run.run_id == 1
+            run.record(verdicts(), COST)
+            run.finish(COST)
 
 
 def test_nothing_committed_is_lost_when_a_process_is_killed_at_any_moment(place: str) -> None:
     moments = random.Random(0)
     done = 0
-    for _ in range(4):
+    for _ in range(2):  # a new run, and one that is resumed
         other = started(place, "record")
         while int(heard(other)) < done + 3 + moments.randrange(20):
             pass
@@ -127,22 +120,22 @@ def test_nothing_committed_is_lost_when_a_process_is_killed_at_any_moment(place:
             assert counts.undecided == statuses[am.Status.UNDECIDED]
 
 
-def test_of_many_processes_that_begin_the_same_run_at_once_one_gets_it(place: str) -> None:
-    crowd = started(place, "crowd", "same")
+def test_of_many_processes_that_begin_the_same_run_at_once_one_gets_it(new_place: str) -> None:
+    crowd = started(new_place, "crowd", "same")
     assert crowd.stdout is not None
     lines = [heard(crowd) for _ in range(CROWD)]
     crowd.communicate("")
     assert Counter(line.split()[0] for line in lines) == {"begun": 1, "refused": CROWD - 1}
     assert all("is being worked on by another process" in line for line in lines if "refused" in line)
-    with open_store(place) as store:
+    with open_store(new_place) as store:
         (summary,) = store.runs()
         assert summary.state is State.FINISHED
 
 
-def test_many_processes_can_write_their_own_runs_into_a_new_store(place: str) -> None:
-    lines = started(place, "crowd", "different").communicate("")[0].splitlines()
+def test_many_processes_can_write_their_own_runs_into_a_new_store(new_place: str) -> None:
+    lines = started(new_place, "crowd", "different").communicate("")[0].splitlines()
     assert Counter(line.split()[0] for line in lines) == {"begun": CROWD}
-    with open_store(place) as store:
+    with open_store(new_place) as store:
         runs = store.runs()
         assert [run.state for run in runs] == [State.FINISHED] * CROWD
         assert sorted(run.seed for run in runs) == list(range(CROWD))

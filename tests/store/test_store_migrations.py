@@ -58,38 +58,38 @@ def make_old_database(place: str) -> None:
         make_first_tables(connection)
 
 
-def test_an_old_database_gets_the_tables_that_a_new_one_has(place: str) -> None:
-    with open_store(place) as store, store._database.reading() as connection:
+def test_an_old_database_gets_the_tables_that_a_new_one_has(new_place: str) -> None:
+    with open_store(new_place) as store, store._database.reading() as connection:
         new = tables(connection)
-    make_old_database(place)
-    with open_store(place) as store, store._database.reading() as connection:
+    make_old_database(new_place)
+    with open_store(new_place) as store, store._database.reading() as connection:
         assert tables(connection) == new
         assert connection.scalars(select(VERSIONS.c.version)).all() == [newest_version()]
 
 
-def test_an_old_database_takes_a_run(place: str) -> None:
-    make_old_database(place)
-    with open_store(place) as store, store.begin(plan(), centre=CENTRE) as run:
+def test_an_old_database_takes_a_run(new_place: str) -> None:
+    make_old_database(new_place)
+    with open_store(new_place) as store, store.begin(plan(), centre=CENTRE) as run:
         run.record(verdicts(), COST)
         assert [as_plain(each) for each in store.verdicts(run.run_id)] == [
             as_plain(each) for each in verdicts()
         ]
 
 
-def test_opening_again_changes_nothing(place: str) -> None:
-    with open_store(place) as store, store.begin(plan(), centre=CENTRE) as run:
+def test_opening_again_changes_nothing(new_place: str) -> None:
+    with open_store(new_place) as store, store.begin(plan(), centre=CENTRE) as run:
         run.record(verdicts(), COST)
-    with open_store(place) as store:
+    with open_store(new_place) as store:
         assert len(list(store.verdicts(run.run_id))) == CLASSES
         with store._database.reading() as connection:
             assert connection.scalars(select(VERSIONS.c.version)).all() == [newest_version()]
 
 
-def test_a_newer_database_is_refused(place: str) -> None:
-    with open_store(place) as store, store._database.writing() as connection:
+def test_a_newer_database_is_refused(new_place: str) -> None:
+    with open_store(new_place) as store, store._database.writing() as connection:
         connection.execute(update(VERSIONS).values(version=newest_version() + 1))
     with pytest.raises(am.StoreError) as error:
-        open_store(place)
+        open_store(new_place)
     assert "written by a newer argmaxable" in str(error.value)
     assert "Update argmaxable" in str(error.value)
 
@@ -98,26 +98,28 @@ def add_notes(connection: Connection) -> None:
     connection.exec_driver_sql("ALTER TABLE runs ADD COLUMN note TEXT")
 
 
-def test_a_later_step_is_applied_to_an_earlier_database(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with open_store(place) as store, store.begin(plan(), centre=CENTRE) as run:
+def test_a_later_step_is_applied_to_an_earlier_database(
+    new_place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_store(new_place) as store, store.begin(plan(), centre=CENTRE) as run:
         run.record(verdicts(), COST)
     monkeypatch.setattr(migrations, "STEPS", (*STEPS, add_notes))
-    with open_store(place) as store, store._database.reading() as connection:
+    with open_store(new_place) as store, store._database.reading() as connection:
         assert "note" in {column["name"] for column in inspect(connection).get_columns("runs")}
         assert connection.scalars(select(VERSIONS.c.version)).all() == [len(STEPS) + 2]
         assert len(list(store.verdicts(run.run_id))) == CLASSES
 
 
 def test_a_step_that_fails_half_way_leaves_the_database_as_it_was(
-    place: str, monkeypatch: pytest.MonkeyPatch
+    new_place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with open_store(place) as store, store.begin(plan(), centre=CENTRE) as run:
+    with open_store(new_place) as store, store.begin(plan(), centre=CENTRE) as run:
         run.record(verdicts(), COST)
     with monkeypatch.context() as patched:
         patched.setattr(migrations, "STEPS", (*STEPS, add_notes, add_notes))
         with pytest.raises(am.StoreError, match=r"already exists|duplicate column"):
-            open_store(place)
-    with open_store(place) as store, store._database.reading() as connection:
+            open_store(new_place)
+    with open_store(new_place) as store, store._database.reading() as connection:
         assert "note" not in {column["name"] for column in inspect(connection).get_columns("runs")}
         assert len(list(store.verdicts(run.run_id))) == CLASSES
 
@@ -153,10 +155,10 @@ def test_a_server_may_have_other_tables_beside_ours(postgres: Server) -> None:
 
 def test_a_deleted_run_gives_its_space_back(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
-    facts = Facts("large", "00" * 32, 20_000, 3, False, "float32")
+    facts = Facts("large", "00" * 32, 6000, 3, False, "float32")
     its = plan(facts=facts, labels=None)
     with open_store(str(path)) as store, store.begin(its, centre=CENTRE) as run:
-        run.record(verdicts(20_000), COST)
+        run.record(verdicts(6000), COST)
     full = path.stat().st_size
     with open_store(str(path)) as store:
         store.delete([run.run_id])

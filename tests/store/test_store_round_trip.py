@@ -13,7 +13,8 @@ from stored_runs import CENTRE, CLASSES, COST, as_plain, plan, verdict, verdicts
 
 import argmaxable as am
 from argmaxable.core.head import Facts
-from argmaxable.store import Plan, State, Store, open_store
+from argmaxable.store import Plan, State, Store, open_store, reading
+from argmaxable.store import run as writing
 from argmaxable.store.texts import from_column, to_column
 
 
@@ -86,13 +87,17 @@ def test_without_evidence_a_verdict_still_says_what_it_is(store: Store) -> None:
         assert not isinstance(back.witness, am.Point)
 
 
-def test_more_verdicts_than_a_page_and_a_batch_come_back_in_order(store: Store) -> None:
-    many = 23_456
+def test_more_verdicts_than_a_page_and_a_batch_come_back_in_order(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "_BATCH", 1500)
+    many = 3456
+    assert many > 2 * writing._BATCH > 2 * reading._PAGE
     facts = Facts("large", "00" * 32, many, 3, False, "float32")
     run_id = stored(store, verdicts(many), plan(facts=facts, labels=None))
     back = list(store.verdicts(run_id))
     assert [v.class_id for v in back] == list(range(many))
-    assert [as_plain(v) for v in back[::997]] == [as_plain(v) for v in verdicts(many)[::997]]
+    assert [as_plain(v) for v in back[::97]] == [as_plain(v) for v in verdicts(many)[::97]]
     assert store.run(run_id).counts.open == 0
 
 
@@ -218,7 +223,7 @@ def any_verdicts(draw: st.DrawFn, class_id: int) -> am.Verdict:
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)  # each writes and reads a run: 70 ms
 @given(data=st.data(), count=st.integers(1, 8))
 def test_any_verdicts_come_back(store: Store, data: st.DataObject, count: int) -> None:
     drawn = [data.draw(any_verdicts(class_id)) for class_id in range(count)]

@@ -11,7 +11,7 @@ from sqlalchemy import update
 
 import argmaxable as am
 from argmaxable.compute.prepared import prepared
-from argmaxable.core.label_sets import SetTest
+from argmaxable.core.label_sets import Feasibility, SetTest
 from argmaxable.proofs.bundle import read_all
 from argmaxable.proofs.sets import write_sets
 from argmaxable.store import State, Store, open_store
@@ -20,6 +20,7 @@ from argmaxable.workflow.stored_run import Origin
 from argmaxable.workflow.stored_sets import SetQuestion, StoredSets, ask_stored
 
 HERE = am.Engine(workers=1)
+LABELS = 6  # 15 pairs: some feasible, some not
 
 
 @pytest.fixture
@@ -30,12 +31,12 @@ def store(place: str) -> Iterator[Store]:
 
 def head() -> am.Head:
     rng = np.random.default_rng(0)
-    labels = tuple(f"label {k}\x00" for k in range(12))  # neither database takes a NUL
-    return am.Head(rng.standard_normal((12, 3)).astype(np.float32), labels=labels, name="tags")
+    labels = tuple(f"label {k}\x00" for k in range(LABELS))  # neither database takes a NUL
+    return am.Head(rng.standard_normal((LABELS, 3)).astype(np.float32), labels=labels, name="tags")
 
 
 def question(domain: am.Domain, **changes: object) -> SetQuestion:
-    pairs = {(first, second): 1 + first for first in range(12) for second in range(first + 1, 12)}
+    pairs = {(first, second): 1 + first for second in range(LABELS) for first in range(second)}
     values: dict[str, object] = {"test": SetTest(), "sets": pairs}
     return SetQuestion(prepared(head()), domain, **{**values, **changes})
 
@@ -65,6 +66,7 @@ def test_sets_come_back_with_evidence_that_still_proves_them(
     back = store.sets.read(done.run_id)
     assert plain(back) == plain(done.found)
     assert back.is_complete
+    assert {claim.status for claim in back.claims} == {Feasibility.FEASIBLE, Feasibility.INFEASIBLE}
     # Over all of feature space certificates have exact weights of many digits.
     assert isinstance(domain, am.Box) or any(c.certificate.whole for c in back.claims if c.certificate)
     write_sets(back, tmp_path / "proofs")

@@ -2,7 +2,7 @@
 
 python working.py PLACE hold            begin the run, say so, wait for the end of the input
 python working.py PLACE record          record a batch at a time and count them aloud, without end
-python working.py PLACE crowd same      8 processes at once begin the same run
+python working.py PLACE crowd same      5 processes at once begin the same run
 python working.py PLACE crowd different  or one each
 python working.py PLACE fill LIMIT      record until files may grow no more
 """
@@ -22,7 +22,7 @@ from argmaxable.core.head import Facts
 from argmaxable.store import Plan, open_store
 
 BATCH = 7
-CROWD = 8
+CROWD = 5
 LONG = 1_000_000
 
 
