@@ -16,7 +16,9 @@ from argmaxable.compute.coordinates import coordinates_of
 from argmaxable.core.verdict import Method
 from argmaxable.prove.shared_rows import Candidates, prove_together
 
-FEATURES, CLASSES, DEEP = 128, 1500, 12
+# As few as leave the second try more rows than the first: 14 for each feature, beside the DEEP classes.
+FEATURES, CLASSES, DEEP = 40, 600, 12
+ONE_PROCESS = am.Engine(workers=1)
 
 
 def head_with_deep_classes(
@@ -26,8 +28,8 @@ def head_with_deep_classes(
     generator = np.random.default_rng(seed)
     weight = generator.standard_normal((CLASSES, FEATURES))
     for class_id in range(DEEP):
-        some = generator.choice(np.arange(DEEP, CLASSES), 600, replace=False)
-        weight[class_id] = generator.dirichlet(np.ones(600)) @ weight[some]
+        some = generator.choice(np.arange(DEEP, CLASSES), 300, replace=False)
+        weight[class_id] = generator.dirichlet(np.ones(300)) @ weight[some]
     return am.Head((weight * scale).astype(dtype))
 
 
@@ -39,7 +41,7 @@ def found_in(head: am.Head, classes: NDArray[np.intp], domain: am.Domain | None 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
 def test_mixtures_of_many_rows_are_proven_without_a_solve(dtype: str) -> None:
-    result = am.verify(head_with_deep_classes(dtype), only=range(DEEP), engine=am.Engine(workers=1))
+    result = am.verify(head_with_deep_classes(dtype), only=range(DEEP), engine=ONE_PROCESS)
     assert [verdict.method for verdict in result.unargmaxable] == [Method.SHARED_ROWS] * DEEP
     assert result.cost.solves == 0
 
@@ -66,7 +68,7 @@ def test_classes_on_the_hull_get_no_certificate() -> None:
 
 def test_features_of_very_different_scale_are_no_hindrance() -> None:
     head = head_with_deep_classes(scale=10.0 ** np.linspace(-3, 3, FEATURES))
-    result = am.verify(head, am.Everywhere(), only=range(DEEP), engine=am.Engine(workers=1))
+    result = am.verify(head, am.Everywhere(), only=range(DEEP), engine=ONE_PROCESS)
     assert len(result.unargmaxable) == DEEP
 
 
@@ -96,7 +98,7 @@ def test_one_certificate_over_shared_rows_proves_nothing_about_another_class() -
 
 def test_shared_proofs_survive_a_bundle_and_are_noticed_when_changed(tmp_path: Path) -> None:
     head = head_with_deep_classes()
-    result = am.verify(head, only=range(DEEP), engine=am.Engine(workers=1))
+    result = am.verify(head, only=range(DEEP), engine=ONE_PROCESS)
     am.write_bundle(result, tmp_path / "proofs")
     bundle = am.read_bundle(tmp_path / "proofs")
     assert am.recheck(bundle, head).proven == DEEP
@@ -116,7 +118,7 @@ def test_rationals_confirm_shared_proofs_and_refute_those_of_another_class(
     if constant:
         weight[:, 5] = 0.25
     head = am.Head(weight)
-    result = am.verify(head, only=range(DEEP), engine=am.Engine(workers=1))
+    result = am.verify(head, only=range(DEEP), engine=ONE_PROCESS)
     am.write_bundle(result, tmp_path / "proofs")
     bundle = am.read_bundle(tmp_path / "proofs")
     assert am.recheck(bundle, head, rational=True).proven == DEEP
