@@ -17,8 +17,8 @@ from argmaxable.compute.coordinates import coordinates_of
 from argmaxable.core.verdict import Method
 from argmaxable.prove.shared_rows import Candidates, prove_together
 
-# The method takes on 128 features; one more, so that one may be constant. A little more classes than the eight
-# rows for each feature that it draws first.
+# The method takes on 128 features; one more, so that one may be constant. Of classes a little more than the
+# eight rows for each feature that it draws first.
 FEATURES, CLASSES, DEEP = 129, 1100, 12
 ONE_PROCESS = am.Engine(workers=1)
 
