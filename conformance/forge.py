@@ -13,6 +13,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -266,8 +267,10 @@ def forgeries(name: str, good: Path, target: Path) -> Iterator[Path]:
     def place(*words: str) -> Path:
         return target / f"{name}--{'-'.join(words)}"
 
+    genuine = Bundle.read(good)
+
     def read() -> Bundle:
-        return Bundle.read(good)
+        return deepcopy(genuine)
 
     for what, manifest in in_the_manifest(read()):
         bundle = read()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from drawn import drawn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -120,38 +122,37 @@ def cases(draw: st.DrawFn) -> tuple[am.Head, NDArray[np.float64]]:
     return am.Head(rows, bias), np.array(draw(st.tuples(entry, entry)))
 
 
-@every_domain
-@deterministic
-@given(cases())
-def test_the_proven_gap_is_at_most_the_true_one_and_has_its_sign(
-    domain: am.Domain, case: tuple[am.Head, NDArray[np.float64]]
-) -> None:
-    head, point = case
-    truth = exact_gap(head, domain, 0, point)
-    lower, _, _ = gap_at(head, domain, list(point))
-    if truth is None:
-        assert lower == -INF
-    else:
-        assert lower <= truth
-        assert (lower > 0) == (truth >= SMALLEST)
-
-
 centres = st.tuples(*[st.floats(-10, 10) | st.floats(allow_nan=False, allow_infinity=False)] * 2).map(
     np.array
 )
 
 
+@functools.cache
+def some_cases() -> list[tuple[am.Head, NDArray[np.float64], NDArray[np.float64]]]:
+    """Heads, points and centres: the same over every domain."""
+    return [(head, point, centre) for (head, point), centre in drawn(st.tuples(cases(), centres), 80)]
+
+
 @every_domain
-@deterministic
-@given(cases(), centres)
-def test_no_centre_makes_a_gap_larger_than_it_is(
-    domain: am.Domain, case: tuple[am.Head, NDArray[np.float64]], centre: NDArray[np.float64]
-) -> None:
+def test_the_proven_gap_is_at_most_the_true_one_and_has_its_sign(domain: am.Domain) -> None:
+    for head, point, _ in some_cases():
+        truth = exact_gap(head, domain, 0, point)
+        lower, _, _ = gap_at(head, domain, list(point))
+        case = (head.weight, head.bias, point)
+        if truth is None:
+            assert lower == -INF, case
+        else:
+            assert lower <= truth, case
+            assert (lower > 0) == (truth >= SMALLEST), case
+
+
+@every_domain
+def test_no_centre_makes_a_gap_larger_than_it_is(domain: am.Domain) -> None:
     """The centre of a bundle comes from whoever wrote it."""
-    head, point = case
-    truth = exact_gap(head, domain, 0, point)
-    lower = float(am.Checker(head, domain, centre=centre).gaps(np.array([0]), point[None]).lower[0])
-    assert lower == -INF if truth is None else lower <= truth
+    for head, point, centre in some_cases():
+        truth = exact_gap(head, domain, 0, point)
+        lower = float(am.Checker(head, domain, centre=centre).gaps(np.array([0]), point[None]).lower[0])
+        assert lower == -INF if truth is None else lower <= truth, (head.weight, head.bias, point, centre)
 
 
 def test_the_rival_is_the_class_that_comes_closest() -> None:
@@ -408,56 +409,54 @@ def claims(draw: st.DrawFn) -> tuple[am.Head, am.Certificate]:
     return am.Head(rows, bias), certificate(dict(zip(chosen, weights, strict=True)), basis, coordinates)
 
 
-@every_domain
-@settings(deterministic, max_examples=60)
-@given(claims())
-def test_no_certificate_proves_more_than_rationals_confirm(
-    domain: am.Domain, claim: tuple[am.Head, am.Certificate]
-) -> None:
-    head, evidence = claim
-    checker = am.Checker(head, domain)
-    with np.errstate(over="ignore"):
-        total = evidence.weights.sum()
-    by_float = float(checker.bounds(np.array([0]), evidence)[0])
-    upper = checker.bound(0, evidence).upper
-    for value in {upper, by_float} - {INF}:
-        assert 0 < total < INF
-        assert certificate_proves(head, domain, 0, evidence, Fraction(float(value)))
-    if total < INF:
-        proven = checker.proves(0, evidence, 0.0)
-        confirmed = certificate_proves(head, domain, 0, evidence, Fraction(0))
-        # A basis larger than the equations has many solutions: the oracle takes any of them, the checker only
-        # one near the stored weights.
-        assert proven == confirmed or (not proven and evidence.basis > head.features + 1)
+@functools.cache
+def some_claims() -> list[tuple[am.Head, am.Certificate, NDArray[np.float64]]]:
+    """Heads, certificates and centres: the same over every domain."""
+    return [(head, evidence, centre) for (head, evidence), centre in drawn(st.tuples(claims(), centres), 100)]
 
 
 @every_domain
-@settings(deterministic, max_examples=100)
-@given(claims())
-def test_what_is_proven_in_rationals_is_so(domain: am.Domain, claim: tuple[am.Head, am.Certificate]) -> None:
-    head, evidence = claim
-    with np.errstate(over="ignore"):
-        total = evidence.weights.sum()
-    proven = am.Checker(head, domain).proves_in_rationals(0, evidence)
-    if proven:
-        assert not am.verify(head, domain, only=[0], engine=am.Engine(workers=1)).argmaxable
-    if 0 < total < INF:
-        confirmed = certificate_proves(
-            head, domain, 0, with_independent_basis(head, domain, evidence), Fraction(0)
-        )
-        # Coordinates mean nothing behind a LayerNorm; a certificate with some may be refused.
-        assert proven == confirmed or (confirmed and evidence.coordinates is not None)
+def test_no_certificate_proves_more_than_rationals_confirm(domain: am.Domain) -> None:
+    for head, evidence, _ in some_claims():
+        checker, claim = am.Checker(head, domain), (head.weight, head.bias, evidence)
+        with np.errstate(over="ignore"):
+            total = evidence.weights.sum()
+        by_float = float(checker.bounds(np.array([0]), evidence)[0])
+        upper = checker.bound(0, evidence).upper
+        for value in {upper, by_float} - {INF}:
+            assert 0 < total < INF, claim
+            assert certificate_proves(head, domain, 0, evidence, Fraction(float(value))), claim
+        if total < INF:
+            proven = checker.proves(0, evidence, 0.0)
+            confirmed = certificate_proves(head, domain, 0, evidence, Fraction(0))
+            # A basis larger than the equations has many solutions: the oracle takes any of them, the checker
+            # only one near the stored weights.
+            assert proven == confirmed or (not proven and evidence.basis > head.features + 1), claim
 
 
 @every_domain
-@deterministic
-@given(claims(), centres)
-def test_no_centre_makes_a_certificate_prove_more(
-    domain: am.Domain, claim: tuple[am.Head, am.Certificate], centre: NDArray[np.float64]
-) -> None:
-    head, evidence = claim
-    upper = am.Checker(head, domain, centre=centre).bound(0, evidence).upper
-    assert upper == INF or certificate_proves(head, domain, 0, evidence, Fraction(float(upper)))
+def test_what_is_proven_in_rationals_is_so(domain: am.Domain) -> None:
+    for head, evidence, _ in some_claims():
+        claim = (head.weight, head.bias, evidence)
+        with np.errstate(over="ignore"):
+            total = evidence.weights.sum()
+        proven = am.Checker(head, domain).proves_in_rationals(0, evidence)
+        if proven:
+            assert not am.verify(head, domain, only=[0], engine=am.Engine(workers=1)).argmaxable, claim
+        if 0 < total < INF:
+            confirmed = certificate_proves(
+                head, domain, 0, with_independent_basis(head, domain, evidence), Fraction(0)
+            )
+            # Coordinates mean nothing behind a LayerNorm; a certificate with some may be refused.
+            assert proven == confirmed or (confirmed and evidence.coordinates is not None), claim
+
+
+@every_domain
+def test_no_centre_makes_a_certificate_prove_more(domain: am.Domain) -> None:
+    for head, evidence, centre in some_claims():
+        upper = am.Checker(head, domain, centre=centre).bound(0, evidence).upper
+        claim = (head.weight, head.bias, evidence, centre)
+        assert upper == INF or certificate_proves(head, domain, 0, evidence, Fraction(float(upper))), claim
 
 
 def test_weights_that_overflow_prove_nothing_against_a_class_that_wins() -> None:

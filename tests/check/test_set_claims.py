@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from drawn import drawn
 from hypothesis import strategies as st
 from oracles import dot, rationals, support_is_at_most
 from order_truths import exact_scores
@@ -97,12 +98,21 @@ def questions(draw: st.DrawFn) -> tuple[am.Head, SetTest, tuple[int, ...]]:
 coordinates = st.integers(-8, 8).map(lambda k: k / 4) | st.sampled_from([0.1, 0.3, 1.0, 5.0])
 
 
+Question = tuple[am.Head, SetTest, tuple[int, ...]]
+
+
+@functools.cache
+def some_points() -> list[tuple[Question, tuple[float, float]]]:
+    return drawn(st.tuples(questions(), st.tuples(coordinates, coordinates)), 30)
+
+
 @every_domain
-@settings(derandomize=True, database=None, max_examples=30)
-@given(questions(), st.tuples(coordinates, coordinates))
-def test_the_margin_is_proven_with_its_sign_and_as_a_claim_exactly(
-    domain: am.Domain, question: tuple[am.Head, SetTest, tuple[int, ...]], z: tuple[float, float]
-) -> None:
+def test_the_margin_is_proven_with_its_sign_and_as_a_claim_exactly(domain: am.Domain) -> None:
+    for question, z in some_points():
+        assert_margin_is_proven_exactly(domain, question, z)
+
+
+def assert_margin_is_proven_exactly(domain: am.Domain, question: Question, z: tuple[float, float]) -> None:
     head, test, members = question
     truth = true_margin(test, head, domain, members, z)
     checker, points = SetChecker(head, domain, test), np.array([z])
@@ -118,16 +128,30 @@ def test_the_margin_is_proven_with_its_sign_and_as_a_claim_exactly(
     assert checker.margins([members], points, claims=np.array([above]))[0] < above
 
 
+@st.composite
+def weighings(draw: st.DrawFn) -> tuple[Question, list[float], tuple[int, ...]]:
+    question = draw(questions())
+    classes = question[0].classes
+    weight = st.sampled_from([0.0, 0.5, 1.0, 1 / 3, 1e-300, 1e300])
+    values = draw(st.lists(weight, min_size=classes, max_size=classes))
+    return question, values, draw(st.just(()) | st.tuples(*[st.integers(0, 3)] * classes))
+
+
+@functools.cache
+def some_weighings() -> list[tuple[Question, list[float], tuple[int, ...]]]:
+    return drawn(weighings(), 30)
+
+
 @every_domain
-@settings(derandomize=True, database=None, max_examples=30)
-@given(questions(), st.data())
-def test_no_weights_prove_more_than_rationals_confirm(
-    domain: am.Domain, question: tuple[am.Head, SetTest, tuple[int, ...]], data: st.DataObject
+def test_no_weights_prove_more_than_rationals_confirm(domain: am.Domain) -> None:
+    for question, values, whole in some_weighings():
+        assert_weights_prove_what_rationals_confirm(domain, question, values, whole)
+
+
+def assert_weights_prove_what_rationals_confirm(
+    domain: am.Domain, question: Question, values: list[float], whole: tuple[int, ...]
 ) -> None:
     head, test, members = question
-    weight = st.sampled_from([0.0, 0.5, 1.0, 1 / 3, 1e-300, 1e300])
-    values = data.draw(st.lists(weight, min_size=head.classes, max_size=head.classes))
-    whole = data.draw(st.just(()) | st.tuples(*[st.integers(0, 3)] * head.classes))
     proof = Certificate(np.arange(head.classes), np.array(values), whole=whole)
     checker = SetChecker(head, domain, test)
     upper = checker.bound(members, proof).upper

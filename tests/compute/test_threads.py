@@ -77,25 +77,28 @@ def test_threads_are_given_back_after_an_error() -> None:
 
 
 def test_tasks_are_done_once_each_with_one_thread_of_blas_where_there_are_more() -> None:
-    before, done, seen = blas_threads(), [], set[int]()
+    done, seen = list[int](), set[int]()
 
     def task(number: int) -> None:
         done.append(number)
         seen.update(blas_threads())
 
-    in_threads([partial(task, number) for number in range(20)])
+    with threadpool_limits(limits=2, user_api="blas"):
+        before = blas_threads()
+        in_threads([partial(task, number) for number in range(20)])
+        assert blas_threads() == before == {2}
     assert sorted(done) == list(range(20))
     assert seen == {1}
-    assert blas_threads() == before
 
 
 def test_the_failure_of_a_task_is_raised_in_the_end() -> None:
-    before = blas_threads()
 
     def task(number: int) -> None:
         if number == 3:
             raise ValueError(number)
 
-    with pytest.raises(ValueError, match="3"):
-        in_threads([partial(task, number) for number in range(20)])
-    assert blas_threads() == before
+    with threadpool_limits(limits=2, user_api="blas"):
+        before = blas_threads()
+        with pytest.raises(ValueError, match="3"):
+            in_threads([partial(task, number) for number in range(20)])
+        assert blas_threads() == before

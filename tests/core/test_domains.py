@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -129,18 +130,16 @@ def test_membership_is_exact(domain: am.Domain, point: list[float], belongs: boo
     assert list(domain.contains(np.array([point]))) == [belongs]
 
 
-@every_domain
 @deterministic
 @given(vectors, st.integers(-3, 3))
-def test_membership_agrees_with_rationals_near_the_surface(
-    domain: am.Domain, direction: NDArray[np.float64], ulps: int
-) -> None:
-    ball = domain.within if isinstance(domain, am.Reach) else domain
-    radius = ball.radius if isinstance(ball, am.Ball) else math.sqrt(3)
+def test_membership_agrees_with_rationals_near_the_surface(direction: NDArray[np.float64], ulps: int) -> None:
     length = float(np.sqrt((direction * direction).sum()))
     assume(length > 1e-100)
-    point = direction / length * radius * (1 + ulps * 2.0**-52)
-    assert domain.contains(point[None])[0] == (placed(domain, rationals(point)) is not None)
+    for name, domain in DOMAINS.items():
+        ball = domain.within if isinstance(domain, am.Reach) else domain
+        radius = ball.radius if isinstance(ball, am.Ball) else math.sqrt(3)
+        point = direction / length * radius * (1 + ulps * 2.0**-52)
+        assert domain.contains(point[None])[0] == (placed(domain, rationals(point)) is not None), name
 
 
 @every_domain
@@ -173,14 +172,12 @@ def exact_place(domain: am.Domain, point: NDArray[np.float64]) -> list[Fraction]
     return [g * entry + s for g, entry, s in zip(gain, z, shift, strict=True)]
 
 
-@every_domain
 @deterministic
 @given(vectors)
-def test_membership_in_integers_agrees_with_membership_of_floats(
-    domain: am.Domain, point: NDArray[np.float64]
-) -> None:
-    point = point_of(domain, point)
-    assert domain.contains_exactly(Dyadic.of(point)) == bool(domain.contains(point[None])[0])
+def test_membership_in_integers_agrees_with_membership_of_floats(vector: NDArray[np.float64]) -> None:
+    for name, domain in DOMAINS.items():
+        point = point_of(domain, vector)
+        assert domain.contains_exactly(Dyadic.of(point)) == bool(domain.contains(point[None])[0]), name
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -198,24 +195,26 @@ def test_membership_in_integers_sees_what_float64_can_not(sign: int) -> None:
     assert am.Hull(np.eye(3)).contains_exactly(inside) == (sign > 0)
 
 
-@every_domain
 @deterministic
 @given(vectors)
-def test_a_placed_point_is_within_its_error_bound(domain: am.Domain, point: NDArray[np.float64]) -> None:
-    point = point_of(domain, point)
-    x, error = domain.place(point[None])
-    assume(np.isfinite(error).all())  # weights whose sum underflows leave it to integers
-    for value, bound, truth in zip(x[0], error[0], exact_place(domain, point), strict=True):
-        assert abs(Fraction(float(value)) - truth) <= Fraction(float(bound))
+def test_a_placed_point_is_within_its_error_bound(vector: NDArray[np.float64]) -> None:
+    for name, domain in DOMAINS.items():
+        point = point_of(domain, vector)
+        x, error = domain.place(point[None])
+        if not np.isfinite(error).all():  # weights whose sum underflows leave it to integers
+            assert isinstance(domain, am.Hull), name
+            continue
+        for value, bound, truth in zip(x[0], error[0], exact_place(domain, point), strict=True):
+            assert abs(Fraction(float(value)) - truth) <= Fraction(float(bound)), name
 
 
-@every_domain
 @deterministic
 @given(vectors)
-def test_exact_placement_agrees_with_rationals(domain: am.Domain, point: NDArray[np.float64]) -> None:
-    point = point_of(domain, point)
-    x, denominator = domain.place_exactly(point)
-    assert [dyadic_value(x, j) / denominator for j in range(3)] == exact_place(domain, point)
+def test_exact_placement_agrees_with_rationals(vector: NDArray[np.float64]) -> None:
+    for name, domain in DOMAINS.items():
+        point = point_of(domain, vector)
+        x, denominator = domain.place_exactly(point)
+        assert [dyadic_value(x, j) / denominator for j in range(3)] == exact_place(domain, point), name
 
 
 def test_the_mean_of_subnormals_is_removed_within_the_error_bound() -> None:
@@ -229,17 +228,14 @@ def test_the_mean_of_subnormals_is_removed_within_the_error_bound() -> None:
 # ---------------------------------------------------------------------- support functions
 
 
-@every_domain
 @deterministic
 @given(vectors)
-def test_the_support_bound_is_not_below_the_support_function(
-    domain: am.Domain, u: NDArray[np.float64]
-) -> None:
-    bound = float(domain.support_bound(u[None], np.zeros((1, 3)))[0])
-    assert bound == INF or oracles.support_is_at_most(domain, rationals(u), Fraction(bound))
+def test_the_support_bound_is_not_below_the_support_function(u: NDArray[np.float64]) -> None:
+    for name, domain in DOMAINS.items():
+        bound = float(domain.support_bound(u[None], np.zeros((1, 3)))[0])
+        assert bound == INF or oracles.support_is_at_most(domain, rationals(u), Fraction(bound)), name
 
 
-@every_domain
 @deterministic
 @given(
     vectors,
@@ -247,24 +243,25 @@ def test_the_support_bound_is_not_below_the_support_function(
     st.lists(st.floats(-1, 1), min_size=3, max_size=3),
 )
 def test_the_support_bound_covers_every_direction_within_the_error(
-    domain: am.Domain, u: NDArray[np.float64], error: list[float], share: list[float]
+    u: NDArray[np.float64], error: list[float], share: list[float]
 ) -> None:
-    bound = float(domain.support_bound(u[None], np.array([error]))[0])
     parts = zip(rationals(u), rationals(error), rationals(share), strict=True)
     nearby = [entry + part * room for entry, room, part in parts]
-    assert bound == INF or oracles.support_is_at_most(domain, nearby, Fraction(bound))
+    for name, domain in DOMAINS.items():
+        bound = float(domain.support_bound(u[None], np.array([error]))[0])
+        assert bound == INF or oracles.support_is_at_most(domain, nearby, Fraction(bound)), name
 
 
-@every_domain
 @deterministic
 @given(st.lists(st.floats(0.5, 4) | st.floats(-4, -0.5), min_size=3, max_size=3).map(np.array))
-def test_the_support_bound_is_tight(domain: am.Domain, u: NDArray[np.float64]) -> None:
-    bound = float(domain.support_bound(u[None], np.zeros((1, 3)))[0])
-    if bound < INF:
-        slack = 1e-12 * size_of(domain, u) + 1e-150
-        assert not oracles.support_is_at_most(domain, rationals(u), Fraction(bound) - Fraction(slack))
-    else:
-        assert isinstance(domain, am.Everywhere | am.Box)
+def test_the_support_bound_is_tight(u: NDArray[np.float64]) -> None:
+    for name, domain in DOMAINS.items():
+        bound = float(domain.support_bound(u[None], np.zeros((1, 3)))[0])
+        if bound < INF:
+            limit = Fraction(bound) - Fraction(1e-12 * size_of(domain, u) + 1e-150)
+            assert not oracles.support_is_at_most(domain, rationals(u), limit), name
+        else:
+            assert isinstance(domain, am.Everywhere | am.Box), name
 
 
 def size_of(domain: am.Domain, u: NDArray[np.float64]) -> float:
@@ -356,15 +353,15 @@ def test_a_limit_that_is_met_exactly_holds_and_the_float_below_does_not(
     assert not domain.support_is_at_most(Dyadic.of(u), Dyadic.of(np.nextafter(limit, -INF)))
 
 
-@every_domain
 @deterministic
 @given(vectors, vectors)
 def test_the_exact_comparison_agrees_with_rationals(
-    domain: am.Domain, u: NDArray[np.float64], limits: NDArray[np.float64]
+    u: NDArray[np.float64], limits: NDArray[np.float64]
 ) -> None:
-    for limit in limits:
+    for (name, domain), limit in itertools.product(DOMAINS.items(), limits):
         answer = domain.support_is_at_most(Dyadic.of(u), Dyadic.of(limit))
-        assert answer == oracles.support_is_at_most(domain, rationals(u), Fraction(float(limit)))
+        truth = oracles.support_is_at_most(domain, rationals(u), Fraction(float(limit)))
+        assert answer == truth, (name, limit)
 
 
 @pytest.mark.parametrize("operations", [1, 2, 100, 10**6])

@@ -69,13 +69,28 @@ def test_a_good_bundle_gets_the_expected_answer(name: str, checker: Checker) -> 
     assert checker(ROOT / "conformance" / "good" / name, head) == EXPECTED[name]["answer"]
 
 
+@functools.cache
+def first_with() -> dict[tuple[str, str], str]:
+    """For each format and each lie in the manifest or in labels, which no domain and no evidence changes: the
+    first bundle that has it."""
+    found: dict[tuple[str, str], str] = {}
+    for name in EXPECTED:
+        bundle = forge.Bundle.read(forge.GOOD / name)
+        for lie, _ in (*forge.in_the_manifest(bundle), *forge.labels(bundle)):
+            found.setdefault((bundle.manifest["format"], lie), name)
+    return found
+
+
 @bundles
 def test_every_forgery_is_refused_by_both(name: str, tmp_path: Path) -> None:
     head = ROOT / "conformance" / EXPECTED[name]["head"]
+    layout = forge.Bundle.read(forge.GOOD / name).manifest["format"]
     forged = list(forge.forgeries(name, forge.GOOD / name, tmp_path))
     assert len(forged) == len(set(forged)) > 20
+    lies = {folder: folder.name.removeprefix(f"{name}--") for folder in forged}
+    tried = [folder for folder, lie in lies.items() if first_with().get((layout, lie), name) == name]
     for checker in (by_the_script, by_the_package):
-        assert [folder.name for folder in forged if checker(folder, head) != "refused"] == []
+        assert [folder.name for folder in tried if checker(folder, head) != "refused"] == []
 
 
 def test_the_suite_has_every_domain_and_every_kind_of_evidence() -> None:

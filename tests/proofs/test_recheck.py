@@ -25,6 +25,7 @@ from argmaxable import (
     LayerNorm,
     Point,
     Recheck,
+    Result,
     RMSNorm,
     Status,
     Verdict,
@@ -102,11 +103,16 @@ HEADS: dict[str, Callable[[], Head]] = {
 # ---------------------------------------------------------------------- genuine bundles
 
 
+@functools.cache
+def finished(head_name: str, domain_name: str) -> Result:
+    """A run that several tests only read."""
+    return verify(HEADS[head_name](), DOMAINS[domain_name], engine=ONE_PROCESS)
+
+
 @pytest.mark.parametrize("domain_name", DOMAINS)
 @pytest.mark.parametrize("head_name", HEADS)
 def test_every_verdict_of_a_finished_run_is_proven(head_name: str, domain_name: str, tmp_path: Path) -> None:
-    head = HEADS[head_name]()
-    result = verify(head, DOMAINS[domain_name], engine=ONE_PROCESS)
+    head, result = HEADS[head_name](), finished(head_name, domain_name)
     write_bundle(result, tmp_path)
     found = recheck(read_bundle(tmp_path), head)
     assert found == Recheck(head.classes - len(result.undecided), len(result.undecided), 0, ())
@@ -117,8 +123,7 @@ def test_every_verdict_of_a_finished_run_is_proven(head_name: str, domain_name: 
 def test_every_unargmaxable_class_is_proven_by_rationals_alone(
     head_name: str, domain_name: str, tmp_path: Path
 ) -> None:
-    head = HEADS[head_name]()
-    result = verify(head, DOMAINS[domain_name], engine=ONE_PROCESS)
+    head, result = HEADS[head_name](), finished(head_name, domain_name)
     write_bundle(result, tmp_path)
     heard: list[tuple[int, int]] = []
     found = recheck(
@@ -135,7 +140,7 @@ def test_every_unargmaxable_class_is_proven_by_rationals_alone(
 @pytest.mark.parametrize("domain_name", ["box", "everywhere", "ball", "RMSNorm", "LayerNorm"])
 def test_heads_of_general_rows_leave_nothing_undecided(domain_name: str) -> None:
     for name in ("with bias", "without bias", "with ties and bias"):
-        assert not verify(HEADS[name](), DOMAINS[domain_name], engine=ONE_PROCESS).undecided
+        assert not finished(name, domain_name).undecided
 
 
 def test_chosen_classes_are_proven_and_the_others_missing(tmp_path: Path) -> None:
@@ -179,7 +184,7 @@ def test_a_group_of_3000_ties_is_proven(tmp_path: Path) -> None:
 
 
 def test_a_copy_of_the_head_by_value_is_the_same_head(tmp_path: Path) -> None:
-    write_bundle(verify(plain_head(bias=True), engine=ONE_PROCESS), tmp_path)
+    write_bundle(finished("with bias", "box"), tmp_path)
     weight, bias = random_rows(0)
     again = Head(np.asfortranarray(weight), bias, labels=range(40), name="another name")
     assert recheck(read_bundle(tmp_path), again).proven == 40
@@ -188,7 +193,7 @@ def test_a_copy_of_the_head_by_value_is_the_same_head(tmp_path: Path) -> None:
 @pytest.mark.parametrize("change", ["a weight", "a bias", "no bias", "the order", "the dtype"])
 def test_another_head_is_a_bundle_error(change: str, tmp_path: Path) -> None:
     weight, bias = random_rows(0)
-    write_bundle(verify(Head(weight, bias), engine=ONE_PROCESS), tmp_path)
+    write_bundle(finished("with bias", "box"), tmp_path)
     nudged, raised = weight.copy(), bias.copy()
     nudged[3, 1] = np.nextafter(nudged[3, 1], np.float32(9))
     raised[3] = np.nextafter(raised[3], np.float32(9))
@@ -392,17 +397,18 @@ LIES: dict[str, tuple[str, str, Callable[[Line], Line], str]] = {
 
 @pytest.mark.parametrize("lie", LIES)
 def test_a_lie_in_a_line_fails_that_class(lie: str, biased: Forgery) -> None:
+    """In one line alone, and in all lines of the kind at once."""
     status, field, change, why = LIES[lie]
-    lines = biased.lines()
-    for line in lines_with(lines, status, field):
-        original = dict(line)
-        line.update(change(line))
-        for key in [key for key in EVIDENCE if key in line and line[key] is None]:
-            del line[key]
+    for first in (1, None):
+        lines = biased.lines()
+        lying = lines_with(lines, status, field)[:first]
+        for line in lying:
+            line.update(change(line))
+            for key in [key for key in EVIDENCE if key in line and line[key] is None]:
+                del line[key]
         biased.write_lines(lines)
-        assert fails(biased, original["class"], why), original
-        line.clear()
-        line.update(original)
+        failed = {failure.key for failure in biased.check().failures if why in failure.why}
+        assert failed >= {line["class"] for line in lying}
 
 
 @pytest.mark.parametrize("field", ["point32", "point64", "certificate", "own"])
@@ -719,7 +725,7 @@ PLAUSIBLE = st.one_of(
         st.tuples(st.integers(0, 39), st.sampled_from(FIELDS), PLAUSIBLE), min_size=1, max_size=6
     ),
 )
-@settings(max_examples=80, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 def test_plausible_lies_prove_nothing_false(
     name: str, changes: list[tuple[int, str, Any]], forgeries: dict[str, Forgery]
 ) -> None:
@@ -736,7 +742,7 @@ def test_plausible_lies_prove_nothing_false(
     file=st.sampled_from(["manifest.json", "verdicts.jsonl", "evidence.npz"]),
     flips=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=3),
 )
-@settings(max_examples=80, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 def test_flipped_bytes_prove_nothing_false(
     name: str, file: str, flips: list[tuple[float, int]], forgeries: dict[str, Forgery]
 ) -> None:
@@ -753,7 +759,7 @@ def test_flipped_bytes_prove_nothing_false(
     array=st.sampled_from(["centre", "points32", "points64", "certificate_weights", "certificate_classes"]),
     flips=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=3),
 )
-@settings(max_examples=80, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 def test_flipped_bytes_inside_arrays_prove_nothing_false(
     name: str, array: str, flips: list[tuple[float, int]], forgeries: dict[str, Forgery]
 ) -> None:
@@ -782,7 +788,7 @@ INTEGERS = (
         st.tuples(st.floats(0, 1, exclude_max=True), st.integers(-2, 50)), min_size=1, max_size=4
     ),
 )
-@settings(max_examples=80, derandomize=True)
+@settings(max_examples=40, derandomize=True)
 def test_other_integers_prove_nothing_false(
     name: str, array: str, changes: list[tuple[float, int]], forgeries: dict[str, Forgery]
 ) -> None:

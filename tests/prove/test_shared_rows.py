@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,15 @@ from argmaxable.compute.coordinates import coordinates_of
 from argmaxable.core.verdict import Method
 from argmaxable.prove.shared_rows import Candidates, prove_together
 
-FEATURES, CLASSES, DEEP = 128, 1500, 12
+# The method takes on 128 features; one more, so that one may be constant. Of classes a little more than the
+# eight rows for each feature that it draws first.
+FEATURES, CLASSES, DEEP = 129, 1100, 12
+ONE_PROCESS = am.Engine(workers=1)
+
+
+@functools.cache
+def deep_head() -> am.Head:
+    return head_with_deep_classes()
 
 
 def head_with_deep_classes(
@@ -31,6 +40,12 @@ def head_with_deep_classes(
     return am.Head((weight * scale).astype(dtype))
 
 
+@functools.cache
+def found_in_the_deep_head() -> Candidates:
+    (found,) = found_in(deep_head(), np.arange(DEEP))
+    return found
+
+
 def found_in(head: am.Head, classes: NDArray[np.intp], domain: am.Domain | None = None) -> list[Candidates]:
     checker = Checker(head, domain or am.Everywhere())
     others = np.setdiff1d(np.arange(head.classes), classes)
@@ -39,25 +54,26 @@ def found_in(head: am.Head, classes: NDArray[np.intp], domain: am.Domain | None 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
 def test_mixtures_of_many_rows_are_proven_without_a_solve(dtype: str) -> None:
-    result = am.verify(head_with_deep_classes(dtype), only=range(DEEP), engine=am.Engine(workers=1))
+    result = am.verify(head_with_deep_classes(dtype), only=range(DEEP), engine=ONE_PROCESS)
     assert [verdict.method for verdict in result.unargmaxable] == [Method.SHARED_ROWS] * DEEP
     assert result.cost.solves == 0
 
 
 @pytest.mark.parametrize("domain", [am.Everywhere(), am.Box(-1, 1), am.Box(0, np.inf), am.Ball(2.0)])
 def test_the_weights_reproduce_the_class(domain: am.Domain) -> None:
-    head = head_with_deep_classes()
+    head = deep_head()
     (found,) = found_in(head, np.arange(DEEP), domain)
+    checker = Checker(head, domain)
     assert found.classes.tolist() == list(range(DEEP))
     for class_id, certificate in zip(found.classes, found.certificates, strict=True):
         mixture = certificate.weights @ head.rows(certificate.classes)
         np.testing.assert_allclose(mixture, head.rows(np.array([class_id]))[0], rtol=0, atol=1e-13)
         assert class_id not in certificate.classes
-        assert Checker(head, domain).bound(int(class_id), certificate).upper <= 0
+        assert checker.bound(int(class_id), certificate).upper <= 0
 
 
 def test_classes_on_the_hull_get_no_certificate() -> None:
-    head = head_with_deep_classes()
+    head = deep_head()
     far = np.arange(DEEP, DEEP + 8)
     checker = Checker(head, am.Everywhere())
     for found in found_in(head, far):
@@ -66,12 +82,12 @@ def test_classes_on_the_hull_get_no_certificate() -> None:
 
 def test_features_of_very_different_scale_are_no_hindrance() -> None:
     head = head_with_deep_classes(scale=10.0 ** np.linspace(-3, 3, FEATURES))
-    result = am.verify(head, am.Everywhere(), only=range(DEEP), engine=am.Engine(workers=1))
+    result = am.verify(head, am.Everywhere(), only=range(DEEP), engine=ONE_PROCESS)
     assert len(result.unargmaxable) == DEEP
 
 
 def test_rows_that_do_not_span_the_space_prove_nothing() -> None:
-    weight = head_with_deep_classes().weight.copy()
+    weight = deep_head().weight.copy()
     weight[:, -1] = weight[:, 0]
     head = am.Head(weight)
     checker = Checker(head, am.Everywhere())
@@ -80,23 +96,22 @@ def test_rows_that_do_not_span_the_space_prove_nothing() -> None:
 
 
 def test_a_bias_or_few_classes_give_nothing() -> None:
-    plain = head_with_deep_classes()
+    plain = deep_head()
     biased = am.Head(plain.weight, np.linspace(-1, 1, CLASSES, dtype=np.float32))
     assert found_in(biased, np.arange(DEEP)) == []
     assert found_in(plain, np.arange(2)) == []
 
 
 def test_one_certificate_over_shared_rows_proves_nothing_about_another_class() -> None:
-    head = head_with_deep_classes()
-    (found,) = found_in(head, np.arange(DEEP))
+    head, found = deep_head(), found_in_the_deep_head()
     swapped = found.certificates[1:] + found.certificates[:1]
     uppers = Checker(head, am.Everywhere()).bounds_together(found.classes, swapped)
     assert np.isinf(uppers).all()
 
 
 def test_shared_proofs_survive_a_bundle_and_are_noticed_when_changed(tmp_path: Path) -> None:
-    head = head_with_deep_classes()
-    result = am.verify(head, only=range(DEEP), engine=am.Engine(workers=1))
+    head = deep_head()
+    result = am.verify(head, only=range(DEEP), engine=ONE_PROCESS)
     am.write_bundle(result, tmp_path / "proofs")
     bundle = am.read_bundle(tmp_path / "proofs")
     assert am.recheck(bundle, head).proven == DEEP
@@ -112,14 +127,15 @@ def test_shared_proofs_survive_a_bundle_and_are_noticed_when_changed(tmp_path: P
 def test_rationals_confirm_shared_proofs_and_refute_those_of_another_class(
     constant: bool, tmp_path: Path
 ) -> None:
-    weight = head_with_deep_classes().weight.copy()
+    weight = deep_head().weight.copy()
     if constant:
         weight[:, 5] = 0.25
-    head = am.Head(weight)
-    result = am.verify(head, only=range(DEEP), engine=am.Engine(workers=1))
+    head, some = am.Head(weight), 4  # as few classes as the method takes on: rationals are slow
+    result = am.verify(head, only=range(some), engine=ONE_PROCESS)
+    assert [verdict.method for verdict in result.unargmaxable] == [Method.SHARED_ROWS] * some
     am.write_bundle(result, tmp_path / "proofs")
     bundle = am.read_bundle(tmp_path / "proofs")
-    assert am.recheck(bundle, head, rational=True).proven == DEEP
+    assert am.recheck(bundle, head, rational=True).proven == some
     checker = Checker(head, am.Everywhere())
     certificate = result.unargmaxable[0].certificate
     assert certificate is not None
@@ -131,8 +147,7 @@ def test_rationals_confirm_shared_proofs_and_refute_those_of_another_class(
 
 
 def test_weights_that_are_no_weights_prove_nothing_beside_others_that_do() -> None:
-    head = head_with_deep_classes()
-    (found,) = found_in(head, np.arange(DEEP))
+    head, found = deep_head(), found_in_the_deep_head()
     negative = replace(found.certificates[0], weights=-found.certificates[0].weights)
     uppers = Checker(head, am.Everywhere()).bounds_together(
         found.classes, [negative, *found.certificates[1:]]
@@ -141,6 +156,6 @@ def test_weights_that_are_no_weights_prove_nothing_beside_others_that_do() -> No
 
 
 def test_the_same_head_gets_the_same_weights() -> None:
-    (first,), (second,) = (found_in(head_with_deep_classes(), np.arange(DEEP)) for _ in range(2))
+    first, (second,) = found_in_the_deep_head(), found_in(head_with_deep_classes(), np.arange(DEEP))
     for one, other in zip(first.certificates, second.certificates, strict=True):
         assert (one.weights == other.weights).all()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
-from oracles import exact_gap
+from oracles import dot, exact_differences, placed, rationals
 
 import argmaxable as am
 from argmaxable.check.checker import Checker
@@ -35,15 +33,14 @@ def head_of(seed: int, *, scale: float = 1.0) -> am.Head:
 
 def counted_exactly(head: am.Head, domain: am.Domain, class_id: int, point: np.ndarray) -> int:
     """Rivals with a lead over the class, each against it alone. Float32 can't tell 4 and 8 apart."""
-    rows, biases = head.rows(slice(None)), head.biases()
-    ahead = 0
-    for rival in range(head.classes):
-        if rival != class_id and {rival, class_id} != {4, 8}:
-            pair = am.Head(rows[[class_id, rival]], biases[[class_id, rival]])
-            gap = exact_gap(pair, domain, 0, point)
-            assert gap is not None
-            ahead += gap < Fraction(0)
-    return ahead
+    x = placed(domain, rationals(point))
+    assert x is not None
+    rivals = [rival for rival in range(head.classes) if rival != class_id]
+    return sum(
+        dot(gap, x) + drop < 0
+        for rival, gap, drop in zip(rivals, *exact_differences(head, class_id), strict=True)
+        if {rival, class_id} != {4, 8}
+    )
 
 
 @pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)

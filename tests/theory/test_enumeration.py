@@ -15,9 +15,12 @@ from argmaxable.core.orders import chain, top
 from argmaxable.theory.enumeration import Rankings, enumerate_rankings, feasible_top_k
 from argmaxable.theory.regions import count_regions
 
-SIZES = [(classes, dims, bias) for classes in range(2, 8) for dims in range(1, 5) for bias in (False, True)]
-# 200 heads in all: the more rankings a head has, the fewer of its size.
-HEADS_OF_SIZE = {2: 6, 3: 6, 4: 5, 5: 5, 6: 2, 7: 1}
+SIZES = [(classes, dims, bias) for classes in range(2, 7) for dims in range(1, 5) for bias in (False, True)]
+SIZES += [
+    (7, dims, bias) for dims in (1, 2) for bias in (False, True)
+]  # thousands of rankings beyond the plane
+# 92 heads in all: the more rankings a head has, the fewer of its size.
+HEADS_OF_SIZE = {2: 3, 3: 3, 4: 2, 5: 2, 6: 1, 7: 1}
 
 
 def generic_head(classes: int, dims: int, bias: bool, seed: int) -> am.Head:
@@ -42,8 +45,8 @@ def rankings_of(found: Rankings) -> set[tuple[int, ...]]:
     return rankings
 
 
-def test_the_sizes_below_make_200_heads() -> None:
-    assert sum(HEADS_OF_SIZE[classes] for classes, _, _ in SIZES) == 200
+def test_the_sizes_below_make_92_heads() -> None:
+    assert sum(HEADS_OF_SIZE[classes] for classes, _, _ in SIZES) == 92
 
 
 @pytest.mark.parametrize(("classes", "dims", "bias"), SIZES)
@@ -70,7 +73,7 @@ def small_head(seed: int) -> am.Head:
 DOMAINS = [am.Everywhere(), am.Box(-1, 1), am.Box(0, math.inf), am.Box(0, 0)]
 
 
-@pytest.mark.parametrize("seed", range(14))
+@pytest.mark.parametrize("seed", range(8))
 def test_degenerate_heads_have_the_rankings_that_rational_simplex_finds(seed: int) -> None:
     head = small_head(seed)
     for domain in DOMAINS:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -328,10 +329,10 @@ class Scores:
         rows, own = self.head.rows(rivals), self.head.rows(np.array([class_id]))[0]
         twins = (rows == own).all(axis=1) & (biases[:-1] == biases[-1])
         out = np.zeros(len(rivals))  # twins tie, without arithmetic: heads may have thousands
+        exact_own, offsets = Dyadic.of(own), [Fraction(bias) for bias in biases.tolist()]
         for k in np.flatnonzero(~twins):
-            score = (Dyadic.of(own) - Dyadic.of(rows[k])) @ x
-            offset = Dyadic.of(biases[-1]) - Dyadic.of(biases[k])
-            out[k] = round_down(score.fraction() / denominator + offset.fraction())
+            score = (exact_own - Dyadic.of(rows[k])) @ x
+            out[k] = round_down(score.fraction() / denominator + offsets[-1] - offsets[k])
         return out, twins
 
 

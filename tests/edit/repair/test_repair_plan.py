@@ -32,10 +32,11 @@ def assert_kept_its_promises(done: Repair) -> None:
     assert (done.after.bias is None) == (head.bias is None)
 
 
-@pytest.mark.parametrize("name", DOMAINS)
-@pytest.mark.parametrize("seed", [0, 1])
-def test_every_lost_class_wins_by_the_margin_and_none_is_lost(name: str, seed: int) -> None:
-    done = am.repair(random_damaged(seed), DOMAINS[name], margin=0.01, engine=am.Engine(workers=1))
+@pytest.mark.parametrize(("seed", "name"), [*enumerate(DOMAINS)])
+def test_every_lost_class_wins_by_the_margin_and_none_is_lost(seed: int, name: str) -> None:
+    done = am.repair(
+        random_damaged(seed, classes=24), DOMAINS[name], margin=0.01, engine=am.Engine(workers=1)
+    )
     assert_kept_its_promises(done)
     assert not done.result.unargmaxable
 
@@ -121,8 +122,9 @@ def test_a_random_head_without_bias_loses_no_class_by_its_repair() -> None:
 @pytest.mark.parametrize("name", DOMAINS)
 def test_no_logit_moves_farther_than_the_bound(name: str) -> None:
     domain = DOMAINS[name]
-    rows = np.vstack([random_damaged(2).weight, random_damaged(2).weight[:2]])  # twins: rows move too
-    head = am.Head(rows, np.append(random_damaged(2).biases(), [0.0, 0.1]).astype(np.float32))
+    plain = random_damaged(2, classes=24)
+    rows = np.vstack([plain.weight, plain.weight[:2]])  # twins: rows move too
+    head = am.Head(rows, np.append(plain.biases(), [0.0, 0.1]).astype(np.float32))
     done = am.repair(head, domain, engine=am.Engine(workers=1))
     points = np.random.default_rng(0).standard_normal((4000, 3))
     points *= np.sqrt(3) / np.sqrt((points**2).sum(axis=1, keepdims=True))
@@ -145,9 +147,9 @@ def test_no_logit_moves_farther_than_the_bound(name: str) -> None:
 @pytest.mark.parametrize("bias", [True, False])
 def test_equal_biases_or_none_make_no_difference_to_the_promise(name: str, bias: bool) -> None:
     generator = np.random.default_rng(7)
-    rows = generator.standard_normal((24, 3)).astype(np.float32)
+    rows = generator.standard_normal((16, 3)).astype(np.float32)
     rows[:2] /= 16  # well inside
-    head = am.Head(rows, np.full(24, 0.5, np.float32) if bias else None)
+    head = am.Head(rows, np.full(16, 0.5, np.float32) if bias else None)
     assert_kept_its_promises(am.repair(head, DOMAINS[name], engine=am.Engine(workers=1)))
 
 

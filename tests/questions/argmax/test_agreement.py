@@ -26,18 +26,18 @@ def argmaxable_ids(result: am.Result) -> set[int]:
 
 # Without bias and with 0 inside, the domain does not matter: each shape is asked about another one.
 HULLS = [
-    ("normal", 2, 600, am.Box(-100, 100)),
-    ("uniform", 2, 300, am.Everywhere()),
-    ("normal", 3, 300, am.Ball(0.5)),
-    ("uniform", 3, 300, am.Box(-100, 100)),
-    ("normal", 4, 250, am.Box(-1, 2)),
-    ("uniform", 4, 250, am.RMSNorm(3.0)),
-    ("normal", 5, 200, am.RMSNorm(1.0)),
-    ("uniform", 5, 200, am.Box(-100, 100)),
-    ("normal", 6, 150, am.Box(-100, 100)),
-    ("uniform", 6, 150, am.Ball(1e-3)),
-    ("normal", 7, 130, am.Ball(10.0)),
-    ("uniform", 7, 130, am.Box(-1, 1)),
+    ("normal", 2, 150, am.Box(-100, 100)),
+    ("uniform", 2, 100, am.Everywhere()),
+    ("normal", 3, 100, am.Ball(0.5)),
+    ("uniform", 3, 100, am.Box(-100, 100)),
+    ("normal", 4, 100, am.Box(-1, 2)),
+    ("uniform", 4, 100, am.RMSNorm(3.0)),
+    ("normal", 5, 100, am.RMSNorm(1.0)),
+    ("uniform", 5, 100, am.Box(-100, 100)),
+    ("normal", 6, 100, am.Box(-100, 100)),
+    ("uniform", 6, 100, am.Ball(1e-3)),
+    ("normal", 7, 100, am.Ball(10.0)),
+    ("uniform", 7, 100, am.Box(-1, 1)),
     ("normal", 8, 100, am.Everywhere()),
     ("uniform", 8, 100, am.Box(-100, 100)),
 ]
@@ -50,7 +50,9 @@ def test_without_bias_the_argmaxable_classes_are_the_hulls_vertices(
     generator = np.random.default_rng([features, classes])
     shape = (classes, features)
     rows = generator.normal(size=shape) if distribution == "normal" else generator.uniform(-1, 1, shape)
-    assert argmaxable_ids(verified(am.Head(rows), domain)) == hull_vertices(rows)
+    vertices = hull_vertices(rows)
+    assert 0 < len(vertices) < classes  # there are classes of both kinds
+    assert argmaxable_ids(verified(am.Head(rows), domain)) == vertices
 
 
 # ---------------------------------------------------------------------- HiGHS
@@ -66,6 +68,12 @@ BOXES = {
 }
 SHAPES = [(12, 1), (30, 2), (30, 3), (25, 5), (20, 8)]
 BIASES = [0.3, 5.0, 100.0]
+# Every box meets every shape and every bias, and every shape every bias: a third of all combinations.
+BOXES_AND_SHAPES = [
+    pytest.param(domain, *shape, BIASES[(i + j) % len(BIASES)], id=f"{name}-{shape}")
+    for i, (name, domain) in enumerate(BOXES.items())
+    for j, shape in enumerate(SHAPES)
+]
 
 
 def assert_agrees_with_highs(head: am.Head, domain: am.Box | am.Everywhere) -> None:
@@ -78,9 +86,7 @@ def assert_agrees_with_highs(head: am.Head, domain: am.Box | am.Everywhere) -> N
         assert verdict.lower - tolerance <= margin <= verdict.upper + tolerance, (verdict, margin)
 
 
-@pytest.mark.parametrize("bias", BIASES)
-@pytest.mark.parametrize(("classes", "features"), SHAPES)
-@pytest.mark.parametrize("domain", BOXES.values(), ids=BOXES)
+@pytest.mark.parametrize(("domain", "classes", "features", "bias"), BOXES_AND_SHAPES)
 def test_with_bias_every_margin_agrees_with_highs(
     domain: am.Box | am.Everywhere, classes: int, features: int, bias: float
 ) -> None:
@@ -119,9 +125,8 @@ GRID_DOMAINS = {
 def test_on_small_grids_every_margin_agrees_with_the_rational_simplex(
     domain: am.Box | am.Everywhere, features: int, has_bias: bool
 ) -> None:
-    for seed in range(4):
-        generator = np.random.default_rng([seed, features, has_bias])
-        reach = int(generator.integers(1, 3))
+    for reach in (1, 2):
+        generator = np.random.default_rng([reach, features, has_bias])
         rows = generator.integers(-reach, reach, size=(14, features), endpoint=True)
         bias = generator.integers(-1, 1, size=14, endpoint=True) if has_bias else None
         assert_agrees_exactly(am.Head(rows, bias), domain)
@@ -167,7 +172,7 @@ def test_a_margin_known_by_hand_is_told_right(case: tuple) -> None:
 
 # ---------------------------------------------------------------------- Clarabel
 
-HEADS_PER_TEST = 20
+HEADS_PER_TEST = 6
 
 
 def random_solid(kind: str, features: int, generator: np.random.Generator) -> am.Domain:
