@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import blas_in_one_thread  # noqa: F401  # before NumPy
+import one_thread  # noqa: F401  # before NumPy and PyTorch
 import pytest
 from hypothesis import HealthCheck, settings
 from loopback_hub import Hub, served_hub

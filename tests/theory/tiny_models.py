@@ -14,8 +14,6 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from argmaxable.layers.language_model import LanguageModel, Text
 
-# On matrices as small as these, threads only wait for each other.
-torch.set_num_threads(1)
 CLASSES, FEATURES, TOKENS = 60, 12, 900
 
 

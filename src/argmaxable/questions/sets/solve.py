@@ -21,8 +21,9 @@ from argmaxable.questions.sets.exact import settle_exactly, whole_certificate
 from argmaxable.questions.sets.geometry import ORIGIN, SignedRows, Space
 
 if TYPE_CHECKING:
-    from argmaxable.core.arrays import Ids, Matrix, Vector
+    from argmaxable.core.arrays import Ids, Vector
     from argmaxable.prove.interior_point import InteriorPoint, Snapshot
+    from argmaxable.prove.row_table import RowTable
 
 _MAX_STEPS = 150
 # Steps whose Gram matrix may be of float32.
@@ -171,9 +172,9 @@ class _SetAttempt:
         outside = asked[~self.rows.inside[asked]][:1]
         return np.unique(np.concatenate([lowest, first, outside]))
 
-    def _limits(self, ids: Ids, rows: Matrix) -> Vector:
+    def _limits(self, ids: Ids, table: RowTable) -> Vector:
         if self.coordinates.is_cone:
-            return np.asarray(_CONE_LIMIT * np.sqrt((rows * rows).sum(axis=1)))
+            return np.asarray(_CONE_LIMIT * table.lengths)
         return self.rows.limits(ids)
 
     def _space(self, before: InteriorPoint | Snapshot | None) -> tuple[FeatureSet, Vector]:
