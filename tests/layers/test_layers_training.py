@@ -123,7 +123,11 @@ class Heads(nn.Module):
 
 
 def test_the_onnx_file_of_a_head_computes_the_same(trained: dict[str, LanguageModel], tmp_path: Path) -> None:
-    heads, h, path = [model.head for model in trained.values()], torch.randn(5, WIDTH), tmp_path / "heads.onnx"
+    heads, h, path = (
+        [model.head for model in trained.values()],
+        torch.randn(5, WIDTH),
+        tmp_path / "heads.onnx",
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter's own: it uses deprecated parts of torch
         torch.onnx.export(Heads(heads), (h,), path, dynamo=True, verbose=False, input_names=["h"])
