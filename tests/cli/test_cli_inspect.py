@@ -247,9 +247,7 @@ def shown() -> dict[str, Rows]:
 
 
 @pytest.fixture
-def rows(
-    command: Command, files: dict[str, Path], case: Case, shown: dict[str, Rows]
-) -> Rows:
+def rows(command: Command, files: dict[str, Path], case: Case, shown: dict[str, Rows]) -> Rows:
     """The text about the file: each file is inspected once."""
     if case.name not in shown:
         shown[case.name] = rows_of(command("inspect", files[case.name]))
