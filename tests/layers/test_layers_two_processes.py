@@ -28,6 +28,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GLOO_SOCKET_IFNAME", "lo")
+        patch.setattr(sys, "excepthook", sys.excepthook)  # PyTorch puts its own there for good
         other = subprocess.Popen([sys.executable, worker, "1", "2", str(folder)], env=environment)
         try:
             main(0, 2, folder)
