@@ -54,7 +54,8 @@ class Bundle:
         folder.mkdir(parents=True, exist_ok=True)
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in self.lines)
         (folder / "verdicts.jsonl").write_text(text, encoding="utf-8")
-        np.savez_compressed(folder / "evidence.npz", allow_pickle=False, **self.arrays)
+        # Not compressed: so small, arrays take longer to unpack than to check.
+        np.savez(folder / "evidence.npz", allow_pickle=False, **self.arrays)
         if counts:
             self.count()
         if files and "files" in self.manifest:

@@ -220,7 +220,8 @@ def test_without_pyarrow_the_extra_is_named(
 
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
     db = tmp_path / "runs.db"
-    keep(db, am.Head(np.random.default_rng(0).normal(size=(2000, 3)), name="many"))
+    # More lines than a pipe holds; with so many features no class is hard to decide.
+    keep(db, am.Head(np.random.default_rng(0).normal(size=(2000, 64)), name="many"))
     shell = subprocess.Popen(
         [*PROGRAM, "export", "1", "--db", db], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

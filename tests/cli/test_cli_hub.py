@@ -202,13 +202,24 @@ def test_a_model_that_can_not_be_had_is_explained_in_plain_words(shell: Command,
     [{"HF_HUB_OFFLINE": "1"}, {"HF_ENDPOINT": "http://127.0.0.1:9"}],
     ids=["offline", "server down"],
 )
-@pytest.mark.parametrize("name", ["inspect", "verify"])
 def test_without_the_hub_what_is_not_in_the_cache_is_refused(
-    hub: Hub, tmp_path: Path, environment: dict[str, str], name: str
+    hub: Hub, tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    complaint = refused(in_a_process(hub, tmp_path, name, "org/whole", **environment))
-    assert "org/whole is not (or not completely) in the local cache" in complaint
-    assert "Check the network and HF_HUB_OFFLINE" in complaint
+    names = ("inspect", "verify")
+    done = subprocess.run(
+        [sys.executable, "-c", REPEATEDLY],
+        input="".join(json.dumps([name, "org/whole"]) + "\n" for name in names),
+        env={**environment_for(hub, tmp_path), **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for name, line in zip(names, done.stdout.splitlines(), strict=True):
+        code, out, err = json.loads(line)
+        complaint = refused(Ran(code, out, without_progress(err)))
+        assert "org/whole is not (or not completely) in the local cache" in complaint, name
+        assert "Check the network and HF_HUB_OFFLINE" in complaint, name
+    assert done.stderr == ""
 
 
 def test_no_other_complaint_goes_before_ours(hub: Hub, tmp_path: Path) -> None:

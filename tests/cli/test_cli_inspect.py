@@ -36,6 +36,7 @@ BIAS, OTHER_BIAS = RNG.normal(size=(2, 6)).astype(np.float32)
 HIDDEN = RNG.normal(size=(4, 4)).astype(np.float32)
 GAIN = RNG.normal(size=4).astype(np.float32)
 LABELS = ("a", "b", "c", "d", "e", "f")
+Rows = dict[str, list[str]]  # lines of text by heading
 Stored = dict[str, Any]  # name, shape and dtype of a tensor, as --json shows them
 
 
@@ -239,6 +240,20 @@ def case(request: pytest.FixtureRequest) -> Case:
     return chosen
 
 
+@pytest.fixture(scope="module")
+def shown() -> dict[str, Rows]:
+    """What `inspect` said about a file, by its name."""
+    return {}
+
+
+@pytest.fixture
+def rows(command: Command, files: dict[str, Path], case: Case, shown: dict[str, Rows]) -> Rows:
+    """The text about the file: each file is inspected once."""
+    if case.name not in shown:
+        shown[case.name] = rows_of(command("inspect", files[case.name]))
+    return shown[case.name]
+
+
 @pytest.fixture
 def quantised(tmp_path: Path) -> Path:
     kind = GGMLQuantizationType.Q8_0
@@ -265,21 +280,20 @@ def as_text(tensor: Stored | None) -> str:
 # ---------------------------------------------------------------------- what was found
 
 
-def test_the_text_names_format_size_and_tensors(command: Command, files: dict[str, Path], case: Case) -> None:
-    rows = rows_of(command("inspect", files[case.name]))
+def test_the_text_names_format_size_and_tensors(rows: Rows, case: Case) -> None:
     assert rows["format"] == [case.format]
     assert rows["head"] == ["6 classes × 4 features"]
     assert rows["weight"][0] == as_text(case.weight)
     assert rows["bias"] == [as_text(case.bias)]
 
 
-def test_the_text_says_how_the_head_was_found(command: Command, files: dict[str, Path], case: Case) -> None:
-    (_, why) = rows_of(command("inspect", files[case.name]))["weight"]
+def test_the_text_says_how_the_head_was_found(rows: Rows) -> None:
+    (_, why) = rows["weight"]
     assert why
 
 
-def test_the_text_says_where_labels_come_from(command: Command, files: dict[str, Path], case: Case) -> None:
-    (labels,) = rows_of(command("inspect", files[case.name]))["labels"]
+def test_the_text_says_where_labels_come_from(rows: Rows, case: Case) -> None:
+    (labels,) = rows["labels"]
     if case.labels is None:
         assert labels == "none (pass --labels FILE)"
     else:
@@ -287,17 +301,14 @@ def test_the_text_says_where_labels_come_from(command: Command, files: dict[str,
         assert len(labels.removeprefix(f"6 from {case.labels}: ").split("  ")) == 6
 
 
-def test_the_text_shows_how_the_domain_was_derived(
-    command: Command, files: dict[str, Path], case: Case
-) -> None:
-    rows = rows_of(command("inspect", files[case.name]))
+def test_the_text_shows_how_the_domain_was_derived(rows: Rows, case: Case) -> None:
     assert (case.inputs or "not known from the file") in rows["inputs"][0]
     known = "not known from the file: choose one with verify --domain"
     assert rows["domain"] == [known if case.domain is None else f"{case.domain} (verify with --domain auto)"]
 
 
-def test_the_text_offers_the_alternatives(command: Command, files: dict[str, Path], case: Case) -> None:
-    offered = rows_of(command("inspect", files[case.name])).get("others", ["none"])[1:]
+def test_the_text_offers_the_alternatives(rows: Rows, case: Case) -> None:
+    offered = rows.get("others", ["none"])[1:]
     assert [line.split()[:2] for line in offered] == [["--tensor", name] for name in case.alternatives]
 
 
@@ -519,7 +530,6 @@ class Missing:
 sys.meta_path.insert(0, Missing())
 from argmaxable.cli import main
 """
-WITHOUT = MISSING + "main()"
 # Several files in one process, because starting one takes half a second.
 WITHOUT_ANY = (
     MISSING
@@ -532,8 +542,8 @@ for path in sys.argv[1:]:
 )
 
 
-def run_without(blocked: tuple[str, ...], *arguments: str | Path, program: str = WITHOUT) -> Ran:
-    line = [sys.executable, "-c", program.format(blocked=blocked), *map(str, arguments)]
+def run_without(blocked: tuple[str, ...], *paths: Path) -> Ran:
+    line = [sys.executable, "-c", WITHOUT_ANY.format(blocked=blocked), *map(str, paths)]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     return Ran(done.returncode, done.stdout, done.stderr)
 
@@ -549,10 +559,17 @@ def run_without(blocked: tuple[str, ...], *arguments: str | Path, program: str =
     ],
 )
 def test_a_missing_package_is_named_with_its_extra(
-    files: dict[str, Path], quantised: Path, package: str, name: str, extra: str
+    command: Command,
+    files: dict[str, Path],
+    quantised: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    package: str,
+    name: str,
+    extra: str,
 ) -> None:
     model = {**files, "quantised": quantised}.get(name, name)
-    ran = run_without((package,), "inspect", model)
+    monkeypatch.setitem(sys.modules, package, None)
+    ran = command("inspect", model)
     assert ran.code == 2
     assert is_one_clear_line(ran)
     assert package in ran.err
@@ -561,7 +578,7 @@ def test_a_missing_package_is_named_with_its_extra(
 
 def test_other_formats_are_read_by_the_base_install(files: dict[str, Path]) -> None:
     names = ("onnx", "directory", "safetensors", "npz", "gguf", "tflite", "fasttext", "ctranslate2")
-    ran = run_without(OPTIONAL + NEVER_NEEDED, *(files[name] for name in names), program=WITHOUT_ANY)
+    ran = run_without(OPTIONAL + NEVER_NEEDED, *(files[name] for name in names))
     assert (ran.code, ran.err) == (0, "")
     assert [json.loads(line)["classes"] for line in ran.out.splitlines()] == [6] * len(names)
 
@@ -656,13 +673,19 @@ def test_names_of_tensors_in_errors_can_not_steer_the_terminal(command: Command,
 # ---------------------------------------------------------------------- terminals and pipes
 
 
-def test_a_narrow_terminal_gets_the_same_text(files: dict[str, Path]) -> None:
-    narrow, wide = (in_a_process("inspect", files["onnx"], COLUMNS=columns) for columns in ("40", "200"))
-    assert narrow == wide
+def test_a_narrow_terminal_gets_the_same_text(
+    command: Command, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = []
+    for columns in ("40", "200"):
+        monkeypatch.setenv("COLUMNS", columns)
+        shown.append(command("inspect", files["onnx"]))
+    assert shown[0] == shown[1]
 
 
-def test_help_fits_a_narrow_terminal() -> None:
-    ran = in_a_process("inspect", "--help", COLUMNS="40")
+def test_help_fits_a_narrow_terminal(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    ran = command("inspect", "--help")
     assert ran.code == 0
     assert "argmaxable inspect model.onnx" in ran.out
 

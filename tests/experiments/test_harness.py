@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,13 @@ LONG_PAGE = PAGE + "<!-- begin toy_long -->\nnothing\n<!-- end toy_long -->\n"
 Run = Callable[..., None]
 
 
+class Threads(ThreadPoolExecutor):
+    """Takes the place of processes, which take half a second each to start."""
+
+    def __init__(self, workers: int, **_: object) -> None:
+        super().__init__(workers)
+
+
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A tree of its own for what experiments write: results, page, figures, kept cells."""
@@ -42,13 +50,14 @@ def long_place(place: Path) -> Path:
 
 @pytest.fixture
 def run(place: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Call an experiment's main with these arguments, in one process besides this one."""
+    """Call an experiment's main with these arguments; cells are measured in a thread of this process."""
+    monkeypatch.setattr(_experiment, "ProcessPoolExecutor", Threads)
     return _runner(monkeypatch)
 
 
 @pytest.fixture(scope="module")
 def gone_on(tmp_path_factory: pytest.TempPathFactory) -> GoneOn:
-    """A run whose last cell failed, and then the same command once more."""
+    """A run whose last cell failed, and then the same command once more, in processes of their own."""
     place = tmp_path_factory.mktemp("gone_on")
     with pytest.MonkeyPatch.context() as patch:
         run = _runner(patch)

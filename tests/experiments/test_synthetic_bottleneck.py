@@ -61,7 +61,7 @@ def test_blocks_differ_and_so_do_seeds() -> None:
 
 @pytest.mark.parametrize("head", HEADS)
 def test_learning_comes_nearer_than_the_uniform_distribution(head: str) -> None:
-    learned = learn(SMALL, head, features=2, visits=15)
+    learned = learn(SMALL, head, features=2, visits=5)
     uniform = kl_divergence(np.exp(all_of(SMALL)), np.full((20, 6), -np.log(6))).mean()
     assert judge(SMALL, learned).divergence < 0.8 * uniform
 

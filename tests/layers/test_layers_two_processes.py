@@ -12,7 +12,7 @@ import pytest
 import torch
 from layer_references import NAMES, small_head
 from torch import Tensor
-from two_processes import CLASSES, FEATURES, batch, model_of
+from two_processes import CLASSES, FEATURES, batch, main, model_of
 
 from argmaxable.core.errors import InputError
 from argmaxable.layers import VocabularyShard
@@ -22,20 +22,20 @@ EACH_HEAD = pytest.mark.parametrize("name", NAMES)
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
-    """What each process found."""
+    """What each process found. This one is the first of the two."""
     folder = tmp_path_factory.mktemp("processes")
     worker = Path(__file__).with_name("two_processes.py")
     environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-    started = [
-        subprocess.Popen([sys.executable, worker, str(rank), "2", str(folder)], env=environment)
-        for rank in range(2)
-    ]
-    try:
-        assert [process.wait() for process in started] == [0, 0]
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GLOO_SOCKET_IFNAME", "lo")
+        patch.setattr(sys, "excepthook", sys.excepthook)  # PyTorch puts its own there for good
+        other = subprocess.Popen([sys.executable, worker, "1", "2", str(folder)], env=environment)
+        try:
+            main(0, 2, folder)
+            assert other.wait() == 0
+        finally:
+            other.kill()
+            other.wait()
     return [torch.load(folder / f"{rank}.pt") for rank in range(2)]
 
 

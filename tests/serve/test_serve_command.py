@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import urlopen
@@ -14,86 +15,82 @@ from urllib.request import urlopen
 import numpy as np
 import pytest
 from keeping import CORNERS, LABELS, keep, lossy
-from running import in_a_process, is_one_clear_line
-from serving import serving
+from running import Command, is_one_clear_line
+from serving import Served, serving
 
 from argmaxable.store import open_store
 
 
-def test_it_prints_its_address_serves_and_ends_with_ctrl_c(database: Path) -> None:
-    keep(database, lossy())
-    with serving(database) as served:
-        with urlopen(f"{served.address}/runs/1") as answer:
-            assert "3 of 6 classes can never be predicted for features within ±100." in answer.read().decode()
-        assert served.stop() == (0, "")
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server that knows the weights, for tests that leave it running."""
+    folder = tmp_path_factory.mktemp("site")
+    keep(folder / "runs.db", lossy())
+    np.savez(folder / "lossy.npz", weight=CORNERS, bias=np.zeros(6), labels=np.array(LABELS))
+    with serving(folder / "runs.db", "--model", folder / "lossy.npz") as served:
+        yield served
 
 
-def test_a_browser_that_stays_connected_does_not_delay_the_end(database: Path) -> None:
-    keep(database, lossy())
-    with serving(database) as served:
-        address = urlsplit(served.address)
-        connection = http.client.HTTPConnection(str(address.hostname), address.port)
-        connection.request("GET", "/")
-        connection.getresponse().read()
-        assert served.stop() == (0, "")
-        connection.close()
-
-
-def test_it_listens_on_this_machine_alone(database: Path) -> None:
-    keep(database, lossy())
-    with serving(database) as served:
-        port = urlsplit(served.address).port
-        listening = [
-            line.split()[1].split(":")
-            for table in ("/proc/net/tcp", "/proc/net/tcp6")
-            for line in Path(table).read_text().splitlines()[1:]
-            if line.split()[3] == "0A"  # listening
-        ]
-        assert [address for address, number in listening if int(number, 16) == port] == ["0100007F"]
-
-
-def test_a_foreign_host_is_refused(database: Path) -> None:
+def test_it_prints_its_address_serves_and_ends_with_ctrl_c_though_a_browser_stays_connected(
+    database: Path,
+) -> None:
     keep(database, lossy())
     with serving(database) as served:
         address = urlsplit(served.address)
         connection = http.client.HTTPConnection(str(address.hostname), address.port)
-        connection.request("GET", "/", headers={"Host": "rebound.example"})
-        answer = connection.getresponse()
-        assert answer.status == 400
-        assert b"lossy" not in answer.read()
+        connection.request("GET", "/runs/1")
+        page = connection.getresponse().read().decode()
+        assert "3 of 6 classes can never be predicted for features within ±100." in page
+        assert served.stop() == (0, "")
         connection.close()
 
 
-def test_a_model_adds_the_nearest_classes(database: Path, tmp_path: Path) -> None:
-    keep(database, lossy())
-    np.savez(tmp_path / "lossy.npz", weight=CORNERS, bias=np.zeros(6), labels=np.array(LABELS))
-    with (
-        serving(database, "--model", tmp_path / "lossy.npz") as served,
-        urlopen(f"{served.address}/runs/1/classes/1") as answer,
-    ):
+def test_it_listens_on_this_machine_alone(site: Served) -> None:
+    port = urlsplit(site.address).port
+    listening = [
+        line.split()[1].split(":")
+        for table in ("/proc/net/tcp", "/proc/net/tcp6")
+        for line in Path(table).read_text().splitlines()[1:]
+        if line.split()[3] == "0A"  # listening
+    ]
+    assert [address for address, number in listening if int(number, 16) == port] == ["0100007F"]
+
+
+def test_a_foreign_host_is_refused(site: Served) -> None:
+    address = urlsplit(site.address)
+    connection = http.client.HTTPConnection(str(address.hostname), address.port)
+    connection.request("GET", "/", headers={"Host": "rebound.example"})
+    answer = connection.getresponse()
+    assert answer.status == 400
+    assert b"lossy" not in answer.read()
+    connection.close()
+
+
+def test_a_model_adds_the_nearest_classes(site: Served) -> None:
+    with urlopen(f"{site.address}/runs/1/classes/1") as answer:
         assert "cosine" in answer.read().decode()
 
 
-def test_a_port_in_use_is_one_clear_line(database: Path) -> None:
+def test_a_port_in_use_is_one_clear_line(command: Command, database: Path) -> None:
     keep(database, lossy())
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        ran = in_a_process("serve", "--db", database, "--port", str(taken.getsockname()[1]))
+        ran = command("serve", "--db", database, "--port", str(taken.getsockname()[1]))
     assert ran.code == 2
     assert is_one_clear_line(ran)
     assert "is in use" in ran.err
 
 
 @pytest.mark.parametrize("port", ["-1", "65536"])
-def test_a_port_that_is_none_is_one_clear_line(database: Path, port: str) -> None:
+def test_a_port_that_is_none_is_one_clear_line(command: Command, database: Path, port: str) -> None:
     keep(database, lossy())
-    ran = in_a_process("serve", "--db", database, "--port", port)
+    ran = command("serve", "--db", database, "--port", port)
     assert ran.code == 2
     assert is_one_clear_line(ran)
     assert "from 1 to 65535" in ran.err
 
 
-def test_a_missing_database_is_one_clear_line(tmp_path: Path) -> None:
-    ran = in_a_process("serve", "--db", tmp_path / "none.db")
+def test_a_missing_database_is_one_clear_line(command: Command, tmp_path: Path) -> None:
+    ran = command("serve", "--db", tmp_path / "none.db")
     assert ran.code == 2
     assert is_one_clear_line(ran)
     assert "there is no database" in ran.err
