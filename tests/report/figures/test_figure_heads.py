@@ -58,12 +58,12 @@ def test_regions_of_too_many_classes_are_rejected() -> None:
 
 def test_neighbouring_regions_differ_in_colour() -> None:
     from argmaxable.report.figures.polygons import window_of_regions, winner_regions
-    from argmaxable.report.figures.regions import _colours
+    from argmaxable.report.figures.regions import colours_of
 
     head = random_head(60, 2, seed=4, bias=True)
     regions = winner_regions(head, window_of_regions(head))
     corners = {number: set(map(tuple, region)) for number, region in regions.items()}
-    colours = _colours(regions)
+    colours = colours_of(regions)
     shared = [(a, b) for a in regions for b in regions if a < b and len(corners[a] & corners[b]) == 2]
     assert shared
     assert all(colours[a] != colours[b] for a, b in shared)
