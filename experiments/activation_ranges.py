@@ -2,13 +2,12 @@
 
 Grivas et al. 2022 ran two translation models over 10 million pairs of sentences, decoded with the given
 translations, and found every input of the output layer within ±100. Here models from packages
-(campaigns/packages.toml) run over samples: a language model over the test part of a text, two
-sequence-to-sequence models over the pairs of sentences in their package, and two language models of proteins
-over sequences that they write themselves. A range that was measured is not a proof. Needs the extra hf, and
-fetches the models with pip on first use.
+(campaigns/packages.toml) run over samples: a language model over the test part of a text, and two
+sequence-to-sequence models over the pairs of sentences in their package. A range that was measured is not a
+proof. Needs the extra hf, and fetches the models with pip on first use.
 
   python -m experiments.activation_ranges --smoke                    random inputs, nothing is fetched
-  python -m experiments.activation_ranges --text data/wikitext-2     three processor minutes
+  python -m experiments.activation_ranges --text data/wikitext-2     two processor minutes
   python -m experiments.activation_ranges --redraw                   the table from the committed numbers
 """
 
@@ -22,7 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argmaxable.models.fetch.pypi import resolve
 from argmaxable.theory.ranges import Ranges, measure_ranges
@@ -41,13 +39,9 @@ PAPER = {"features": 512, "sentences": 10_000_000, "overall": BOX, "tokens": 50,
 
 SMOL = "SmolLM2-135M-Instruct, Q4_1"
 NKO = ("Latin to N'Ko, 001.35", "Latin to N'Ko, 001.38")
-IGLM = ("IgLM, antibodies", "IgLM-S, antibodies")
 # The pairs in the package: Maninka in Latin letters with tones, and in N'Ko.
 _PAIRS = [f"detransliterator/assets/test_data/diane_parallel_002.{part}" for part in ("emk-tonal", "nqo")]
-TOKENS, PAIRS, SEQUENCES = 5_000, 500, 100
-# How IgLM's sequences begin: which chain, which species.
-_PROMPTS = (("[HEAVY]", "[HUMAN]"), ("[LIGHT]", "[HUMAN]"), ("[HEAVY]", "[MOUSE]"), ("[LIGHT]", "[MOUSE]"))
-_LONGEST = 160
+TOKENS, PAIRS = 5_000, 500
 SMOKE = ((500, 8), (300, 4))
 
 
@@ -58,7 +52,6 @@ def cells(scale: Scale) -> list[dict[str, Any]]:
     wanted = [
         {"name": SMOL, "over": "text", "size": TOKENS},
         *({"name": name, "over": "pairs", "size": PAIRS} for name in NKO),
-        *({"name": name, "over": "own sequences", "size": SEQUENCES} for name in IGLM),
     ]
     return [{**cell, "source": str(sources[str(cell["name"])])} for cell in wanted]
 
@@ -68,8 +61,7 @@ def measure(settings: Settings, text: Path | None) -> dict[str, Any]:
     if "name" not in settings:
         draws = np.random.default_rng(0).normal(size=(settings["tokens"], settings["features"]))
         return _found(measure_ranges([draws]))
-    kinds = {"text": _over_text, "pairs": _over_pairs, "own sequences": _over_own_sequences}
-    return kinds[settings["over"]](settings, text)
+    return _over_text(settings, text) if settings["over"] == "text" else _over_pairs(settings)
 
 
 def _found(ranges: Ranges, **more: Any) -> dict[str, Any]:
@@ -118,7 +110,8 @@ def _unpacked_gguf(path: Path) -> Iterator[Path]:
         unpacked = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name)
         # transformers does not save what it read from GGUF: the same numbers in a model of its own.
         config = type(unpacked.config)(**_without_quantisation(unpacked.config.to_dict()))
-        plain = AutoModelForCausalLM.from_config(config)
+        build: Any = AutoModelForCausalLM.from_config
+        plain = build(config)
         plain.load_state_dict(unpacked.state_dict())
         plain.save_pretrained(folder)
         yield Path(folder)
@@ -128,7 +121,7 @@ def _without_quantisation(config: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in config.items() if name != "quantization_config"}
 
 
-def _over_pairs(settings: Settings, _text: Path | None) -> dict[str, Any]:
+def _over_pairs(settings: Settings) -> dict[str, Any]:
     """A Transformer of fairseq over the pairs of sentences in its package."""
     from experiments._translator import Seen, run
 
@@ -143,32 +136,6 @@ def _beside(source: str, path: str) -> Path:
     """Another file or folder of the wheel that a model is in."""
     wheel, _, inside = source.partition("!")
     return resolve(f"{wheel}!{path}#{inside.partition('#')[2]}")
-
-
-def _over_own_sequences(settings: Settings, _text: Path | None) -> dict[str, Any]:
-    """A language model of proteins over sequences drawn from it."""
-    import torch
-    from transformers import GPT2LMHeadModel
-
-    words = _read(_beside(settings["source"], "iglm/trained_models/vocab.txt")).split()
-    model = GPT2LMHeadModel.from_pretrained(resolve(settings["source"])).eval()
-    number, end = {word: place for place, word in enumerate(words)}, words.index("[SEP]")
-    torch.manual_seed(0)
-
-    def blocks() -> Iterator[NDArray[Any]]:
-        for prompt in _PROMPTS:
-            start = torch.tensor([[number[word] for word in prompt]] * (settings["size"] // len(_PROMPTS)))
-            with torch.inference_mode():
-                drawn = model.generate(
-                    start, attention_mask=torch.ones_like(start), do_sample=True, max_length=_LONGEST,
-                    eos_token_id=end, pad_token_id=end, top_k=0,
-                )  # fmt: skip
-                inputs = model.transformer(drawn).last_hidden_state
-            for sequence, rows in zip(drawn.tolist(), inputs, strict=True):
-                length = sequence.index(end) if end in sequence else len(sequence)
-                yield np.asarray(rows[:length])
-
-    return _found(measure_ranges(blocks()))
 
 
 # ---------------------------------------------------------------------- table
@@ -204,7 +171,6 @@ def _over(settings: Settings) -> str:
     words = {
         "text": "the test part of the text",
         "pairs": f"{settings.get('size', 0):,} pairs of sentences",
-        "own sequences": f"{settings.get('size', 0):,} sequences of its own",
     }
     return words.get(settings.get("over", ""), "normal draws")
 

@@ -6,14 +6,12 @@ import math
 from pathlib import Path
 
 import pytest
+import torch
 
 from experiments._experiment import Cell, Scale
+from experiments._translator import SPECIAL, PieceSplitter, Seen, Translator, numbers, run
 from experiments.activation_ranges import SMOL, cells, measure, table
 from experiments.real_models import cells as models
-
-torch = pytest.importorskip("torch")
-
-from experiments._translator import SPECIAL, PieceSplitter, Seen, Translator, numbers, run  # noqa: E402
 
 FEATURES, HEADS = 16, 8
 MERGES = ["#version: 0.2", "a b", "ab c</w>", "d e</w>"]
