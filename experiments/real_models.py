@@ -123,7 +123,12 @@ def _load(entry: CampaignModel) -> am.Head:
 
 def weight(settings: Settings) -> float:
     """The large models by their names, since sizes are known only after reading."""
-    costs = {"PP-OCRv5": 60.0, "PP-OCRv6 small": 60.0, "SmolLM2-135M-Instruct, Q4_1": 100.0}
+    costs = {
+        "PP-OCRv5": 60.0,
+        "PP-OCRv6 small": 60.0,
+        "SmolLM2-135M-Instruct, Q4_1": 100.0,
+        "Whisper base": 100.0,
+    }
     return costs.get(settings.get("name", ""), 2.0)
 
 

@@ -33,7 +33,7 @@ def head() -> am.Head:
 
 def test_every_model_of_the_gallery_is_a_cell_and_names_in_tables_exist() -> None:
     names = {cell["name"] for cell in cells(Scale.COMMITTED)}
-    assert len(names) == 32
+    assert len(names) == 44
     assert {*FREQUENCY_OF, *STANDARD_OF} <= names
 
 

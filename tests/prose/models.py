@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
 from experiments import (
+    activation_ranges,
     real_models,
     set_dimensions,
     stolen_probability,
 )
 from experiments._experiment import Scale
-from experiments._settling import LOST
+from experiments._settling import LOST, OUTCOMES
 from tests.prose.numbers import Claims
 from tests.prose.sources import cells, found, quoted, record, setting, significant, span
 
@@ -34,6 +36,13 @@ def model(name: str) -> Mapping[str, Any]:
 def losing() -> list[Mapping[str, Any]]:
     """Models with unargmaxable classes."""
     return [each for each in _models() if each["outcomes"][LOST]]
+
+
+def untied() -> list[Mapping[str, Any]]:
+    """Text recognisers with unargmaxable classes; only Whisper has others that are not just tied."""
+    lost = [each for each in losing() if each["outcomes"][LOST] > each["tied"]]
+    assert {each["family"] for each in lost} == {"Text recognition", "Speech recognition and translation"}
+    return [each for each in lost if each["family"] == "Text recognition"]
 
 
 def counted() -> list[Mapping[str, Any]]:
@@ -96,16 +105,58 @@ def models_agree() -> list[float]:
 
 def models_differ() -> list[float]:
     paper = real_models.PAPER
-    wide = [each for each in losing() if each["outcomes"][LOST] > each["tied"]]
+    wide = untied()
+    speech = model("Whisper base")
+    assert (speech["outcomes"][LOST], speech["tied"]) == (2, 0)
     old = [model(name) for name in _OLD]
     largest = max(100 * each["outcomes"][LOST] / each["classes"] for each in losing())
     return [
         len(losing()), len(_models()), sum(lost for lost, _ in paper.values()),
         sum(of for _, of in paper.values()),
         len(wide), *span([each["features"] for each in wide]), *quoted(256, source=GRIVAS),
-        max(each["features"] for each in wide), largest,
+        max(each["features"] for each in wide), speech["classes"], largest,
         *(_share(each, "Han, less common") for each in old),
         *(_share(each, "Han, beyond the standard") for each in old),
+    ]  # fmt: skip
+
+
+def models_families() -> list[float]:
+    families = Counter(each["family"] for each in _models())
+    nko = [model(name) for name in activation_ranges.NKO]
+    assert not any(each["outcomes"][LOST] for each in nko)
+    (tokens,), (features,) = ({each[key] for each in nko} for key in ("classes", "features"))
+    return [
+        families["Language models of proteins"], families["Transliteration"], tokens, features,
+        *(each["outcomes"][OUTCOMES.index("solved")] for each in nko), setting("real_models", "patience"),
+    ]  # fmt: skip
+
+
+# ---------------------------------------------------------------------- activation ranges
+
+
+def _reach(pair: Sequence[float]) -> float:
+    return max(abs(end) for end in pair)
+
+
+def ranges_made() -> list[float]:
+    bits = 32  # transformers unpacks into float32
+    return [
+        bits,
+        setting("activation_ranges", "size", over="text"),
+        setting("activation_ranges", "size", over="pairs"),
+    ]
+
+
+def ranges_agree() -> list[float]:
+    paper = activation_ranges.PAPER
+    reach = [_reach(pair) for pair in found("activation_ranges", "overall")]
+    tokens = [_reach(pair) for pair in found("activation_ranges", "token_range")]
+    assert max(tokens) < paper["tokens"]
+    right = [100 * share for share in found("activation_ranges", "right", over="pairs")]
+    assert {round(share) for share in right} == {96}
+    return [
+        max(reach), *quoted(paper["percent"], source=f"{GRIVAS}, Appendix F"), max(tokens),
+        *(_reach(pair) for pair in found("activation_ranges", "overall", over="pairs")), 96,
     ]  # fmt: skip
 
 
@@ -262,6 +313,9 @@ MODELS: Claims = {
     "models-frequency": models_frequency,
     "models-agree": models_agree,
     "models-differ": models_differ,
+    "models-families": models_families,
+    "ranges": ranges_made,
+    "ranges-agree": ranges_agree,
     "seeds": seeds_made,
     "seeds-figure": seeds_figure,
     "seeds-agree": seeds_agree,
