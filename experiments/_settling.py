@@ -63,7 +63,7 @@ def settle(head: am.Head, *, patience: int, domain: Domain = DEFAULT_DOMAIN) -> 
 
 
 def _is_open(verdict: am.Verdict) -> bool:
-    """Undecided, or with the row of another class, where reflections did not tell whether only these two tie."""
+    """Undecided, or with the row of another class while reflections did not tell whether it only ties."""
     if verdict.status is am.Status.UNARGMAXABLE:
         return bool(verdict.tie_group) and not verdict.is_tied
     return verdict.status is am.Status.UNDECIDED
