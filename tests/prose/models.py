@@ -127,7 +127,8 @@ def models_families() -> list[float]:
     (tokens,), (features,) = ({each[key] for each in nko} for key in ("classes", "features"))
     return [
         families["Language models of proteins"], families["Transliteration"], speech["classes"], tokens,
-        features, *(each["outcomes"][OUTCOMES.index("solved")] for each in nko), setting("real_models", "patience"),
+        features, *(each["outcomes"][OUTCOMES.index("solved")] for each in nko),
+        setting("real_models", "patience"),
     ]  # fmt: skip
 
 
