@@ -51,7 +51,7 @@ def settle(head: am.Head, *, patience: int, domain: Domain = DEFAULT_DOMAIN) -> 
     first = verify(
         head, domain, method=am.Algorithm.REFLECTION, patience=patience, engine=am.Engine(workers=1)
     )
-    left = [verdict.class_id for verdict in first.undecided]
+    left = [verdict.class_id for verdict in first.verdicts if _is_open(verdict)]
     second = _solve(head, domain, left) if left else ()
     reflected = {verdict.class_id: verdict.steps for verdict in first.argmaxable}
     verdicts = {verdict.class_id: verdict for verdict in (*first.verdicts, *second)}.values()
@@ -60,6 +60,13 @@ def settle(head: am.Head, *, patience: int, domain: Domain = DEFAULT_DOMAIN) -> 
         steps=np.array([reflected.get(each.class_id, patience + 1) for each in verdicts], np.int64),
         tied=sum(each.is_tied for each in verdicts),
     )
+
+
+def _is_open(verdict: am.Verdict) -> bool:
+    """Undecided, or with the row of another class while reflections did not tell whether it only ties."""
+    if verdict.status is am.Status.UNARGMAXABLE:
+        return bool(verdict.tie_group) and not verdict.is_tied
+    return verdict.status is am.Status.UNDECIDED
 
 
 def tally(outcome: NDArray[np.int64]) -> list[int]:

@@ -28,6 +28,14 @@ def test_patience_changes_who_finds_a_class_but_no_verdict(head: am.Head) -> Non
     assert (short.outcome == SOLVED).sum() > (long.outcome == SOLVED).sum()
 
 
+def test_twins_that_reflections_do_not_reach_are_tied_all_the_same(head: am.Head) -> None:
+    hard = int(np.flatnonzero(settle(head, patience=1).outcome == SOLVED)[0])
+    weight = head.rows(slice(None))
+    settled = settle(am.Head(np.vstack([weight, weight[hard]])), patience=1)
+    assert settled.tied == 2
+    assert settled.outcome[[hard, -1]].tolist() == [LOST, LOST]
+
+
 def test_margins_are_those_that_a_linear_programme_finds(head: am.Head) -> None:
     found = margins(head, np.arange(40))
     expected = [best_gap(head, class_id) for class_id in range(40)]
