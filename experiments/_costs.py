@@ -1,6 +1,6 @@
 """What a cell of the long runs will cost, before anybody starts one: some steps of each kind, scaled up.
 
-python -m experiments._costs --text data/wikitext-2     writes experiments/long_costs.json
+python -m experiments._costs --text data/wikitext-2     writes experiments/long_costs.json and docs/results.md
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 from benchmarks._record import circumstances
 from experiments import synthetic_bottleneck
 from experiments._corpus import corpus
-from experiments._experiment import RESULTS, Scale, Settings
+from experiments._experiment import PAGE, RESULTS, Scale, Settings
 from experiments._language_model_tables import HEADS
 from experiments._markdown import markdown_table
 from experiments._options import text_of
@@ -26,6 +26,7 @@ from experiments.language_models import _LONG, _SEEDS, recipe, search
 
 PATH = Path(__file__).parent / "long_costs.json"
 _STEPS = 3
+_BEGIN, _END = (f"<!-- {word} long_costs -->" for word in ("begin", "end"))
 
 
 def seconds_an_epoch(settings: Settings, text: Path) -> float:
@@ -88,6 +89,29 @@ def synthetic_hours() -> dict[int, float]:
     return {classes: round(value, 1) for classes, value in hours.items()}
 
 
+def section(record: Mapping[str, Any]) -> str:
+    """What docs/results.md says of the costs."""
+    grid = "; ".join(
+        f"M = {int(classes):,}: {hours:.1f}" for classes, hours in record["synthetic_hours"].items()
+    )
+    return "\n\n".join(
+        [
+            "Processor time that the long runs are expected to take, from a few steps of each kind:",
+            table(record["language_models"]),
+            f"Hours of the synthetic grid, if no problem needs more than two rounds: {grid}.",
+            f"`python -m experiments._costs --text DIRECTORY` · {record['date']} · "
+            f"commit {record['commit']} · {record['machine']}",
+        ]
+    )
+
+
+def with_costs(page: str, record: Mapping[str, Any]) -> str:
+    """The page with that in its place."""
+    before, _, rest = page.partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    return f"{before}{_BEGIN}\n{section(record)}\n{_END}{after}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments._costs", description=__doc__)
     text_of(parser)
@@ -95,7 +119,9 @@ def main() -> None:
     measured = language_models(parser.parse_args().text)
     record = {**circumstances(), "language_models": measured, "synthetic_hours": synthetic_hours()}
     PATH.write_text(json.dumps(record, indent=1) + "\n")
-    print(table(measured))
+    record = json.loads(PATH.read_text())
+    PAGE.write_text(with_costs(PAGE.read_text(encoding="utf-8"), record), encoding="utf-8")
+    print(section(record))
 
 
 if __name__ == "__main__":

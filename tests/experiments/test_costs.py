@@ -1,0 +1,30 @@
+"""What long runs are expected to cost: the page says what the committed file says."""
+
+from __future__ import annotations
+
+import json
+
+from experiments._costs import PATH, section, synthetic_hours, table, with_costs
+from experiments._experiment import PAGE
+
+RECORD = json.loads(PATH.read_text(encoding="utf-8"))
+
+
+def test_the_page_shows_the_committed_costs() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert with_costs(page, RECORD) == page
+    assert section(RECORD) in page
+
+
+def test_every_head_of_both_sizes_has_its_cost() -> None:
+    lines = table(RECORD["language_models"]).splitlines()
+    assert sum(line.startswith("| small |") for line in lines) == 8
+    assert (
+        sum(line.startswith("| large |") for line in lines) == 10
+    )  # two of them with 3 and with 15 components
+
+
+def test_the_synthetic_grid_counts_every_number_of_classes() -> None:
+    hours = synthetic_hours()
+    assert list(hours) == [100, 1000, 10_000]
+    assert all(value > 0 for value in hours.values())
