@@ -591,3 +591,10 @@ def test_rivals_left_out_stay_out_where_scores_overflow() -> None:
     head = am.Head(np.array([[1e38], [-1e38], [3e38]], np.float32), np.array([0.0, 0.0, 1e38], np.float32))
     gaps = am.Checker(head, am.Box(-100, 100), without=np.array([2])).gaps(np.array([0]), np.array([[100.0]]))
     assert gaps.lower[0] > 0
+
+
+def test_a_mixture_of_a_twin_and_another_proves_what_the_mixture_does() -> None:
+    # Class 1 alone proves 0; half of it and half of class 2 prove no more than 4 over the box ±4.
+    head = am.Head([[0.0], [0.0], [2.0]])
+    found = am.Checker(head, am.Box(-4, 4)).bound(0, am.Certificate(np.array([1, 2]), np.array([0.5, 0.5])))
+    assert found.upper == 4

@@ -300,3 +300,16 @@ def test_one_bias_less_its_threshold_that_overflows_is_refused() -> None:
     head = am.Head(np.ones((2, 1)), np.array([1e308, 0.0]))
     with pytest.raises(am.InputError, match="beyond the range of float64"):
         SetChecker(head, am.Box(-1, 1), SetTest(EXACTLY, [-1e308, 0.0]))
+
+
+def test_whole_weights_are_taken_as_they_are_and_literal_ones_by_floats_first() -> None:
+    # Labels 0 and 1 are opposites: both on at once is impossible by 1, which either kind of weights proves.
+    checker = SetChecker(am.Head([[1.0], [-1.0]], [-1.0, -1.0]), am.Box(-4, 4), SetTest(EXACTLY))
+    ids, halves = np.array([0, 1]), np.array([0.5, 0.5])
+    literal = checker.bound((0, 1), Certificate(ids, halves))
+    assert literal.upper == pytest.approx(-1)
+    assert literal.strength is am.Strength.FLOAT64
+    whole = checker.bound((0, 1), Certificate(ids, halves, whole=(1, 1)))
+    assert (whole.upper, whole.strength) == (-1, am.Strength.EXACT)
+    # Whole numbers count, not the floats beside them: 2 to 1 leave u = 1/3, and 4/3 − 1 as the bound.
+    assert checker.bound((0, 1), Certificate(ids, halves, whole=(2, 1))).upper == pytest.approx(1 / 3)
