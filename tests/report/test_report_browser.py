@@ -189,32 +189,21 @@ def test_nothing_sticks_out_on_a_phone(open_page: Opener, database: Path) -> Non
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
 
 
-def test_a_vocabulary_of_49152_opens_and_filters_without_delay(open_page: Opener) -> None:
+def test_of_a_vocabulary_of_49152_few_rows_are_laid_out_whatever_the_filter(open_page: Opener) -> None:
+    # What makes it fast; benchmarks/report_page.py measures how fast.
     page, heard = open_page(rendered(content_of(vocabulary())))
-    # wait_for_function would evaluate text again and again, which the page's own policy forbids.
-    page.evaluate(
-        """() => new Promise((done) => {
-            const look = () =>
-                performance.getEntriesByType('paint').length ? done() : requestAnimationFrame(look);
-            look();
-        })"""
-    )
-    paint = page.evaluate("performance.getEntriesByType('paint')[0].startTime")
-    # The best of several, so that other work on the machine does not count.
-    spent = page.evaluate(
+    rows = page.evaluate(
         """() => {
             const search = document.getElementById('search');
             const filter = (text) => {
-                const start = performance.now();
                 search.value = text;
                 search.dispatchEvent(new Event('input'));
-                document.body.getBoundingClientRect();
-                return performance.now() - start;
+                return document.querySelectorAll('tbody tr').length;
             };
             document.getElementById('by-status').value = '';
-            return Math.min(...['the', 'ment', 'Con', 'x', 'ization'].map(filter));
+            return ['', 'the', 'ment', 'Con', 'x', 'ization', 'no such label'].map(filter);
         }"""
     )
     assert heard.messages == []
-    assert paint < 1000
-    assert spent < 100
+    assert rows[-1] < rows[0]
+    assert max(rows) < 100
