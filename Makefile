@@ -47,7 +47,7 @@ story: $(TEST) ## teach PP-OCRv4 the characters it can't read and rewrite docs/s
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(TEST) ## run the tests
 	@scripts/install_chromium.sh
-	$(BIN)/pytest -n 3 --dist worksteal
+	$(BIN)/pytest -n 2 --dist worksteal
 
 lint: $(DEV) ## check style and formatting
 	$(BIN)/ruff check

@@ -366,7 +366,8 @@ def test_a_server_that_takes_no_writes_is_an_error(server_place: str) -> None:
 
 
 def test_a_query_that_is_cancelled_is_an_error(postgres: Server, server_place: str) -> None:
-    place = f"{server_place}%20-cstatement_timeout%3D100"
+    # Long enough to open the store on a busy machine; only the query that has to wait reaches it.
+    place = f"{server_place}%20-cstatement_timeout%3D5000"
     with open_store(place) as store, postgres.connected() as other, other.transaction():
         other.execute(f"LOCK TABLE {server_place.rpartition('%3D')[2]}.models")
         with pytest.raises(am.StoreError, match="cancelled the query"):
