@@ -198,7 +198,7 @@ for line in sys.stdin:
         before = peak()
         try:
             outcome = str(tensors_of(Path(line[:-1])).read("fc.weight").shape)
-        except Exception as error:
+        except Exception as error:  # whichever: the test asks for its name
             outcome = type(error).__name__
         print(peak() - before, outcome, flush=True)
         os._exit(0)
