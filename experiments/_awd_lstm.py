@@ -15,13 +15,11 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import dropout
 
-from argmaxable.layers import PLIF, MonotonicNetwork, SoftmaxHead, Transform
+from argmaxable.layers import PLIF, SoftmaxHead, Transform
 
 # The names of argmaxable.layers, and the control of Parthiban, Mao & Inkpen 2021: a PLIF that never learns.
 RANDOM_PLIF = "random-plif"
-# LMS as equation 14 of Ganea et al. has it, without the linear term of `argmaxable.layers`.
-EQUATION_14 = "lms-14"
-HEADS = ("linear", "sigsoftmax", "lms-plif", RANDOM_PLIF, "mos", "mos-plif", "lms", EQUATION_14)
+HEADS = ("linear", "sigsoftmax", "lms-plif", RANDOM_PLIF, "mos", "mos-plif")
 _RECURRENT = "weight_hh_l0"
 _LARGEST_EMBEDDING = 0.1  # words start out in [−0.1, 0.1], as in the authors' code
 # The control's slopes log₂(1 + 2^v), v normal with this deviation, have mean 1.12 and deviation 0.62. That is
@@ -150,13 +148,9 @@ def with_parameters(shape: Shape, wanted: int) -> Shape:
 
 
 def _head(shape: Shape, embedding: nn.Embedding) -> SoftmaxHead:
-    name = {RANDOM_PLIF: "lms-plif", EQUATION_14: "lms"}.get(shape.head, shape.head)
+    name = "lms-plif" if shape.head == RANDOM_PLIF else shape.head
     settings = {"mixtures": shape.mixtures} if shape.is_mixture else {}
-    transform: dict[str, Transform] = {}
-    if shape.has_plif:
-        transform["transform"] = _plif(shape)
-    elif shape.head == EQUATION_14:
-        transform["transform"] = MonotonicNetwork(linear=False)
+    transform = {"transform": _plif(shape)} if shape.has_plif else {}
     return SoftmaxHead.from_name(
         name, shape.features, shape.vocabulary, tie_to=embedding, **settings, **transform
     )

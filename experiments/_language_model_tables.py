@@ -25,11 +25,7 @@ HEADS = {
     "random-plif": "frozen random PLIF",
     "mos": "MoS",
     "mos-plif": "MoS + PLIF",
-    "lms": "LMS",
-    "lms-14": "LMS, equation 14",
 }
-# In the papers' tables; the last two, whose functions they try on synthetic data only, are in the long runs.
-PUBLISHED_HEADS = tuple(HEADS)[:6]
 # Test perplexity and seconds an epoch of Ganea et al., Table 1 (the mixture on WikiText-2 is the published
 # number of Yang et al. 2018, which they did not run again); test perplexity and rank of log P as Parthiban,
 # Mao & Inkpen 2021 report them (Penn Treebank, 11 seeds; beside the control's 56.82 the PLIF had 56.81).
@@ -276,8 +272,7 @@ def _comparison(found: Sequence[Kind]) -> Figure:
         _draw_gaps(left, found)
         for kind in found:
             curve = _mean_curve(kind.all("by_epoch"))
-            style = "--" if kind.head.endswith("-14") else "-"
-            right.plot(range(1, len(curve) + 1), curve, style, color=kind.colour, label=kind.name)
+            right.plot(range(1, len(curve) + 1), curve, color=kind.colour, label=kind.name)
         right.set(xlabel="epoch", ylabel="validation perplexity")
         right.xaxis.get_major_locator().set_params(integer=True)
         right.legend()

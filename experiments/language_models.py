@@ -34,7 +34,7 @@ from argmaxable.run.plan import ONE_PROCESS
 from argmaxable.theory.rank import measure_rank
 from argmaxable.theory.spectrum import rows_of
 from experiments._experiment import Cell, Experiment, Long, Scale, Settings, main
-from experiments._language_model_tables import HEADS, PUBLISHED_HEADS, figures, search_table, table
+from experiments._language_model_tables import HEADS, figures, search_table, table
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -114,9 +114,7 @@ def cells(scale: Scale) -> list[Settings]:
     """All heads, with all seeds."""
     sizes = {Scale.SMOKE: _SMOKE, Scale.COMMITTED: _COMMITTED, Scale.PAPER: _PUBLISHED}[scale]
     seeds = range(1 if scale is Scale.SMOKE else _SEEDS)
-    found: list[Settings] = [
-        {"head": head, "seed": seed, **sizes} for head in PUBLISHED_HEADS for seed in seeds
-    ]
+    found: list[Settings] = [{"head": head, "seed": seed, **sizes} for head in HEADS for seed in seeds]
     if scale is Scale.COMMITTED:
         control = {"shape": {**_COMMITTED["shape"], "bins": _CONTROL_BINS}}
         found = [{**cell, **control} if cell["head"] == "random-plif" else cell for cell in found]
@@ -344,9 +342,7 @@ def weight(settings: Settings) -> float:
     head, shape = settings["head"], settings.get("shape", {})
     components = float(shape.get("mixtures", 3)) if head.startswith("mos") else 1.0
     size = shape.get("features", 32) * settings["vocabulary"] * settings.get("schedule", {}).get("epochs", 8)
-    return float(
-        size * (1.0 + components * (2.0 if head.endswith("plif") or head.startswith("lms") else 1.0))
-    )
+    return float(size * (1.0 + components * (2.0 if head.endswith("plif") else 1.0)))
 
 
 EXPERIMENT = Experiment(

@@ -93,7 +93,7 @@ def synthetic_dirichlet() -> list[float]:
 
 
 def synthetic_figure() -> list[float]:
-    return [len(synthetic_bottleneck.FIRST_HEADS)]
+    return [len(synthetic_bottleneck.HEADS)]
 
 
 def synthetic_proven() -> list[float]:
@@ -134,7 +134,7 @@ def _unreached(size: dict[str, Any]) -> float:
 def _rank_of(head: str, size: dict[str, Any]) -> int:
     """How many heads have a lower KL."""
     own = _kl(head, **size)
-    return sum(_kl(other, **size) < own for other in synthetic_bottleneck.FIRST_HEADS)
+    return sum(_kl(other, **size) < own for other in synthetic_bottleneck.HEADS)
 
 
 def synthetic_differs() -> list[float]:
@@ -197,7 +197,7 @@ def language_made() -> list[float]:
     assert text["text"] == record("experiments/results/language_models.json")["text"]
     shape, schedule = (setting("language_models", key, head="linear") for key in ("shape", "schedule"))
     parameters = {
-        head: found("language_models", "parameters", head=head)[0] for head in language_models.PUBLISHED_HEADS
+        head: found("language_models", "parameters", head=head)[0] for head in language_models.HEADS
     }
     apart = max(abs(count / parameters["linear"] - 1) for count in parameters.values())
     assert apart < language_models._CLOSE_ENOUGH
@@ -205,7 +205,7 @@ def language_made() -> list[float]:
     control = setting("language_models", "shape", head="random-plif")["bins"]
     (inner,) = {value for name, value in shape["drop"].items() if name != "words"}
     return [
-        len(language_models.PUBLISHED_HEADS), 100 * language_models._CLOSE_ENOUGH,
+        len(language_models.HEADS), 100 * language_models._CLOSE_ENOUGH,
         *(found("language_models", "hidden", head=head)[0] for head in ("mos", "mos-plif")), shape["hidden"],
         parameters["lms-plif"] - parameters["linear"],
         *(text["tokens"][part] for part in ("train", "valid", "test")),
@@ -254,7 +254,7 @@ def language_agrees() -> list[float]:
     (rank,) = {each["double"] for each in found("language_models", "rank", head="linear")}
     full = {
         each["double"]
-        for head in language_models.PUBLISHED_HEADS
+        for head in language_models.HEADS
         if head != "linear"
         for each in found("language_models", "rank", head=head)
     }
@@ -319,7 +319,7 @@ def long_rules() -> list[float]:
         small["schedule"]["epochs"], small["schedule"]["average_after"], large["sizes"]["vocabulary"],
         shape["features"], shape["hidden"], *large["mixtures"], rules["patience"], rules["stop_after"],
         rules["epochs"], *language_models._RATES, small["search"]["epochs"],
-        len(language_models.PUBLISHED_HEADS),
+        len(language_models.HEADS),
     ]  # fmt: skip
 
 
