@@ -14,6 +14,7 @@ from argmaxable.theory.cross_entropy import kl_divergence
 from experiments._experiment import Cell, Scale
 from experiments._synthetic import Problem, judge, learn, prove
 from experiments.synthetic_bottleneck import (
+    EQUATION_14,
     HEADS,
     cells,
     groups,
