@@ -50,7 +50,9 @@ class Comparison:
         )
 
 
-def compare(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> Comparison:
+def compare(
+    before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]], *, tolerance: float = TOLERANCE
+) -> Comparison:
     """Cells as JSON holds them ("settings" and "found"), matched by their settings."""
     earlier = {_key(cell): cell for cell in before}
     both = [(earlier[_key(cell)], cell) for cell in now if _key(cell) in earlier]
@@ -62,7 +64,7 @@ def compare(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]
         different += [
             Difference(new["settings"], name, values.get(name), new_values.get(name))
             for name in names
-            if not _is_same(values.get(name), new_values.get(name))
+            if not _is_same(values.get(name), new_values.get(name), tolerance)
         ]
     return Comparison(len(both), count, tuple(different))
 
@@ -84,7 +86,50 @@ def _numbers(found: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield name, found
 
 
-def _is_same(before: Any, now: Any) -> bool:
+def _is_same(before: Any, now: Any, tolerance: float) -> bool:
     if isinstance(before, int | float) and isinstance(now, int | float):
-        return before == now or math.isclose(before, now, rel_tol=TOLERANCE)
+        return before == now or math.isclose(before, now, rel_tol=tolerance)
     return bool(before == now)
+
+
+def measured_twice(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """For each cell measured again: its settings, what that cost, and how many of its numbers are others,
+    and others by more than the tolerance."""
+    entries = []
+    for cell in now:
+        exact, about = (compare(before, [cell], tolerance=tolerance) for tolerance in (0.0, TOLERANCE))
+        entries.append(
+            {
+                "settings": cell["settings"], "seconds": cell["seconds"], "commit": cell["commit"],
+                "numbers": exact.numbers, "different": len(exact.differences),
+                "beyond_tolerance": len(about.differences),
+            }
+        )  # fmt: skip
+    return entries
+
+
+def say_again(entries: Sequence[Mapping[str, Any]]) -> str:
+    """What came of measuring cells twice, a sentence for all of them."""
+    if not entries:
+        return ""
+    names = "; ".join(_name(entry["settings"]) for entry in entries)
+    numbers, different, beyond = (
+        sum(entry[key] for entry in entries) for key in ("numbers", "different", "beyond_tolerance")
+    )
+    commits = ", ".join(dict.fromkeys(entry["commit"] for entry in entries))
+    if not different:
+        outcome = f"all {numbers:,} numbers are the same to the last digit"
+    else:
+        outcome = (
+            f"of {numbers:,} numbers, {different:,} are not the same to the last digit, and {beyond:,} "
+            f"differ by more than {TOLERANCE:.0%}"
+        )
+    return f"Measured a second time (commit {commits}): {names}. Times apart, {outcome}."
+
+
+def _name(settings: Mapping[str, Any]) -> str:
+    """What tells a cell from the others of its run."""
+    named = [str(settings[key]) for key in ("part", "head") if key in settings]
+    if "seed" in settings:
+        named.append(f"seed {settings['seed']}")
+    return ", ".join(named) or json.dumps(dict(settings))

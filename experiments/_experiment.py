@@ -31,7 +31,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from argmaxable.core.errors import InputError
 from benchmarks._record import circumstances
-from experiments._again import compare
+from experiments._again import compare, measured_twice, say_again
 from experiments._corpus import text_files
 from experiments._means import Means, using
 from experiments._options import DEFAULT_TEXT, checked, positive, require_text, scale_of, text_of
@@ -111,6 +111,9 @@ def main(experiment: Experiment, description: str | None) -> None:
             _publish(experiment, json.loads(path.read_text()))
         return
     text = _text(experiment, scale, options.text)
+    if options.again:
+        _measure_again(experiment, scale, text, options)
+        return
     is_trial = scale is Scale.SMOKE or options.steps is not None
     with _kept_in(experiment, text, is_trial=is_trial) as folder:
         if options.fresh:
@@ -128,6 +131,7 @@ def main(experiment: Experiment, description: str | None) -> None:
             record = _record(experiment, scale, text, cells, search)
             if scale is not Scale.COMMITTED:
                 record["missing"] = len(wanted) - len(cells)
+                record["again"] = _measured_twice(_record_path(experiment, scale))
             if not is_trial and scale is not Scale.COMMITTED:
                 _write_json(_record_path(experiment, scale), record)
     if is_trial:
@@ -155,6 +159,11 @@ def _options(experiment: Experiment, description: str | None) -> argparse.Namesp
         "--redraw", action="store_true", help="only draw figures and tables again from the committed results"
     )
     parser.add_argument("--fresh", action="store_true", help="forget the cells kept from earlier runs")
+    parser.add_argument(
+        "--again",
+        action="store_true",
+        help="of --paper and --long: measure finished cells a second time and record whether they agree",
+    )
     parser.add_argument("--workers", type=positive, default=len(os.sched_getaffinity(0)), help="processes")
     if experiment.needs_text:
         text_of(parser)
@@ -165,6 +174,8 @@ def _options(experiment: Experiment, description: str | None) -> argparse.Namesp
         parser.error(
             "--fresh has nothing to forget here: --redraw measures nothing, and --smoke keeps nothing."
         )
+    if options.again and not (options.paper or options.long):
+        parser.error("--again measures cells of --paper and --long: give one of these.")
     return options
 
 
@@ -191,6 +202,35 @@ def _measure_all(run: _Run, scale: Scale, options: argparse.Namespace) -> list[S
         run.measure(_chosen(experiment, searched, options, ("part", "head")), total=len(searched))
     wanted = _wanted(experiment, scale, _kept(run.folder, searched))
     return run.measure(_chosen(experiment, wanted, options), total=len(wanted))
+
+
+def _measure_again(
+    experiment: Experiment, scale: Scale, text: Path | None, options: argparse.Namespace
+) -> None:
+    """Measure finished cells a second time, beside the first, and note in the record what came of it."""
+    path = _record_path(experiment, scale)
+    record = json.loads(path.read_text()) if path.exists() else {"cells": []}
+    chosen = _chosen(experiment, [cell["settings"] for cell in record["cells"]], options)
+    if not chosen:
+        sys.exit(f"{experiment.name}: no finished cell to measure again. Run it without --again first.")
+    with _kept_in(experiment, text, is_trial=False) as kept:
+        folder = kept / "again"
+        folder.mkdir(exist_ok=True)
+        if options.fresh:
+            _forget(folder)
+        run = _Run(experiment, text, folder, options.workers, options.device)
+        run.measure(chosen, total=len(chosen))
+        now = json.loads(json.dumps([asdict(cell) for cell in _kept(folder, chosen)]))
+    others = [entry for entry in record.get("again", ()) if entry["settings"] not in chosen]
+    record["again"] = [*others, *measured_twice(record["cells"], now)]
+    _write_json(path, record)
+    print(f"{experiment.name}: {say_again(record['again'])}")
+    if scale is Scale.LONG:
+        _publish(experiment, record)
+
+
+def _measured_twice(path: Path) -> list[Any]:
+    return list(json.loads(path.read_text()).get("again", ())) if path.exists() else []
 
 
 def _searched(experiment: Experiment, scale: Scale) -> Sequence[Settings]:
@@ -503,7 +543,10 @@ def _section(experiment: Experiment, record: Mapping[str, Any]) -> str:
     ]
     if experiment.long and record["scale"] == Scale.LONG:
         search = [Cell(**cell) for cell in record.get("search", ())]
-        parts = [parts[1], experiment.long.table(search, cells), _unfinished(record), parts[2]]
+        parts = [
+            parts[1], experiment.long.table(search, cells), _unfinished(record),
+            say_again(record.get("again", ())), parts[2],
+        ]  # fmt: skip
     elif record["scale"] == Scale.PAPER:
         parts.append(_unfinished(record))
     return "\n\n".join(filter(None, parts))

@@ -192,6 +192,7 @@ def test_only_cells_measured_now_are_compared_with_the_committed_ones(
         (["--workers", "0"], "0 is no number of processes"),
         (["--fresh", "--smoke"], "--fresh has nothing to forget"),
         (["--fresh", "--redraw"], "--fresh has nothing to forget"),
+        (["--again"], "--again measures cells of --paper and --long"),
         (["--paper", "--seeds", "0", "--parts", "small"], "--parts chooses among the cells of --long"),
     ],
 )
@@ -419,6 +420,47 @@ def test_a_long_run_that_fails_has_written_its_finished_cells(
     record = _long_record(long_place)
     assert [cell["found"]["square"] for cell in record["search"]] == [16, 25]
     assert [cell["found"]["square"] for cell in record["cells"]] == [2500]
+
+
+def test_a_finished_cell_is_measured_again_and_the_page_says_what_came_of_it(
+    long_place: Path, run: Run
+) -> None:
+    run("--long", experiment=SEARCHED)
+    run("--long", "--again", "--parts", "small", experiment=SEARCHED)
+    assert measured(long_place) == ["5", "4", "50", "40", "40"]
+    (entry,) = _long_record(long_place)["again"]
+    assert (entry["settings"]["number"], entry["numbers"], entry["different"]) == (40, 1, 0)
+    said = "small. Times apart, all 1 numbers are the same to the last digit."
+    assert said in (long_place / "results.md").read_text()
+
+
+def test_what_is_different_the_second_time_is_counted(
+    long_place: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("--long", experiment=SEARCHED)
+    monkeypatch.setenv("TOY_ERRS", "0.001")
+    run("--long", "--again", "--parts", "small", experiment=SEARCHED)
+    monkeypatch.setenv("TOY_ERRS", "0.5")
+    run("--long", "--again", "--parts", "large", experiment=SEARCHED)
+    entries = _long_record(long_place)["again"]
+    assert [(entry["different"], entry["beyond_tolerance"]) for entry in entries] == [(1, 0), (1, 1)]
+    said = "of 2 numbers, 2 are not the same to the last digit, and 1 differ by more than 1%."
+    assert said in (long_place / "results.md").read_text()
+
+
+def test_what_was_measured_again_stays_in_the_record_of_a_run_that_continues(
+    long_place: Path, run: Run
+) -> None:
+    run("--long", "--parts", "small", experiment=SEARCHED)
+    run("--long", "--again", experiment=SEARCHED)
+    run("--long", experiment=SEARCHED)
+    record = _long_record(long_place)
+    assert (len(record["cells"]), len(record["again"])) == (2, 1)
+
+
+def test_again_without_a_finished_cell_says_what_to_do(run: Run) -> None:
+    with pytest.raises(SystemExit, match="no finished cell to measure again"):
+        run("--long", "--again", experiment=SEARCHED)
 
 
 def test_steps_try_a_machine_and_write_nothing(place: Path, run: Run) -> None:

@@ -19,8 +19,8 @@ def cells(scale: Scale) -> list[Settings]:
 
 
 def measure(settings: Settings, text: Path | None) -> Mapping[str, Any]:
-    """The square. TOY_FAILS names a number that fails, TOY_REFUSES one without a file, TOY_NOTES a file
-    that lists what was measured."""
+    """The square. TOY_FAILS names a number that fails, TOY_REFUSES one without a file, TOY_ERRS an error to
+    be added, relative to the square, and TOY_NOTES a file that lists what was measured."""
     number = settings["number"]
     if os.environ.get("TOY_FAILS") == str(number):
         raise ArithmeticError(f"can't square {number}")
@@ -28,7 +28,8 @@ def measure(settings: Settings, text: Path | None) -> Mapping[str, Any]:
         raise LoadError(f"no file {number}.")
     with Path(os.environ["TOY_NOTES"]).open("a") as notes:
         notes.write(f"{number} {os.environ['OMP_NUM_THREADS']} {text}\n")
-    return {"square": number**2}
+    error = os.environ.get("TOY_ERRS")
+    return {"square": number**2 * (1 + float(error)) if error else number**2}
 
 
 def table(measured: Sequence[Cell]) -> str:
