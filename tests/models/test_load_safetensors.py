@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
+from drawn import ENCODABLE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -288,7 +289,7 @@ def test_values_that_are_not_finite_are_reported_with_the_file(path: Path, value
         load_head(path)
 
 
-SCALARS = st.none() | st.booleans() | st.integers(-9, 2**65) | st.floats() | st.text(max_size=8)
+SCALARS = st.none() | st.booleans() | st.integers(-9, 2**65) | st.floats() | st.text(ENCODABLE, max_size=8)
 ENTRIES = st.fixed_dictionaries(
     {},
     optional={

@@ -11,6 +11,7 @@ from typing import Any
 import msgpack
 import numpy as np
 import pytest
+from drawn import ENCODABLE
 from fuzz_files import disturbed
 from hypothesis import given
 from hypothesis import strategies as st
@@ -190,8 +191,12 @@ def test_files_that_contradict_themselves_are_refused(
 # ---------------------------------------------------------------------- MessagePack
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text(),
-    lambda inside: st.lists(inside, max_size=20) | st.dictionaries(st.text(), inside, max_size=20),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False)
+    | st.text(ENCODABLE),
+    lambda inside: st.lists(inside, max_size=20) | st.dictionaries(st.text(ENCODABLE), inside, max_size=20),
 )
 
 

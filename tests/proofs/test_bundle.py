@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawn import ENCODABLE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -626,8 +627,10 @@ def test_a_bad_archive_is_a_bundle_error(name: str, copied: Path) -> None:
 # ---------------------------------------------------------------------- fuzz
 
 JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(ENCODABLE, max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(ENCODABLE, max_size=5), inner, max_size=3)
+    ),
     max_leaves=5,
 )
 FIELDS = (
@@ -668,7 +671,7 @@ def test_lines_with_random_fields_are_read_or_refused(changes: dict[str, Any], s
     reads_or_refuses(scratch)
 
 
-@given(lines=st.lists(st.text(max_size=40) | JSON_VALUES.map(json.dumps), max_size=4))
+@given(lines=st.lists(st.text(ENCODABLE, max_size=40) | JSON_VALUES.map(json.dumps), max_size=4))
 @settings(max_examples=100, derandomize=True)
 def test_random_lines_are_read_or_refused(lines: list[str], scratch: Path) -> None:
     (scratch / "verdicts.jsonl").write_bytes("\n".join(lines).encode(errors="surrogatepass"))

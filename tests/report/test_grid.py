@@ -7,6 +7,7 @@ import io
 import re
 
 import pytest
+from drawn import ENCODABLE
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -48,7 +49,7 @@ def test_markdown_shows_the_text_itself(text: str) -> None:
     ]
 
 
-@given(st.text(max_size=12))
+@given(st.text(ENCODABLE, max_size=12))
 def test_markdown_shows_any_text_itself(text: str) -> None:
     shown = table_in_html(render(one_cell(text), GridFormat.MARKDOWN))[1][0]
     assert shown == visible(text)
@@ -60,7 +61,7 @@ def test_csv_gives_the_text_back(text: str) -> None:
     assert list(csv.reader(io.StringIO(written, newline=""))) == [["label", "n"], [text, "1"]]
 
 
-@given(st.lists(st.text(max_size=8), min_size=1, max_size=4))
+@given(st.lists(st.text(ENCODABLE, max_size=8), min_size=1, max_size=4))
 def test_csv_gives_any_rows_back(texts: list[str]) -> None:
     grid = Grid((Column("a", "a"), Column("b", "b")), tuple((text, text[::-1]) for text in texts))
     read = list(csv.reader(io.StringIO(render(grid, GridFormat.CSV), newline="")))
@@ -95,7 +96,7 @@ def test_latex_sets_the_text_itself(text: str) -> None:
     assert set_by_latex(in_latex(visible(text))) == visible(text)
 
 
-@given(st.text(max_size=12))
+@given(st.text(ENCODABLE, max_size=12))
 def test_latex_sets_any_text_itself(text: str) -> None:
     assert set_by_latex(in_latex(text)) == text
 
