@@ -19,11 +19,11 @@ from argmaxable.run.engines.ray import RayWorkers
 
 
 def hard_head(dtype: Any = np.float32) -> am.Head:
-    """1,200 classes, of which a third lies in the middle and has to be solved for."""
+    """600 classes, of which a third lies in the middle and has to be solved for."""
     generator = np.random.default_rng(2)
-    weight = generator.normal(size=(1200, 48))
-    weight[:400] *= 0.3
-    return am.Head(weight.astype(dtype), np.where(np.arange(1200) < 400, -2, 0).astype(np.float32))
+    weight = generator.normal(size=(600, 48))
+    weight[:200] *= 0.3
+    return am.Head(weight.astype(dtype), np.where(np.arange(600) < 200, -2, 0).astype(np.float32))
 
 
 def settlers() -> list[int]:

@@ -58,7 +58,7 @@ def slow_head() -> am.Head:
 
 @pytest.fixture(scope="module")
 def undisturbed() -> list[am.Status]:
-    return [verdict.status for verdict in am.verify(slow_head(), engine=am.Engine(workers=2)).verdicts]
+    return [verdict.status for verdict in am.verify(slow_head(), engine=am.Engine(workers=1)).verdicts]
 
 
 def children_of(pid: int) -> list[int]:

@@ -73,7 +73,7 @@ def test_ray_workers_on_loopback_reach_the_same_verdicts_though_one_is_killed(in
 @pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16, np.float32, np.float64])
 def test_a_parcel_holds_the_job_bit_for_bit(dtype: Any) -> None:
     head, domain = hard_head(dtype), am.Box(-3.0, np.arange(48.0))
-    job = Job(head, domain, np.ones(48), np.array([3]), frozenset({4}), np.zeros(1200), 7, None)
+    job = Job(head, domain, np.ones(48), np.array([3]), frozenset({4}), np.zeros(600), 7, None)
     back = unpack(pack(job))
     assert back.head.sha256() == head.sha256()
     assert back.domain.as_record() == domain.as_record()

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, Select, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from argmaxable.core.domain_source import DomainSource
 from argmaxable.core.domains import domain_from_record
@@ -21,6 +20,7 @@ from argmaxable.store.evidence import Part, Parts, Shelf, certificate_parts, dig
 from argmaxable.store.plan import SetPlan, SetRunSummary, State
 from argmaxable.store.schema import MODELS, SET_EVIDENCE, SET_RUNS, SETS
 from argmaxable.store.texts import from_column, to_column
+from argmaxable.store.upsert import insert_into
 
 # Rows in one statement: SQLite before 3.32 takes 999 parameters.
 _AT_ONCE = 80
@@ -107,12 +107,11 @@ def insert_sets(connection: Connection, run_id: int, numbered: Iterable[tuple[in
         for digest, piece in evidence.items()
         for part in piece
     ]
-    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
     for table, values in ((SET_EVIDENCE, parts), (SETS, rows)):
         names = [column.name for column in table.c]
         for first in range(0, len(values), _AT_ONCE):
             some = [dict(zip(names, each, strict=True)) for each in values[first : first + _AT_ONCE]]
-            connection.execute(dialect.insert(table).values(some).on_conflict_do_nothing())
+            connection.execute(insert_into(connection, table).values(some).on_conflict_do_nothing())
 
 
 def _row(run_id: int, number: int, claim: SetClaim, evidence: dict[bytes, Parts]) -> SetRow:

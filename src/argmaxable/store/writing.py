@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from argmaxable.core.errors import StoreError
@@ -23,6 +22,7 @@ from argmaxable.store.rows import Batch, count
 from argmaxable.store.schema import MODELS, RUNS, SET_RUNS, VERDICTS
 from argmaxable.store.summaries import cost_column, now, settings_column, versions
 from argmaxable.store.texts import to_column
+from argmaxable.store.upsert import insert_into
 
 
 def find_run(connection: Connection, key: bytes) -> Row[Any] | None:
@@ -33,9 +33,7 @@ def put_model(connection: Connection, plan: Plan, key: bytes) -> int:
     """The number of the model with this key; where it came from is what was said last."""
     facts = plan.facts
     said = {"name": facts.name, "origin": plan.origin, "task": plan.task, "family": plan.family}
-    # Both databases can update a row that is there already, but SQLAlchemy spells it for each.
-    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-    query: sqlite.Insert | postgresql.Insert = dialect.insert(MODELS).values(
+    query = insert_into(connection, MODELS).values(
         key=key, **{name: to_column(text) for name, text in said.items()}, sha256=facts.sha256,
         labels_sha256=labels_sha256(plan.labels), classes=facts.classes, features=facts.features,
         bias=facts.bias, dtype=facts.dtype,
