@@ -360,7 +360,7 @@ def install_format(folder: Path, body: str) -> str:
 
 def test_a_crash_exits_with_4_and_says_so(tmp_path: Path) -> None:
     path = install_format(tmp_path, "raise RuntimeError('out of paper')")
-    ran = in_a_process("verify", tmp_path / "model.slow", PYTHONPATH=path)
+    ran = in_a_process("verify", tmp_path / "model.slow", "--no-db", PYTHONPATH=path)
     assert ran.code == 4
     assert "RuntimeError: out of paper" in ran.err
     assert ran.err.endswith("argmaxable: this is a bug; please report it with the lines above.\n")
@@ -551,7 +551,7 @@ def start() -> Iterator[Start]:
 
 
 def test_progress_goes_to_the_terminal_and_never_to_stdout(start: Start, hard: Path) -> None:
-    started = start("verify", hard, "--workers", "1", "--json")
+    started = start("verify", hard, "--workers", "1", "--json", "--no-db")
     started.wait_for("argmaxable,")
     started.process.send_signal(signal.SIGINT)
     assert started.finish().record["complete"] is False
@@ -584,7 +584,7 @@ def test_a_signal_to_end_keeps_what_is_proven_and_leaves_nothing_behind(
 
 def test_ctrl_c_at_a_terminal_reaches_no_worker_and_shows_no_traceback(start: Start, hard: Path) -> None:
     # A terminal signals the whole foreground group. The worker is deaf to that while it imports already.
-    started = start("verify", hard, "--workers", "2", "--json")
+    started = start("verify", hard, "--workers", "2", "--json", "--no-db")
     (child,) = started.wait_for_child()
     while not is_importing(child):
         time.sleep(0.001)
@@ -601,7 +601,7 @@ def test_ctrl_c_at_a_terminal_reaches_no_worker_and_shows_no_traceback(start: St
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_while_the_model_is_read_exits_with_3(start: Start, tmp_path: Path, name: str) -> None:
     path = install_format(tmp_path, "print('reading', file=sys.stderr, flush=True); signal.pause()")
-    started = start("verify", tmp_path / "model.slow", PYTHONPATH=path)
+    started = start("verify", tmp_path / "model.slow", "--no-db", PYTHONPATH=path)
     started.wait_for("reading")
     started.process.send_signal(getattr(signal, name))
     ran = started.finish()
@@ -643,8 +643,9 @@ def test_a_terminal_that_is_closed_ends_the_run_in_good_order(
 )
 def test_a_command_under_nohup_hears_no_hangup(tmp_path: Path, prelude: str, code: int) -> None:
     path = install_format(tmp_path, "signal.raise_signal(signal.SIGHUP); raise RuntimeError('went on')")
+    program = [sys.executable, "-c", f"import signal; {prelude}{PROGRAM[2]}"]
     done = subprocess.run(
-        [sys.executable, "-c", f"import signal; {prelude}{PROGRAM[2]}", "verify", tmp_path / "model.slow"],
+        [*program, "verify", tmp_path / "model.slow", "--no-db"],
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,

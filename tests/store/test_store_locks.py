@@ -21,7 +21,7 @@ from working import BATCH, CROWD, batch, heard, long_plan, started
 import argmaxable as am
 from argmaxable.core.head import Facts
 from argmaxable.core.signals import uninterrupted
-from argmaxable.store import State, Store, open_store
+from argmaxable.store import State, Store, database, open_store
 from argmaxable.store.identity import run_key, tidied
 from argmaxable.store.postgresql import _lock_number
 
@@ -38,6 +38,12 @@ def wait_until_free(place: str) -> None:
             connection.execute("SELECT pg_advisory_lock(%s)", [_lock_number(run_key(tidied(plan())))])
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For runs that are held until the test is over: waiting for them is in vain."""
+    monkeypatch.setattr(database, "_PATIENCE_SECONDS", 0.0)
+
+
 def refuses(store: Store) -> bool:
     """Whether the run is being worked on by somebody else."""
     with pytest.raises(am.StoreError, match="is being worked on by another process"):
@@ -45,6 +51,7 @@ def refuses(store: Store) -> bool:
     return True
 
 
+@pytest.mark.usefixtures("impatient")
 def test_another_process_can_not_work_on_the_same_run(place: str) -> None:
     other = started(place, "hold")
     try:
@@ -143,6 +150,7 @@ def test_many_processes_can_write_their_own_runs_into_a_new_store(new_place: str
         assert len({run.facts for run in runs}) == 1
 
 
+@pytest.mark.usefixtures("impatient")
 def test_two_names_of_one_file_are_one_store(tmp_path: Path) -> None:
     (tmp_path / "link.db").symlink_to(tmp_path / "runs.db")
     one, other = open_store(str(tmp_path / "runs.db")), open_store(str(tmp_path / "link.db"))
