@@ -45,9 +45,11 @@ story: $(TEST) ## teach PP-OCRv4 the characters it can't read and rewrite docs/s
 
 # Hundreds of tests start the program: its modules are compiled once, also where the environment forbids it.
 test: export PYTHONDONTWRITEBYTECODE :=
+# PyTorch's compiler parses its headers once: what it makes of them stays from run to run.
+test: export TORCHINDUCTOR_CACHE_DIR := $(CURDIR)/.cache/torchinductor
 test: $(TEST) ## run the tests
 	@scripts/install_chromium.sh
-	$(BIN)/pytest -n 2 --dist worksteal
+	scripts/with_fast_files.sh $(BIN)/pytest -n 2 --dist worksteal
 
 lint: $(DEV) ## check style and formatting
 	$(BIN)/ruff check

@@ -1,4 +1,4 @@
-"""INSERT that heeds rows which are there already; SQLAlchemy spells it for each database."""
+"""INSERT statements that can say what to do with existing rows, which SQLAlchemy spells for each database."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def insert_into(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
-    """The statement of the connection's database; the other one's is not imported, for that takes long."""
+    """An INSERT in the dialect of the connection. The other dialect is not imported: that takes long."""
     if connection.dialect.name == "sqlite":
         from sqlalchemy.dialects import sqlite
 
