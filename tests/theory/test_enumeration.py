@@ -104,9 +104,9 @@ def test_the_feasible_tops_are_those_that_rational_simplex_finds(k: int, seed: i
 
 @pytest.mark.parametrize("bias", [False, True])
 def test_the_tops_of_a_generic_head_are_the_beginnings_of_its_rankings(bias: bool) -> None:
-    head = generic_head(6, 2, bias, 9)
+    head = generic_head(5, 2, bias, 9)
     rankings = rankings_of(enumerate_rankings(head))
-    for k in range(1, 7):
+    for k in range(1, 6):
         assert rankings_of(feasible_top_k(head, k)) == {ranking[:k] for ranking in rankings}
 
 
@@ -146,9 +146,9 @@ def test_one_class_has_one_ranking() -> None:
 
 
 def test_a_line_with_many_classes_is_no_obstacle() -> None:
-    # 15 classes on a line have 15 · 14/2 + 1 rankings, each next to the one before; 15! is no limit.
-    head = generic_head(15, 1, True, 4)
-    assert len(enumerate_rankings(head)) == 106
+    # 11 classes on a line have 11 · 10/2 + 1 rankings, each next to the one before; 11! is no limit.
+    head = generic_head(11, 1, True, 4)
+    assert len(enumerate_rankings(head)) == 56
 
 
 @pytest.mark.parametrize("head", [am.Head(np.eye(12)), am.Head(np.ones((50_000, 2)))], ids=["12", "50000"])
