@@ -151,7 +151,7 @@ def exact_differences(head: am.Head, class_id: int) -> tuple[list[Rationals], Ra
     return gaps, [biases[class_id] - biases[i] for i in rivals]
 
 
-@functools.lru_cache(maxsize=32)
+@functools.lru_cache(maxsize=128)
 def exact_head(head: am.Head) -> tuple[list[Rationals], Rationals]:
     """All rows and biases, as rationals."""
     return [rationals(row) for row in head.rows(slice(None))], rationals(head.biases())

@@ -15,11 +15,12 @@ from argmaxable.core.orders import chain, top
 from argmaxable.theory.enumeration import Rankings, enumerate_rankings, feasible_top_k
 from argmaxable.theory.regions import count_regions
 
-SIZES = [(classes, dims, bias) for classes in range(2, 7) for dims in range(1, 5) for bias in (False, True)]
+SHAPES = [(classes, dims) for classes in range(2, 7) for dims in range(1, 5) if classes * dims <= 20]
+SIZES = [(classes, dims, bias) for classes, dims in SHAPES for bias in (False, True)]
 SIZES += [
     (7, dims, bias) for dims in (1, 2) for bias in (False, True)
 ]  # thousands of rankings beyond the plane
-# 92 heads in all: the more rankings a head has, the fewer of its size.
+# 90 heads in all: the more rankings a head has, the fewer of its size.
 HEADS_OF_SIZE = {2: 3, 3: 3, 4: 2, 5: 2, 6: 1, 7: 1}
 
 
@@ -45,8 +46,8 @@ def rankings_of(found: Rankings) -> set[tuple[int, ...]]:
     return rankings
 
 
-def test_the_sizes_below_make_92_heads() -> None:
-    assert sum(HEADS_OF_SIZE[classes] for classes, _, _ in SIZES) == 92
+def test_the_sizes_below_make_90_heads() -> None:
+    assert sum(HEADS_OF_SIZE[classes] for classes, _, _ in SIZES) == 90
 
 
 @pytest.mark.parametrize(("classes", "dims", "bias"), SIZES)
