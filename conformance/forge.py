@@ -49,19 +49,17 @@ class Bundle:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         return Bundle(manifest, [json.loads(line) for line in lines if line], arrays)
 
-    def write(self, folder: Path, *, files: bool = True, counts: bool = True) -> None:
-        """Write the bundle, with new counts and new SHA-256 unless told otherwise."""
+    def write(self, folder: Path) -> None:
+        """Write the bundle, with new counts and new SHA-256."""
         folder.mkdir(parents=True, exist_ok=True)
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in self.lines)
         (folder / "verdicts.jsonl").write_text(text, encoding="utf-8")
         # Not compressed: so small, arrays take longer to unpack than to check.
         np.savez(folder / "evidence.npz", allow_pickle=False, **self.arrays)
-        if counts:
-            self.count()
-        if files and "files" in self.manifest:
+        self.count()
+        if "files" in self.manifest:
             self.manifest["files"] = {name: sha256(folder / name) for name in FILES}
-        text = json.dumps(self.manifest, indent=2, ensure_ascii=False)
-        (folder / "manifest.json").write_text(text + "\n", encoding="utf-8")
+        write_manifest(folder / "manifest.json", self.manifest)
 
     def count(self) -> None:
         """Make the manifest's counts those of the lines."""
@@ -78,6 +76,10 @@ def is_tied(line: Line) -> bool:
     )
 
 
+def write_manifest(path: Path, manifest: Line) -> None:
+    path.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
 def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -90,7 +92,7 @@ def reseal(folder: Path) -> None:
         json.loads(path.read_text(encoding="utf-8")), [json.loads(line) for line in lines if line], {}
     )
     bundle.count()
-    path.write_text(json.dumps(bundle.manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_manifest(path, bundle.manifest)
     seal_files(path)
 
 
@@ -99,7 +101,7 @@ def seal_files(header: Path) -> None:
     manifest = json.loads(header.read_text(encoding="utf-8"))
     if "files" in manifest:
         manifest["files"] = {name: sha256(header.parent / name) for name in manifest["files"]}
-        header.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_manifest(header, manifest)
 
 
 # ---------------------------------------------------------------------- lies in words
@@ -273,10 +275,10 @@ def forgeries(name: str, good: Path, target: Path) -> Iterator[Path]:
     def read() -> Bundle:
         return deepcopy(genuine)
 
-    for what, manifest in in_the_manifest(read()):
-        bundle = read()
-        bundle.manifest = manifest
-        bundle.write(place(what), files=False, counts=False)
+    for what, manifest in in_the_manifest(genuine):
+        # Beside files with the SHA-256 that the manifest has: nothing else is wrong.
+        shutil.copytree(good, place(what))
+        write_manifest(place(what) / "manifest.json", manifest)
         yield place(what)
     for what, lines in labels(read()):
         bundle = read()

@@ -142,17 +142,18 @@ def exact_margin(head: am.Head, domain: am.Box | am.Everywhere, class_id: int) -
     return value
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=512)
 def exact_differences(head: am.Head, class_id: int) -> tuple[list[Rationals], Rationals]:
     """w_c − w_i and b_c − b_i of all rivals i, as rationals."""
-    rows, biases = _exact_head(head)
+    rows, biases = exact_head(head)
     rivals = [i for i in range(head.classes) if i != class_id]
     gaps = [[a - b for a, b in zip(rows[class_id], rows[i], strict=True)] for i in rivals]
     return gaps, [biases[class_id] - biases[i] for i in rivals]
 
 
-@functools.lru_cache(maxsize=4)
-def _exact_head(head: am.Head) -> tuple[list[Rationals], Rationals]:
+@functools.lru_cache(maxsize=128)
+def exact_head(head: am.Head) -> tuple[list[Rationals], Rationals]:
+    """All rows and biases, as rationals."""
     return [rationals(row) for row in head.rows(slice(None))], rationals(head.biases())
 
 
@@ -255,7 +256,7 @@ def _require_escape(gaps: list[Rationals], lo: Vector, hi: Vector, ray: Rational
 
 def rationals(values: Any) -> Rationals:
     """Floats as the rationals they are."""
-    return [Fraction(float(value)) for value in np.asarray(values, np.float64).ravel()]
+    return [Fraction(value) for value in np.asarray(values, np.float64).ravel().tolist()]
 
 
 def exact_gap(head: am.Head, domain: am.Domain, class_id: int, z: Vector) -> Fraction | None:
@@ -337,8 +338,8 @@ def certificate_proves(
     weights = _meant_weights(head, domain, class_id, certificate)
     if weights is None or any(weight < 0 for weight in weights) or sum(weights) <= 0:
         return False
-    rows = [rationals(row) for row in head.rows(np.array([*ids, class_id]))]
-    biases = rationals(head.biases(np.array([*ids, class_id])))
+    all_rows, all_biases = exact_head(head)
+    rows, biases = ([values[i] for i in (*ids, class_id)] for values in (all_rows, all_biases))
     u = [dot(weights, [own - other[j] for other in rows[:-1]]) for j, own in enumerate(rows[-1])]
     drop = dot(weights, [biases[-1] - bias for bias in biases[:-1]])
     return support_is_at_most(domain, u, claim * sum(weights) - drop)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from oracles import dot, placed, rationals, support_is_at_most
+from oracles import dot, exact_head, placed, rationals, support_is_at_most
 
 import argmaxable as am
 from argmaxable.core.feasibility import Feasibility
@@ -18,7 +18,7 @@ def exact_scores(head: am.Head, domain: am.Domain, z: np.ndarray) -> list[Fracti
     x = placed(domain, rationals(z))
     if x is None:
         return None
-    rows, biases = [rationals(row) for row in head.rows(slice(None))], rationals(head.biases())
+    rows, biases = exact_head(head)
     return [dot(row, x) + bias for row, bias in zip(rows, biases, strict=True)]
 
 
@@ -36,7 +36,7 @@ def evidence_holds(head: am.Head, verdict: RankingVerdict) -> bool:
         return verdict.margin > 0 and ranks_so(head, verdict.domain, verdict.point, pairs)
     if verdict.certificate is None:
         return False
-    rows, biases = [rationals(row) for row in head.rows(slice(None))], rationals(head.biases())
+    rows, biases = exact_head(head)
     u, offset = [Fraction(0)] * head.features, Fraction(0)
     for (above, below), weight in zip(
         verdict.certificate.pairs.tolist(), verdict.certificate.weights, strict=True

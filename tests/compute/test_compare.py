@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from argmaxable.compute.backend import Backend, backend_of
-from argmaxable.compute.compare import best_at, best_at_own_rows
+from argmaxable.compute.compare import Best, best_at, best_at_own_rows
 from argmaxable.compute.rows import Rows, StreamedRows, hold, lengths, scores_at
 from argmaxable.core.errors import InputError
 
 # More than one block of 2,048 in both directions, and no multiple of it.
 CLASSES, FEATURES = 4500, 5
+# Small integers: every product and sum is exact, so that results can be compared bit by bit.
+ROWS = np.random.default_rng(0).integers(-8, 9, (CLASSES, FEATURES)).astype(np.float32)
 
 
 def has_cuda() -> bool:
@@ -36,9 +41,7 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 @pytest.fixture(params=["held", "streamed"])
 def rows(request: pytest.FixtureRequest) -> Rows:
-    # Small integers: every product and sum is exact, so that results can be compared bit by bit.
-    values = np.random.default_rng(0).integers(-8, 9, (CLASSES, FEATURES)).astype(np.float32)
-    streamed = StreamedRows(values.shape, lambda ids: values[ids])
+    streamed = StreamedRows(ROWS.shape, lambda ids: ROWS[ids])
     return streamed if request.param == "streamed" else hold(streamed)
 
 
@@ -46,26 +49,57 @@ def offsets_for(with_bias: bool) -> NDArray[np.float32] | None:
     return np.random.default_rng(1).integers(-9, 10, CLASSES).astype(np.float32) if with_bias else None
 
 
-def best_rivals(scores: NDArray[np.float64], classes: NDArray[np.intp]) -> tuple[NDArray[np.float64], ...]:
-    own = scores[np.arange(len(classes)), classes].copy()
-    scores[np.arange(len(classes)), classes] = -np.inf
-    return own, scores.max(axis=1)
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """Points, a class for each, its score there, and the best of all others."""
+
+    points: NDArray[np.float64]
+    classes: NDArray[np.intp]
+    own: NDArray[np.float64]
+    highest: NDArray[np.float64]
+
+    @staticmethod
+    def of(points: NDArray[np.float64], classes: NDArray[np.intp], with_bias: bool) -> Truth:
+        scores = points @ ROWS.astype(float).T + (
+            0 if (offsets := offsets_for(with_bias)) is None else offsets
+        )
+        each = np.arange(len(classes))
+        own = scores[each, classes].copy()
+        scores[each, classes] = -np.inf
+        return Truth(points, classes, own, scores.max(axis=1))
+
+    def require(self, best: Best, offsets: NDArray[np.float32] | None, block: slice = slice(None)) -> None:
+        """Both scores are these to the last bit, and the rival has the better one."""
+        np.testing.assert_array_equal(best.own, self.own[block])
+        np.testing.assert_array_equal(best.score, self.highest[block])
+        of_rivals = np.einsum("ij,ij->i", self.points[block], ROWS[best.rival].astype(float))
+        of_rivals += 0 if offsets is None else offsets[best.rival]
+        np.testing.assert_array_equal(of_rivals, self.highest[block])
+        assert (best.rival != self.classes[block]).all()
+
+
+@functools.cache
+def truth_at_points(with_bias: bool) -> Truth:
+    generator = np.random.default_rng(2)
+    points = generator.integers(-8, 9, (3000, FEATURES)).astype(float)
+    return Truth.of(points, generator.integers(0, CLASSES, 3000), with_bias)
+
+
+@functools.cache
+def scales_and_truth_at_own_rows(with_bias: bool, share: float) -> tuple[NDArray[np.float32], Truth]:
+    generator = np.random.default_rng(3)
+    classes = np.flatnonzero(generator.random(CLASSES) <= share)
+    scale = np.ldexp(np.float32(1), generator.integers(-3, 4, len(classes)))
+    return scale, Truth.of(ROWS[classes].astype(float) * scale[:, None], classes, with_bias)
 
 
 @pytest.mark.parametrize("with_bias", [False, True])
 def test_the_best_rival_at_points_is_that_of_all_scores(
     backend: Backend, rows: Rows, with_bias: bool
 ) -> None:
-    generator = np.random.default_rng(2)
-    points = generator.integers(-8, 9, (3000, FEATURES)).astype(np.float32)
-    classes = generator.integers(0, CLASSES, 3000)
-    offsets = offsets_for(with_bias)
-    best = best_at(backend, rows, offsets, points, classes)
-    scores = points.astype(float) @ rows[:].astype(float).T + (0 if offsets is None else offsets)
-    own, highest = best_rivals(scores, classes)
-    np.testing.assert_array_equal(best.own, own)
-    np.testing.assert_array_equal(best.score, highest)
-    np.testing.assert_array_equal(scores[np.arange(len(points)), best.rival], highest)
+    truth, offsets = truth_at_points(with_bias), offsets_for(with_bias)
+    best = best_at(backend, rows, offsets, truth.points.astype(np.float32), truth.classes)
+    truth.require(best, offsets)
 
 
 @pytest.mark.parametrize("with_bias", [False, True])
@@ -73,19 +107,11 @@ def test_the_best_rival_at_points_is_that_of_all_scores(
 def test_own_rows_meet_once_and_find_the_same_rivals(
     backend: Backend, rows: Rows, with_bias: bool, share: float
 ) -> None:
-    generator = np.random.default_rng(3)
-    classes = np.flatnonzero(generator.random(CLASSES) <= share)
-    scale = np.ldexp(np.float32(1), generator.integers(-3, 4, len(classes)))
-    offsets = offsets_for(with_bias)
-    points = rows[classes].astype(float) * scale[:, None]
-    scores = points @ rows[:].astype(float).T + (0 if offsets is None else offsets)
-    own, highest = best_rivals(scores, classes)
-    seen = np.zeros(len(classes), int)
-    for block, best in best_at_own_rows(backend, rows, offsets, scale, classes):
+    (scale, truth), offsets = scales_and_truth_at_own_rows(with_bias, share), offsets_for(with_bias)
+    seen = np.zeros(len(truth.classes), int)
+    for block, best in best_at_own_rows(backend, rows, offsets, scale, truth.classes):
         seen[block] += 1
-        np.testing.assert_array_equal(best.own, own[block])
-        np.testing.assert_array_equal(best.score, highest[block])
-        np.testing.assert_array_equal(scores[block][np.arange(len(best.own)), best.rival], highest[block])
+        truth.require(best, offsets, block)
     assert (seen == 1).all()
 
 

@@ -20,16 +20,18 @@ from argmaxable.core.errors import InputError
 from argmaxable.core.verdict import Status
 from argmaxable.search.own_direction import own_exponents
 
+CLASSES = 400
+
 
 def planted_head(*, bias: bool) -> am.Head:
     """A head some of whose rows are mixtures of others, some of them twice there."""
     generator = np.random.default_rng(7)
-    weight = generator.standard_normal((900, 12)).astype(np.float32)
+    weight = generator.standard_normal((CLASSES, 12)).astype(np.float32)
     for class_id in range(40):
-        some = generator.choice(np.arange(100, 900), 60, replace=False)
+        some = generator.choice(np.arange(100, CLASSES), 60, replace=False)
         weight[class_id] = generator.dirichlet(np.ones(60)) @ weight[some]
     weight[50] = weight[51]
-    return am.Head(weight, generator.normal(0, 0.1, 900).astype(np.float32) if bias else None)
+    return am.Head(weight, generator.normal(0, 0.1, CLASSES).astype(np.float32) if bias else None)
 
 
 def statuses(result: am.Result) -> list[Status]:

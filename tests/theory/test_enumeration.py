@@ -15,11 +15,12 @@ from argmaxable.core.orders import chain, top
 from argmaxable.theory.enumeration import Rankings, enumerate_rankings, feasible_top_k
 from argmaxable.theory.regions import count_regions
 
-SIZES = [(classes, dims, bias) for classes in range(2, 7) for dims in range(1, 5) for bias in (False, True)]
+SHAPES = [(classes, dims) for classes in range(2, 7) for dims in range(1, 5) if classes * dims <= 20]
+SIZES = [(classes, dims, bias) for classes, dims in SHAPES for bias in (False, True)]
 SIZES += [
     (7, dims, bias) for dims in (1, 2) for bias in (False, True)
 ]  # thousands of rankings beyond the plane
-# 92 heads in all: the more rankings a head has, the fewer of its size.
+# 90 heads in all: the more rankings a head has, the fewer of its size.
 HEADS_OF_SIZE = {2: 3, 3: 3, 4: 2, 5: 2, 6: 1, 7: 1}
 
 
@@ -45,8 +46,8 @@ def rankings_of(found: Rankings) -> set[tuple[int, ...]]:
     return rankings
 
 
-def test_the_sizes_below_make_92_heads() -> None:
-    assert sum(HEADS_OF_SIZE[classes] for classes, _, _ in SIZES) == 92
+def test_the_sizes_below_make_90_heads() -> None:
+    assert sum(HEADS_OF_SIZE[classes] for classes, _, _ in SIZES) == 90
 
 
 @pytest.mark.parametrize(("classes", "dims", "bias"), SIZES)
@@ -104,9 +105,9 @@ def test_the_feasible_tops_are_those_that_rational_simplex_finds(k: int, seed: i
 
 @pytest.mark.parametrize("bias", [False, True])
 def test_the_tops_of_a_generic_head_are_the_beginnings_of_its_rankings(bias: bool) -> None:
-    head = generic_head(6, 2, bias, 9)
+    head = generic_head(5, 2, bias, 9)
     rankings = rankings_of(enumerate_rankings(head))
-    for k in range(1, 7):
+    for k in range(1, 6):
         assert rankings_of(feasible_top_k(head, k)) == {ranking[:k] for ranking in rankings}
 
 
@@ -146,9 +147,9 @@ def test_one_class_has_one_ranking() -> None:
 
 
 def test_a_line_with_many_classes_is_no_obstacle() -> None:
-    # 15 classes on a line have 15 · 14/2 + 1 rankings, each next to the one before; 15! is no limit.
-    head = generic_head(15, 1, True, 4)
-    assert len(enumerate_rankings(head)) == 106
+    # 11 classes on a line have 11 · 10/2 + 1 rankings, each next to the one before; 11! is no limit.
+    head = generic_head(11, 1, True, 4)
+    assert len(enumerate_rankings(head)) == 56
 
 
 @pytest.mark.parametrize("head", [am.Head(np.eye(12)), am.Head(np.ones((50_000, 2)))], ids=["12", "50000"])

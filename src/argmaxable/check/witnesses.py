@@ -47,6 +47,8 @@ _LARGEST_EXPONENT = 100
 _AHEAD_BY = 4
 # Scores that are counted at a time: 16 MB, which caches like.
 _COUNTED_SCORES = 1 << 22
+# Entries of rows held at a time as Python's integers, which may be of any size.
+_EXACT_ENTRIES = 1 << 12
 # Roundings that a score meets besides its dot product (centring, conversion, bias, gap), with room.
 _EXTRA_ROUNDINGS = 10
 
@@ -330,9 +332,12 @@ class Scores:
         twins = (rows == own).all(axis=1) & (biases[:-1] == biases[-1])
         out = np.zeros(len(rivals))  # twins tie, without arithmetic: heads may have thousands
         exact_own, offsets = Dyadic.of(own), [Fraction(bias) for bias in biases.tolist()]
-        for k in np.flatnonzero(~twins):
-            score = (exact_own - Dyadic.of(rows[k])) @ x
-            out[k] = round_down(score.fraction() / denominator + offsets[-1] - offsets[k])
+        others = np.flatnonzero(~twins)
+        for block in blocks(len(others), self.head.features, _EXACT_ENTRIES):
+            scores = (exact_own - Dyadic.of(rows[others[block]])) @ x
+            unit = Fraction(2) ** scores.exponent / denominator
+            for k, score in zip(others[block].tolist(), scores.integers.tolist(), strict=True):
+                out[k] = round_down(score * unit + offsets[-1] - offsets[k])
         return out, twins
 
 

@@ -12,7 +12,7 @@ from argmaxable.edit.repair.raises import ACCURACY
 
 ONE = am.Engine(workers=1)
 BOX = am.Box(-10.0, 10.0)
-OUTER, EQUAL = 60, 60
+OUTER, EQUAL = 36, 36
 
 
 def crowded(features: int, equal: int = EQUAL) -> am.Head:

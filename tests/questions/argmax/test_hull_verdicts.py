@@ -64,7 +64,7 @@ def test_verdicts_agree_with_a_linear_programme(first: int) -> None:
 
 def test_a_hull_of_many_vectors_takes_corners_in_as_it_needs_them() -> None:
     rng = np.random.default_rng(1)
-    head = am.Head(rng.standard_normal((60, 6)), rng.standard_normal(60))
+    head = am.Head(rng.standard_normal((30, 6)), rng.standard_normal(30))
     hull = am.Hull(rng.standard_normal((500, 6)))
     result = am.verify(head, hull)
     assert not result.undecided
@@ -106,7 +106,7 @@ def test_a_forged_mixture_proves_nothing() -> None:
 def test_a_flat_hull_around_0_decides_every_class_of_a_head_without_bias(vectors: int) -> None:
     # All margins are 0 or above: no float proves one that is 0, and the plane is not along any feature.
     rng = np.random.default_rng(4)
-    weight = rng.standard_normal((40, 4)).astype(np.float32)
+    weight = rng.standard_normal((24, 4)).astype(np.float32)
     points = rng.standard_normal((vectors, 4))
     points[:, 3] = points[:, 0]  # exactly in a plane
     seen = weight.astype(np.float64)[:, :3] + np.outer(weight.astype(np.float64)[:, 3], [1.0, 0.0, 0.0])

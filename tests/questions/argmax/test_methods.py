@@ -55,7 +55,7 @@ BOXES = {"box": BOX, "box to one side": Box(0.0, 5.0), "ranges": Box(-np.arange(
 SEARCHES = (Algorithm.OWN_DIRECTION, Algorithm.REFLECTION)
 
 
-def random_head(*, bias: bool, classes: int = 40, features: int = 5) -> Head:
+def random_head(*, bias: bool, classes: int = 24, features: int = 5) -> Head:
     generator = np.random.default_rng(11)
     weight = generator.normal(size=(classes, features)).astype(np.float32)
     weight[: classes // 10] = weight[classes // 3 :].mean(axis=0)

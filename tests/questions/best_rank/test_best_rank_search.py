@@ -82,7 +82,7 @@ def test_the_point_gives_the_class_its_rank_by_rationals(seed: int) -> None:
 @pytest.mark.parametrize("domain", CURVED, ids=lambda domain: type(domain).__name__)
 def test_curved_domains_have_bounds_that_no_random_point_breaks(domain: am.Domain) -> None:
     rng = np.random.default_rng(3)
-    head = am.Head(rng.normal(size=(25, 3)), rng.normal(size=25) * 0.2)
+    head = am.Head(rng.normal(size=(16, 3)), rng.normal(size=16) * 0.2)
     ranks = ranks_of(head, domain, rounds=40)
     assert ranks
     points = rng.normal(size=(20, 3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import flint
@@ -35,6 +36,12 @@ def assert_reached(head: am.Head, found: am.Ceilings) -> None:
                 assert true >= flint.arb(ceiling.lower), ceiling
 
 
+@functools.cache
+def ceilings_of(seed: int, name: str) -> am.Ceilings:
+    """The ceilings of a random head over one of the domains, which several tests only read."""
+    return am.ceilings(random_head(seed), DOMAINS[name])
+
+
 # ---------------------------------------------------------------------- truth
 
 
@@ -64,36 +71,35 @@ def test_ceilings_of_endless_domains_are_those_of_an_independent_solver(
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
-def test_both_ends_are_within_the_tolerance(domain: am.Domain, seed: int) -> None:
-    found = am.ceilings(random_head(seed), domain)
+@pytest.mark.parametrize("name", DOMAINS)
+def test_both_ends_are_within_the_tolerance(name: str, seed: int) -> None:
+    found = ceilings_of(seed, name)
     assert found.is_complete
     assert found.open == ()
     assert found.widest <= found.tolerance == 1e-6
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
-def test_lower_ends_are_reached_by_their_points(domain: am.Domain, seed: int) -> None:
-    head = random_head(seed)
-    assert_reached(head, am.ceilings(head, domain))
+@pytest.mark.parametrize("name", DOMAINS)
+def test_lower_ends_are_reached_by_their_points(name: str, seed: int) -> None:
+    assert_reached(random_head(seed), ceilings_of(seed, name))
 
 
 @pytest.mark.parametrize("name", ["wide box", "ball", "LayerNorm", "ReLU"])
 def test_a_million_random_inputs_exceed_no_ceiling(name: str) -> None:
     domain = DOMAINS[name]
     head = random_head(2)
-    upper = np.array([ceiling.upper for ceiling in am.ceilings(head, domain).classes])
+    upper = np.array([ceiling.upper for ceiling in ceilings_of(2, name).classes])
     for seed in range(10):
         x = random_points(domain, 100_000, head.features, seed)
         assert (probabilities(head, x).max(axis=0) <= upper + FLOAT).all()
 
 
-@pytest.mark.parametrize("domain", BOUNDED.values(), ids=BOUNDED)
-def test_gradient_ascent_from_random_starts_exceeds_no_ceiling(domain: am.Domain) -> None:
-    head = random_head(3)
+@pytest.mark.parametrize("name", BOUNDED)
+def test_gradient_ascent_from_random_starts_exceeds_no_ceiling(name: str) -> None:
+    head, domain = random_head(3), BOUNDED[name]
     rows = head.rows(slice(None))
-    for ceiling in am.ceilings(head, domain).classes:
+    for ceiling in ceilings_of(3, name).classes:
         z = random_points(_in_z(domain), 200, head.features, ceiling.class_id)
         for step in np.geomspace(3.0, 1e-4, 300):
             p = probabilities(head, _place(domain, z))
@@ -138,7 +144,7 @@ def test_any_tangent_is_an_upper_bound_on_what_is_reached(domain: am.Domain) -> 
         assert allowed[ids == class_id].min() >= reached[ids == class_id].max()
 
 
-@pytest.mark.parametrize("size", [(40, 8), (100, 12)])
+@pytest.mark.parametrize("size", [(20, 8), (60, 12)])
 def test_larger_heads_meet_the_tolerance_too(size: tuple[int, int]) -> None:
     head = random_head(11, *size)
     for domain in (am.Box(-1.0, 1.0), am.Ball(3.0), am.Everywhere(), am.Box(0.0, np.inf)):

@@ -147,11 +147,11 @@ def test_over_solids_every_decision_holds_and_agrees_with_clarabel(name: str, se
 @pytest.mark.parametrize("make", [normal, single], ids=["float64", "float32"])
 def test_orders_of_larger_heads_are_decided_too(make: object, bias: bool, domain: am.Domain) -> None:
     rng = np.random.default_rng(4)
-    head = make(rng, 120, 6, bias)  # type: ignore[operator]
-    ranking = rng.permutation(120).tolist()
+    head = make(rng, 60, 6, bias)  # type: ignore[operator]
+    ranking = rng.permutation(60).tolist()
     assert decided(head, ranking, domain).status is INFEASIBLE
     assert decided(head, chain(ranking[:4]), domain).status is FEASIBLE
-    statuses = {decided(head, top([number], of=120), domain).status for number in ranking[:12]}
+    statuses = {decided(head, top([number], of=60), domain).status for number in ranking[:12]}
     assert statuses == {FEASIBLE, INFEASIBLE}
 
 

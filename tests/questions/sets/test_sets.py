@@ -53,9 +53,9 @@ def tops(weight: np.ndarray, size: int) -> set[tuple[int, ...]]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_exactly_the_sign_patterns_of_the_plane_are_feasible(seed: int) -> None:
-    weight = np.random.default_rng(seed).normal(size=(7, 2))
+    weight = np.random.default_rng(seed).normal(size=(6, 2))
     patterns = sign_patterns(weight)
-    assert len(patterns) == 2 * 7  # Cover: 2 (C(6,0) + C(6,1))
+    assert len(patterns) == 2 * 6  # Cover: 2 (C(5,0) + C(5,1))
     assert feasible(am.Head(weight), am.Everywhere(), am.SetKind.EXACTLY) == patterns
     assert feasible(am.Head(weight), am.Box(-1.0, 1.0), am.SetKind.EXACTLY) == patterns
 
@@ -127,9 +127,9 @@ DOMAINS = {
 @pytest.mark.parametrize("name", DOMAINS)
 def test_every_set_is_decided_and_its_evidence_is_exact(name: str, kind: am.SetKind) -> None:
     generator, domain = np.random.default_rng(5), DOMAINS[name]
-    for bias in (None, generator.normal(size=5).astype(np.float32)):
-        head = am.Head(generator.normal(size=(5, 3)).astype(np.float32), bias)
-        found = am.sets(head, domain, every_subset(5), kind=kind, engine=ONE)
+    for bias in (None, generator.normal(size=4).astype(np.float32)):
+        head = am.Head(generator.normal(size=(4, 3)).astype(np.float32), bias)
+        found = am.sets(head, domain, every_subset(4), kind=kind, engine=ONE)
         assert not found.having(am.Feasibility.UNDECIDED)
         for claim in found.claims:
             assert_proven(head, domain, kind, claim)
@@ -240,7 +240,7 @@ def test_weights_that_underflow_prove_nothing_in_floats() -> None:
 def test_narrow_weights_are_taken_as_they_are(dtype: str) -> None:
     weight = (
         np.random.default_rng(1)
-        .normal(size=(6, 2))
+        .normal(size=(5, 2))
         .astype(ml_dtypes.bfloat16 if dtype != "float16" else dtype)
     )
     wide = am.Head(weight.astype(np.float64))
