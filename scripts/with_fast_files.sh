@@ -8,6 +8,7 @@ folder=/dev/shm
 free="$(df --output=avail "$folder" 2> /dev/null | tail -n 1 || true)"
 if [ ! -w "$folder" ] || [ "${free:-0}" -lt "$need_kilobytes" ]; then exec "$@"; fi
 TMPDIR="$(mktemp -d "$folder/argmaxable-tests-XXXXXX")"
+chmod 711 "$TMPDIR" # PostgreSQL runs as another user
 export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
 "$@"
