@@ -81,11 +81,12 @@ _PENN: dict[str, Any] = {
 _WIKITEXT: dict[str, Any] = {
     "drop": {"inputs": 0.65, "between": 0.2}, "schedule": {"epochs": 750, "batch": 80, **_PUBLISHED_RATES},
 }  # fmt: skip
-# The long runs. First the present models for 60 epochs, averaged from the 46th on for all heads alike. Then
-# larger ones until validation stops improving: averages begin by AWD-LSTM's trigger (no better than the best
-# of more than five epochs ago), and training ends when five epochs of averages brought nothing better. Before
-# either, every head tries the same rates on the same seed, for as many epochs; the lowest validation
-# perplexity chooses. A PLIF's slopes have the rate of the weights, so that all heads search one number.
+# The long runs. First the present models for 60 epochs, then larger ones until validation stops improving.
+# Averages begin by AWD-LSTM's trigger (no better than the best of more than `patience` epochs ago), in the
+# small ones after the 45th epoch at the latest. Training of the large ones ends when five epochs of averages
+# brought nothing better. Before either, every head tries the same rates on the same seed, for as many epochs;
+# the lowest validation perplexity chooses. A PLIF's slopes have the rate of the weights, so that all heads
+# search one number.
 _RATES = (5.0, 10.0, 20.0)
 _SMALL = "small"
 _LARGE = "large"
