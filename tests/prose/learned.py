@@ -332,14 +332,19 @@ def _rarer_of_ten(lost: list[list[str]]) -> tuple[float, float]:
     return round(10 * fmean(shares)), 10
 
 
+def long() -> list[float]:
+    return [language_models._LONG["small"]["schedule"]["epochs"]]
+
+
 def long_rules() -> list[float]:
     small, large = (language_models._LONG[part] for part in ("small", "large"))
     rules, shape = large["schedule"], large["shape"]
+    assert large["search"]["epochs"] == 3
     return [
         small["schedule"]["epochs"], large["sizes"]["vocabulary"], shape["features"], shape["hidden"],
         *large["mixtures"], rules["epochs"], small["schedule"]["patience"], rules["patience"],
         small["schedule"]["average_after"], rules["stop_after"], *language_models._RATES,
-        small["search"]["epochs"], large["search"]["epochs"], len(language_models.HEADS),
+        small["search"]["epochs"], len(language_models.HEADS),
     ]  # fmt: skip
 
 
@@ -361,9 +366,55 @@ def _long_gap_at(head: str, epoch: int) -> float:
     return float(_long(head, "by_epoch")[epoch - 1] - _long("linear", "by_epoch")[epoch - 1])
 
 
+def long_figure() -> list[float]:
+    mixtures = {round(-_long_gap(head), 1) for head in ("mos", "mos-plif")}
+    assert len(mixtures) == 1
+    return [*mixtures, *map(_long_gap, ("sigsoftmax", "lms-plif", "random-plif"))]
+
+
 def long_small() -> list[float]:
+    short, epochs = (language_models._LONG["small"][name]["epochs"] for name in ("search", "schedule"))
+    behind = [_long_gap_at("random-plif", epoch) for epoch in range(30, epochs + 1)]
+    assert all(abs(gap - 0.3) < 0.05 for gap in behind)
+    assert _long_gap("mos") < 0 < _long_gap("lms-plif")
+    assert _long("random-plif", "rank")["double"] == _long("random-plif", "rank")["most"]
+    return [
+        epochs, -_long_gap_at("lms-plif", short), short, _long_gap_at("lms-plif", epochs), epochs,
+        _long_gap("lms-plif"), -_long_gap_at("mos", short), short, -_long_gap_at("mos", epochs), epochs,
+        -_long_gap("mos"), -_long_gap("mos-plif"), short, 30, epochs, fmean(behind), _long_gap("random-plif"),
+        _long_gap("sigsoftmax"),
+    ]  # fmt: skip
+
+
+def long_caveats() -> list[float]:
+    widest = max(_gap(head)[1] for head in language_models.HEADS if head != "linear")
+    chosen = {
+        head: setting(_LONG, "schedule", part="small", head=head)["rate"] for head in language_models.HEADS
+    }
+    others = {rate for head, rate in chosen.items() if head != "lms-plif"}
+    falls = [_long(head, "by_epoch")[-6] - _long(head, "by_epoch")[-1] for head in language_models.HEADS]
+    assert min(falls) > 0
+    assert max(falls) < 0.04
+    assert len(cells(_LONG, part="small", head="linear")) == 1
+    short = language_models._LONG["small"]["search"]["epochs"]
+    return [
+        short, widest, *map(_long_gap, ("sigsoftmax", "lms-plif", "random-plif")), -_long_gap("mos"), short,
+        chosen["lms-plif"], len(chosen) - 1, *others, 0.04, 5,
+    ]  # fmt: skip
+
+
+def long_words() -> list[float]:
     epochs = language_models._LONG["small"]["schedule"]["epochs"]
-    raise NotImplementedError([epochs])
+    linear, plif = (_long(head, "unargmaxable")["reachable"] for head in ("linear", "lms-plif"))
+    assert not linear["words"]
+    assert not linear["undecided"] + plif["undecided"]
+    before = span([len(words) for words in _lost("linear", "reachable")])
+    slopes = fmean(each["slopes"]["mean"] for each in found("language_models", "plif", head="lms-plif"))
+    short = language_models._LONG["small"]["search"]["epochs"]
+    return [
+        epochs, -1, 1, *before, setting(_LONG, "vocabulary", part="small"), short, len(plif["words"]), 1,
+        _long("lms-plif", "plif")["slopes"]["mean"], short, slopes,
+    ]  # fmt: skip
 
 
 def long_synthetic() -> list[float]:
@@ -379,7 +430,12 @@ def long_synthetic() -> list[float]:
 
 
 LEARNED: Claims = {
+    "long": long,
     "long-rules": long_rules,
+    "long-figure": long_figure,
+    "long-small": long_small,
+    "long-caveats": long_caveats,
+    "long-words": long_words,
     "long-synthetic": long_synthetic,
     "synthetic": synthetic_made,
     "synthetic-dirichlet": synthetic_dirichlet,
