@@ -183,7 +183,9 @@ def coordinates_of(
     with np.errstate(over="ignore", under="ignore"):
         biases = _biases(prepared, domain) * scale
     used = _used_features(head, domain)
-    is_cone = bool((biases == biases[0]).all()) and domain.has_origin
+    ignored = np.empty(0, np.intp) if ignored is None else ignored
+    usable = np.setdiff1d(np.arange(head.classes), ignored)
+    is_cone = bool((biases[usable] == biases[usable[:1]]).all()) and domain.has_origin
     rows32 = _rows32(prepared, domain, used, scale)
     corners = domain.corners_seen()
     if corners is not None:
@@ -192,11 +194,10 @@ def coordinates_of(
         lo, hi, radius = _search_set(domain, head.features, rows32, biases, is_cone, reach)
         lo, hi = lo[used], hi[used]
     biases32 = biases.astype(np.float32)
-    ignored = np.empty(0, np.intp) if ignored is None else ignored
     biases32[ignored] = -np.inf
     return Coordinates(
         head, domain, prepared.centre, rows32, prepared.backend, biases, biases32,
-        np.setdiff1d(np.arange(head.classes), ignored), ignored, used, lo, hi, radius, corners, is_cone,
+        usable, ignored, used, lo, hi, radius, corners, is_cone,
         scale,
     )  # fmt: skip
 

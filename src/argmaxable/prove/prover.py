@@ -18,6 +18,8 @@ from argmaxable.prove.attempt import Answer
 from argmaxable.prove.lazy import Blockers, LazySolver, without
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from argmaxable.core.arrays import Ids
 
 # An unbounded domain is stood in for by a box; a class undecided there is tried in wider ones.
@@ -58,12 +60,12 @@ class Prover:
         deadline: Deadline = NO_DEADLINE,
     ) -> None:
         self.checker, self.ignored, self.seed, self.deadline = checker, ignored, seed, deadline
-        self.coordinates = self._coordinates()
+        self.coordinates = self._coordinates(ignored)
         blockers = Blockers.of(self.coordinates) if score is None else Blockers(score)
         self.solver = LazySolver(self.coordinates, checker, blockers, tied)
 
-    def _coordinates(self, *, reach: float = 1.0) -> Coordinates:
-        return coordinates_of(self.checker.prepared, self.checker.domain, ignored=self.ignored, reach=reach)
+    def _coordinates(self, ignored: Ids, *, reach: float = 1.0) -> Coordinates:
+        return coordinates_of(self.checker.prepared, self.checker.domain, ignored=ignored, reach=reach)
 
     def settle(self, class_id: int) -> Settled:
         """The class's witness or certificate, checked, or an answer with the reason for neither."""
@@ -100,28 +102,39 @@ class Prover:
         return Settled(answer, Method.OWN_DIRECTION)
 
     def _try_again(self, first: Answer) -> Answer:
-        """More rows, drawn at random; for unbounded domains also a wider stand-in."""
+        """More rows, drawn at random; then wider stand-ins for an unbounded domain; then fewer rivals."""
         answer = first
-        for solver in [self.solver, *self._wider()]:
-            extra = self._random_rows(first.class_id)
+        for solver in self._other_solvers(first.class_id):
+            extra = self._random_rows(solver.coordinates, first.class_id)
             again = solver.solve(first.class_id, extra=extra)
             answer = replace(again, steps=answer.steps + again.steps, scans=answer.scans + again.scans)
             if _is_settled(answer):
                 break
         return answer
 
-    def _wider(self) -> list[LazySolver]:
-        if self.coordinates.is_cone or self.checker.domain.is_bounded:
-            return []
-        spaces = [self._coordinates(reach=reach) for reach in _REACHES]
-        return [
-            LazySolver(coordinates, self.checker, self.solver.blockers, self.solver.tied)
-            for coordinates in spaces
-        ]
+    def _other_solvers(self, class_id: int) -> Iterator[LazySolver]:
+        yield self.solver
+        if not (self.coordinates.is_cone or self.checker.domain.is_bounded):
+            for reach in _REACHES:
+                yield self._solver_in(self._coordinates(self.ignored, reach=reach), self.solver.blockers)
+        harmless = self._always_behind(class_id)
+        if len(harmless):
+            ignored = np.union1d(self.ignored, harmless)
+            coordinates = self._coordinates(ignored)
+            yield self._solver_in(coordinates, Blockers.of(coordinates))
 
-    def _random_rows(self, class_id: int) -> Ids:
-        usable = without(self.coordinates.usable, class_id)
-        count = min(len(usable), 4 * self.coordinates.size)
+    def _solver_in(self, coordinates: Coordinates, blockers: Blockers) -> LazySolver:
+        return LazySolver(coordinates, self.checker, blockers, self.solver.tied)
+
+    def _always_behind(self, class_id: int) -> Ids:
+        """Rivals that score below the class all over the domain. With enormous biases their slacks are so
+        large that floats see nothing beside them."""
+        rivals = without(self.coordinates.usable, class_id)
+        return np.asarray(rivals[self.checker.rival_bounds(rivals, np.full(len(rivals), class_id)) < 0])
+
+    def _random_rows(self, coordinates: Coordinates, class_id: int) -> Ids:
+        usable = without(coordinates.usable, class_id)
+        count = min(len(usable), 4 * coordinates.size)
         return np.random.default_rng((self.seed, class_id)).choice(usable, count, replace=False)
 
     def _settle_by_one_rival(self, answer: Answer) -> Settled | None:

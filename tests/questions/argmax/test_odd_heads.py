@@ -292,6 +292,14 @@ def test_equal_rows_are_all_tied(domain: am.Domain) -> None:
     assert [verdict.tied_with for verdict in result.tied] == [(1, 2, 3), (0, 2, 3), (0, 1, 3), (0, 1, 2)]
 
 
+@pytest.mark.parametrize("domain", [*WHOLE_SOLIDS, LAYER_NORMS[0]], ids=str)
+def test_rivals_that_never_win_hide_nothing_however_low_their_biases(domain: am.Domain) -> None:
+    for seed in range(12):
+        bias = np.random.default_rng(seed).choice([1e39, 1e39, 0.0, -1e39], 9)
+        head = am.Head(integers(9, 3, seed=seed), bias)
+        assert_evidence_holds_exactly(head, domain, verified(head, domain))
+
+
 @pytest.mark.parametrize("features", [1, 2, 5, 20])
 def test_affinely_independent_rows_are_all_argmaxable_everywhere(features: int) -> None:
     rows = np.vstack([np.eye(features), np.zeros(features)])
