@@ -30,7 +30,9 @@ def scale_of(parser: argparse.ArgumentParser, *, has_long: bool = True) -> argpa
     parser.add_argument("--device", help="what PyTorch computes on, such as cuda:1 (default: a GPU, or cpu)")
     parser.add_argument("--heads", type=_names, help="of --paper and --long, only these heads: linear,mos")
     parser.add_argument("--seeds", type=_numbers, help="of --paper and --long, only these seeds: 0,1")
-    parser.add_argument("--parts", type=_names, help="of --long, only these parts: small, large")
+    parser.add_argument(
+        "--parts", type=_names, help="of --long, only these parts: small,large or M100-alpha0.1"
+    )
     parser.add_argument(
         "--steps",
         type=positive,

@@ -11,6 +11,7 @@ Examples:
   python -m experiments.synthetic_bottleneck
   python -m experiments.synthetic_bottleneck --smoke
   python -m experiments.synthetic_bottleneck --long       (until it converges: days on two cores)
+  python -m experiments.synthetic_bottleneck --long --parts M100-alpha0.1 --seeds 0       (an hour)
   python -m experiments.synthetic_bottleneck --paper      (N = 100,000 contexts: weeks on two cores)
 """
 
@@ -103,7 +104,7 @@ def cells(scale: Scale) -> list[dict[str, Any]]:
         {
             "alpha": alpha, "classes": column.classes, "contexts": column.contexts, "features": features,
             "visits": column.visits, "head": head, "seed": seed,
-            **({} if column.until is None else {"until": column.until}),
+            **({} if column.until is None else {"until": column.until, "part": _part(column.classes, alpha)}),
         }
         for column in SIZES[scale]
         for features in column.features
@@ -111,6 +112,11 @@ def cells(scale: Scale) -> list[dict[str, Any]]:
         for head in column.heads
         for seed in range(column.seeds)
     ]  # fmt: skip
+
+
+def _part(classes: int, alpha: float) -> str:
+    """What `--parts` calls the cells of a long run with these sizes."""
+    return f"M{classes}-alpha{alpha:g}"
 
 
 def measure(settings: Settings, _text: Path | None) -> dict[str, Any]:
@@ -348,12 +354,33 @@ _GAINS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 )
 
 
+def visits_table(_search: Sequence[Cell], found: Sequence[Cell]) -> str:
+    """Of a long run: how often each head visited the contexts until more visits hardly gained anything."""
+    compared = _comparable(groups(found))
+    rows = [[*_sizes(group), *(_visits(group.by_head[head]) for head in group.heads)] for group in compared]
+    title = (
+        f"Visits of each context, doubled until that took less than {_UNTIL:.1%} off the KL "
+        f"(† after {_MOST_VISITS} it still took off more)"
+    )
+    return _rows(title, [*_SIZE_COLUMNS, *(HEADS[head] for head in _present(compared))], rows)
+
+
+def _visits(cells_: Sequence[Cell]) -> str:
+    """The most visits of any seed."""
+    by_visits = max((cell.found["by_visits"] for cell in cells_), key=lambda each: each[-1][0])
+    is_rest_small = 1 - by_visits[-1][1] / by_visits[-2][1] < _UNTIL
+    return f"{by_visits[-1][0]}{'' if is_rest_small else '†'}"
+
+
 # ---------------------------------------------------------------------- figures
 
 
 def figures(found: Sequence[Cell]) -> dict[str, Figure]:
+    """The heads compared; unless the run is a long one, also what the distributions are like."""
     compared, _ = rounds([group for group in groups(found) if group.is_whole])
-    return {"synthetic_bottleneck": _comparison(compared), "synthetic_bottleneck_dirichlet": _dirichlet()}
+    drawn = {"synthetic_bottleneck": _comparison(compared)}
+    is_long = any("until" in cell.settings for cell in found)
+    return drawn if is_long else {**drawn, "synthetic_bottleneck_dirichlet": _dirichlet()}
 
 
 def _comparison(compared: Sequence[Group]) -> Figure:
@@ -432,7 +459,7 @@ EXPERIMENT = Experiment(
     table=table,
     figures=figures,
     weight=weight,
-    long=Long(list, lambda _: cells(Scale.LONG)),
+    long=Long(list, lambda _: cells(Scale.LONG), visits_table),
 )
 
 if __name__ == "__main__":

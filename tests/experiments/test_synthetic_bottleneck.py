@@ -22,6 +22,7 @@ from experiments.synthetic_bottleneck import (
     measure,
     rounds,
     table,
+    visits_table,
 )
 
 SMALL = Problem(alpha=0.5, classes=6, contexts=20, seed=0)
@@ -143,3 +144,25 @@ def test_the_claim_is_that_lms_is_ahead_of_the_linear_head_and_of_mos(lms: float
     losses = {"linear": 1.0, "sigsoftmax": 1.0, "lms": lms, "lms-plif": 0.5, "mos": 0.9, EQUATION_14: 0.6}
     first = table([found(loss, head=head) for head, loss in losses.items()]).split("\n\n")[1]
     assert verdict in first
+
+
+def test_every_cell_of_the_long_grid_has_a_part_that_the_options_can_choose() -> None:
+    grid = cells(Scale.LONG)
+    assert {(cell["part"], cell["classes"], cell["alpha"]) for cell in grid} == {
+        (f"M{classes}-alpha{alpha:g}", classes, alpha)
+        for classes in (100, 1000, 10_000)
+        for alpha in (0.01, 0.1, 1.0)
+    }
+    assert not any("part" in cell for cell in cells(Scale.COMMITTED))
+
+
+@pytest.mark.parametrize(
+    ("by_visits", "shown"),
+    [([[50, 1.0], [100, 0.996]], "100"), ([[400, 1.0], [800, 0.99]], "800†")],
+    ids=["converged", "at the limit"],
+)
+def test_visits_that_did_not_suffice_are_marked(by_visits: list[list[float]], shown: str) -> None:
+    ends = [found(1.0, head=head) for head in HEADS]
+    ends = [replace(cell, found={**cell.found, "by_visits": by_visits}) for cell in ends]
+    row = visits_table([], ends).splitlines()[-1]
+    assert row.endswith(f"| {' | '.join([shown] * len(HEADS))} |")
