@@ -1,4 +1,4 @@
-"""All experiments, one after another; what is finished is kept, so the same command goes on where it stopped.
+"""Run all experiments, one after another. Run the same command again to resume: finished cells are stored.
 
 Examples:
   python -m experiments --text data/wikitext-2     (about an hour on two cores)

@@ -158,7 +158,7 @@ def _options(experiment: Experiment, description: str | None) -> argparse.Namesp
     scale_of(parser, has_long=experiment.long is not None).add_argument(
         "--redraw", action="store_true", help="only draw figures and tables again from the committed results"
     )
-    parser.add_argument("--fresh", action="store_true", help="forget the cells kept from earlier runs")
+    parser.add_argument("--fresh", action="store_true", help="forget the cells stored by earlier runs")
     parser.add_argument(
         "--again",
         action="store_true",
@@ -172,7 +172,7 @@ def _options(experiment: Experiment, description: str | None) -> argparse.Namesp
     options = checked(parser)
     if options.fresh and (options.redraw or options.smoke):
         parser.error(
-            "--fresh has nothing to forget here: --redraw measures nothing, and --smoke keeps nothing."
+            "--fresh has nothing to forget here: --redraw measures nothing, and --smoke stores nothing."
         )
     if options.again and not (options.paper or options.long):
         parser.error("--again measures cells of --paper and --long: give one of these.")
@@ -361,12 +361,15 @@ class _Run:
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             sys.exit(
-                "Stopped. Run the same command again to resume: finished cells are kept, and training within "
-                "a cell has checkpoints (--smoke keeps nothing)."
+                "Stopped. Run the same command again to resume: finished cells are stored, and training "
+                "within a cell has checkpoints (--smoke stores nothing)."
             )
         except InputError as error:
             pool.shutdown(cancel_futures=True)
-            sys.exit(f"{self.experiment.name}: {error} Finished cells are kept; the same command goes on.")
+            sys.exit(
+                f"{self.experiment.name}: {error} Finished cells are stored: run the same command again to "
+                "resume."
+            )
         finally:
             pool.shutdown(cancel_futures=True)
 

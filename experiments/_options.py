@@ -36,7 +36,7 @@ def scale_of(parser: argparse.ArgumentParser, *, has_long: bool = True) -> argpa
     parser.add_argument(
         "--steps",
         type=positive,
-        help="end every training after so many steps, to try a machine; writes nothing",
+        help="end every training after this many steps, to try a machine; writes nothing",
     )
     return scale
 
@@ -89,7 +89,7 @@ def require_text(who: str, path: Path) -> None:
 
 def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no number of processes or steps; expected 1 or more.")
+        raise argparse.ArgumentTypeError(f"{text} is not a number of processes or steps; expected 1 or more.")
     return int(text)
 
 
@@ -101,4 +101,6 @@ def _numbers(text: str) -> list[int]:
     try:
         return [int(each) for each in text.split(",")]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is no list of seeds; expected one like 0,1,2.") from None
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not a list of seeds; expected one like 0,1,2."
+        ) from None

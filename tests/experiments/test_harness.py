@@ -189,7 +189,7 @@ def test_only_cells_measured_now_are_compared_with_the_committed_ones(
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--workers", "0"], "0 is no number of processes"),
+        (["--workers", "0"], "0 is not a number of processes"),
         (["--fresh", "--smoke"], "--fresh has nothing to forget"),
         (["--fresh", "--redraw"], "--fresh has nothing to forget"),
         (["--again"], "--again measures cells of --paper and --long"),
@@ -208,7 +208,7 @@ def test_a_model_that_can_not_be_read_is_no_traceback(
     place: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOY_REFUSES", "1")
-    with pytest.raises(SystemExit, match=r"toy: no file 1\. Finished cells are kept"):
+    with pytest.raises(SystemExit, match=r"toy: no file 1\. Finished cells are stored"):
         run()
     assert measured(place) == ["3", "2"]
 
