@@ -71,7 +71,14 @@ def table(measured: Sequence[Mapping[str, Any]]) -> str:
                 sizes["schedule"]["epochs"], f"{whole:.1f}", f"{_SEEDS * whole + searched:.1f}",
             ]
         )  # fmt: skip
-    columns = ["size", "head", "s an epoch", "epochs, at most", "h a cell", "h, all seeds and the search"]
+    columns = [
+        "size",
+        "head",
+        "seconds per epoch",
+        "epochs, at most",
+        "hours per cell",
+        "hours, all seeds and the search",
+    ]
     return markdown_table(columns, rows, text_columns=2)
 
 

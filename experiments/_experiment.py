@@ -99,6 +99,7 @@ class Experiment:
     weight: Callable[[Settings], float] = lambda settings: 1.0
     needs_text: bool = False
     long: Long | None = None
+    reporter: str = "The paper reports"
 
 
 def main(experiment: Experiment, description: str | None) -> None:
@@ -153,7 +154,7 @@ def _options(experiment: Experiment, description: str | None) -> argparse.Namesp
         prog=f"python -m experiments.{experiment.name}",
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=f"From {experiment.source}. The paper reports: {experiment.expected}",
+        epilog=f"From {experiment.source}. {experiment.reporter}: {experiment.expected}",
     )
     scale_of(parser, has_long=experiment.long is not None).add_argument(
         "--redraw", action="store_true", help="only draw figures and tables again from the committed results"
@@ -539,9 +540,9 @@ def _section(experiment: Experiment, record: Mapping[str, Any]) -> str:
     minutes = record["processor_seconds"] / 60
     spent = f"{minutes / 60:.1f} processor hours" if minutes > 90 else f"{minutes:.1f} processor minutes"
     parts = [
-        f"*{experiment.source}.* The paper reports: {experiment.expected}",
+        f"*{experiment.source}.* {experiment.reporter}: {experiment.expected}",
         experiment.table(cells).strip(),
-        f"`{_command(experiment, record['scale'])}` · {record['date']} · commit {record['commit']} · "
+        f"`{_command(experiment, record['scale'])}` · {record['date']} · {_commits(record)} · "
         f"{record['machine']} · {spent}",
     ]
     if experiment.long and record["scale"] == Scale.LONG:
@@ -553,6 +554,16 @@ def _section(experiment: Experiment, record: Mapping[str, Any]) -> str:
     elif record["scale"] == Scale.PAPER:
         parts.append(_unfinished(record))
     return "\n\n".join(filter(None, parts))
+
+
+def _commits(record: Mapping[str, Any]) -> str:
+    """Of the code that measured the cells; some early cells did not record theirs."""
+    commits = record["commit"].split(", ")
+    known = f"commit {', '.join(filter(None, commits))}"
+    if all(commits):
+        return known
+    unknown = sum(not cell["commit"] for cell in record["cells"])
+    return f"{known} (not recorded for {unknown} of {len(record['cells'])} cells)"
 
 
 def _unfinished(record: Mapping[str, Any]) -> str:

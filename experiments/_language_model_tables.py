@@ -185,7 +185,7 @@ def _seeds(found: Sequence[Kind]) -> str:
 
 def _costs(found: Sequence[Kind]) -> str:
     columns = [
-        "head", "s an epoch", "against linear", "the paper's", "MB in a step", "rank of log P",
+        "head", "seconds per epoch", "against linear", "the paper's", "MB in a step", "rank of log P",
         "never argmax", "never, within ±1",
     ]  # fmt: skip
     rows, linear = [], _linear(found)
@@ -203,8 +203,9 @@ def _costs(found: Sequence[Kind]) -> str:
     return f"{markdown_table(columns, rows)}\n\n" + (
         f"Rank: of at most {most:,}, in single precision, then in double where that differs. Never argmax: "
         "proven unargmaxable words of each seed, for any input, and for inputs between −1 and 1, which is "
-        "all an LSTM puts out; all other words are proven argmaxable. Of MoS the components are meant: what "
-        "none of them can say, their mixture can't, but of the other words nothing is known."
+        "all an LSTM puts out; all other words are proven argmaxable. For MoS the counts are about "
+        "the components: a word that none of them can predict, the mixture can't predict either. Nothing is "
+        "known about the other words."
     )
 
 

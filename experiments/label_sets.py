@@ -172,7 +172,7 @@ EXPERIMENT = Experiment(
     source="Grivas, Vergari & Lopez 2024",
     expected="sigmoid layers with few features can't put out some label sets of their own data; "
     "with the DFT layer, "
-    "which guarantees every set of at most k labels by 2k + 1 features, none is "
+    "which guarantees every set of at most k labels with 2k + 1 features, none is "
     "infeasible, at about the same F1.",
     cells=cells,
     measure=measure,

@@ -85,7 +85,7 @@ def table(measured: Sequence[Cell]) -> str:
     """A row for each kind of head."""
     columns = [
         "prevention", "stored as", "features", "heads", "paper: heads with unargmaxable classes", "ours",
-        "unargmaxable classes a head, mean (most)",
+        "unargmaxable classes per head, mean (maximum)",
     ]  # fmt: skip
     rows = []
     for cell in measured:
@@ -140,6 +140,7 @@ def _name(settings: Settings) -> str:
 EXPERIMENT = Experiment(
     name="prevention",
     source="Grivas, Bogoychev & Lopez 2022, the check `stollen_prevention` of its code",
+    reporter="The README of that code says",
     expected="no class of a random head is unargmaxable once its rows have equal norms, or its bias is "
     "−‖w‖²/2; without either some are.",
     cells=cells,

@@ -231,7 +231,7 @@ def table(found: Sequence[Cell]) -> str:
         [
             _table("Mean KL(P\\* ‖ Q) in nats (lower is better)", compared, "divergence", 1.0, 3),
             _table("Contexts whose mode is matched, % (higher is better)", compared, "matched", 100.0, 1),
-            "\\* The interval is over the contexts of the only seed: how much seeds differ it does not say.",
+            "\\* The interval is over the contexts of the only seed. It does not show how much seeds differ.",
             _proofs(compared),
             *(
                 [_convergence(title, compared, longer, name, show) for title, name, show in _GAINS]
@@ -275,7 +275,7 @@ def _table(title: str, compared: Sequence[Group], name: str, unit: float, digits
         )
         rows.append([*_sizes(group), *shown, _ordering(means, name)])
     heads = [HEADS[head] for head in _present(compared)]
-    return _rows(title, [*_SIZE_COLUMNS, *heads, "LMS ahead of both (paper: mostly)"], rows)
+    return _rows(title, [*_SIZE_COLUMNS, *heads, "equation 14 ahead of both (paper: mostly)"], rows)
 
 
 def _present(compared: Sequence[Group]) -> list[str]:
@@ -289,9 +289,9 @@ def _number(mean: float, half: float, unit: float, digits: int, *, is_best: bool
 
 
 def _ordering(means: Mapping[str, tuple[float, float]], name: str) -> str:
-    """Whether the paper's claim holds here: LMS before the linear head and before MoS."""
+    """Whether the paper's claim holds here: its LMS before the linear head and before MoS."""
     sign = 1 if name == "matched" else -1
-    lms, linear, mos = (sign * means[head][0] for head in ("lms", "linear", "mos"))
+    lms, linear, mos = (sign * means[head][0] for head in (EQUATION_14, "linear", "mos"))
     beaten = [word for word, other in (("linear", linear), ("MoS", mos)) if lms > other]
     return "yes" if len(beaten) == 2 else f"only of {beaten[0]}" if beaten else "no"
 

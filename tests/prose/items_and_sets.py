@@ -41,7 +41,8 @@ def label_sets_show() -> list[float]:
     )
     return [
         narrow, _one("infeasible", layer="linear", features=narrow),
-        setting("label_sets", "asked", layer="linear"), wide, _FIXED, _PROMISED["active"], narrow,
+        setting("label_sets", "asked", layer="linear"), wide, _FIXED, _PROMISED["active"],
+        wide, setting("label_sets", "asked", **_PROMISED), narrow,
         narrow - _FIXED, linear[0], learned[0], wide - _FIXED, learned[1], linear[1], wide,
         _one("f1", active=12), setting("label_sets", "labels"),
     ]  # fmt: skip
@@ -93,7 +94,7 @@ def recommenders_show() -> list[float]:
 
 
 def recommenders_reach() -> list[float]:
-    few, _, many = _FACTORS
+    few, some, many = _FACTORS
     (items,) = set(found("recommenders", "items", part=_ALL))
     first = [median(each) for each in found("recommenders", "reached", part=_ONE_USER)]
     among = [median(places[0] for places in each) for each in found("recommenders", "places", part=_ONE_USER)]
@@ -102,8 +103,9 @@ def recommenders_reach() -> list[float]:
     for part in (_ALL, _MIXTURES, _ONE_USER):
         assert not any(found("recommenders", "undecided", part=part))
     return [
-        *_never(_MIXTURES, few), few, many, bpr, items, many, recommenders.EDITS, *span(first), *span(among),
-        recommenders.PLACES, setting("recommenders", "users", part=_ONE_USER),
+        *_never(_MIXTURES, few), few, many, _never(_MIXTURES, some)[1], some, bpr, items, many,
+        recommenders.EDITS, *span(first), *span(among), recommenders.PLACES,
+        setting("recommenders", "users", part=_ONE_USER),
         *span(found("recommenders", "reached_by_any", part=_ONE_USER)), recommenders.PLACES,
     ]  # fmt: skip
 

@@ -150,6 +150,8 @@ def synthetic_differs() -> list[float]:
     assert all(_modes("lms", **size) < _modes("linear", **size) for size in few)
     moved = [abs(_modes(head, **large, visits=48) - _modes(head, **large)) for head in ("lms", "lms-plif")]
     assert min(moved) > 10
+    fewer = [size for size in few if _modes(_PUBLISHED, **size) < _modes("linear", **size)]
+    assert [size["features"] for size in fewer] == [100]
     assert all(_kl("sigsoftmax", **size) > _kl("linear", **size) for size in _problems())
     return [
         *span(gains["linear"]), *span(gains["lms"]), *span(gains["mos"]),
@@ -161,6 +163,19 @@ def synthetic_differs() -> list[float]:
         _modes("linear", **large, visits=48), _modes("lms-plif", **large),
         _modes("lms-plif", **large, visits=48),
     ]  # fmt: skip
+
+
+def synthetic_where() -> list[float]:
+    usual = [size for size in _problems() if size["alpha"] == 0.1]
+    gains = {
+        (size["classes"], size["features"]): 100 * (1 - _kl("lms", **size) / _kl("linear", **size))
+        for size in usual
+    }
+    least, most = min(gains, key=gains.__getitem__), max(gains, key=gains.__getitem__)
+    assert (least, most) == ((10_000, 10), (100, 30))
+    middle = [_size(0.1, 1000, features) for features in (10, 30, 100)]
+    points = [_modes("lms", **size) - _modes("linear", **size) for size in middle]
+    return [gains[least], gains[most], *points[:2], 30, points[2]]
 
 
 def synthetic_published() -> list[float]:
@@ -351,19 +366,37 @@ def long_rules() -> list[float]:
 _LONG = "long/language_models"
 
 
-def _long(head: str, key: str) -> Any:
-    """What the only seed of a small model found."""
-    (value,) = found(_LONG, key, part="small", head=head)
-    return value
+def _long(head: str, key: str) -> list[Any]:
+    """What the seeds of a small model found."""
+    return found(_LONG, key, part="small", head=head)
+
+
+def _long_gaps(head: str, key: str = "test") -> list[float]:
+    """Beside the linear head, for each seed."""
+    return [first - second for first, second in zip(_long(head, key), _long("linear", key), strict=True)]
 
 
 def _long_gap(head: str, key: str = "test") -> float:
-    return float(_long(head, key) - _long("linear", key))
+    return fmean(_long_gaps(head, key))
 
 
-def _long_gap_at(head: str, epoch: int) -> float:
-    """Of validation perplexities, after so many epochs of the long run."""
-    return float(_long(head, "by_epoch")[epoch - 1] - _long("linear", "by_epoch")[epoch - 1])
+def _searched(head: str) -> float:
+    """Validation perplexity after the search's epochs, averaged weights, at the rate that was chosen."""
+    tried = [
+        cell["found"]["validation"]
+        for cell in record(f"experiments/results/{_LONG}.json")["search"]
+        if (cell["settings"]["part"], cell["settings"]["head"]) == ("small", head)
+    ]
+    return float(min(tried))
+
+
+def _searched_gap(head: str) -> float:
+    return _searched(head) - _searched("linear")
+
+
+def _long_epochs() -> tuple[int, int]:
+    short, epochs = (language_models._LONG["small"][name]["epochs"] for name in ("search", "schedule"))
+    return short, epochs
 
 
 def long_figure() -> list[float]:
@@ -373,16 +406,14 @@ def long_figure() -> list[float]:
 
 
 def long_small() -> list[float]:
-    short, epochs = (language_models._LONG["small"][name]["epochs"] for name in ("search", "schedule"))
-    behind = [_long_gap_at("random-plif", epoch) for epoch in range(30, epochs + 1)]
-    assert all(abs(gap - 0.3) < 0.05 for gap in behind)
-    assert _long_gap("mos") < 0 < _long_gap("lms-plif")
-    assert _long("random-plif", "rank")["double"] == _long("random-plif", "rank")["most"]
+    short, epochs = _long_epochs()
+    assert all(each["double"] == each["most"] for each in _long("random-plif", "rank"))
+    assert -_long_gap("mos", "validation") < -_searched_gap("mos") / 2
     return [
-        epochs, -_long_gap_at("lms-plif", short), short, _long_gap_at("lms-plif", epochs), epochs,
-        _long_gap("lms-plif"), -_long_gap_at("mos", short), short, -_long_gap_at("mos", epochs), epochs,
-        -_long_gap("mos"), -_long_gap("mos-plif"), short, 30, epochs, fmean(behind), _long_gap("random-plif"),
-        _long_gap("sigsoftmax"),
+        epochs, -_searched_gap("lms-plif"), short, _long_gap("lms-plif", "validation"), epochs,
+        _long_gap("lms-plif"), -_searched_gap("mos"), short, -_long_gap("mos", "validation"), epochs,
+        -_long_gap("mos"), -_long_gap("mos-plif"), short, _long_gap("random-plif"), _long_gap("sigsoftmax"),
+        *{round(-_long_gap(head), 1) for head in ("mos", "mos-plif")}, short,
     ]  # fmt: skip
 
 
@@ -392,28 +423,33 @@ def long_caveats() -> list[float]:
         head: setting(_LONG, "schedule", part="small", head=head)["rate"] for head in language_models.HEADS
     }
     others = {rate for head, rate in chosen.items() if head != "lms-plif"}
-    falls = [_long(head, "by_epoch")[-6] - _long(head, "by_epoch")[-1] for head in language_models.HEADS]
+    curves = [curve for head in language_models.HEADS for curve in _long(head, "by_epoch")]
+    falls = [curve[-6] - curve[-1] for curve in curves]
     assert min(falls) > 0
     assert max(falls) < 0.04
-    assert len(cells(_LONG, part="small", head="linear")) == 1
-    short = language_models._LONG["small"]["search"]["epochs"]
+    averaged = [count for head in language_models.HEADS for count in _long(head, "averaged_epochs")]
+    short, epochs = _long_epochs()
     return [
         short, widest, *map(_long_gap, ("sigsoftmax", "lms-plif", "random-plif")), -_long_gap("mos"), short,
-        chosen["lms-plif"], len(chosen) - 1, *others, 0.04, 5,
+        chosen["lms-plif"], len(chosen) - 1, *others, *others, epochs, *span(averaged), 0.04, 5,
     ]  # fmt: skip
 
 
 def long_words() -> list[float]:
-    epochs = language_models._LONG["small"]["schedule"]["epochs"]
-    linear, plif = (_long(head, "unargmaxable")["reachable"] for head in ("linear", "lms-plif"))
-    assert not linear["words"]
-    assert not linear["undecided"] + plif["undecided"]
+    short, epochs = _long_epochs()
+    linear, plif = (
+        [each["reachable"] for each in _long(head, "unargmaxable")] for head in ("linear", "lms-plif")
+    )
+    assert not any(each["words"] for each in linear)
+    assert not any(each["undecided"] for each in (*linear, *plif))
     before = span([len(words) for words in _lost("linear", "reachable")])
-    slopes = fmean(each["slopes"]["mean"] for each in found("language_models", "plif", head="lms-plif"))
-    short = language_models._LONG["small"]["search"]["epochs"]
+    slopes, ends = (
+        fmean(each["slopes"]["mean"] for each in found(name, "plif", head="lms-plif"))
+        for name in ("language_models", _LONG)
+    )
     return [
-        epochs, -1, 1, *before, setting(_LONG, "vocabulary", part="small"), short, len(plif["words"]), 1,
-        _long("lms-plif", "plif")["slopes"]["mean"], short, slopes,
+        epochs, -1, 1, *before, setting(_LONG, "vocabulary", part="small"), short,
+        *(len(each["words"]) for each in plif), 1, ends, short, slopes,
     ]  # fmt: skip
 
 
@@ -437,6 +473,7 @@ LEARNED: Claims = {
     "long-caveats": long_caveats,
     "long-words": long_words,
     "long-synthetic": long_synthetic,
+    "synthetic-where": synthetic_where,
     "synthetic": synthetic_made,
     "synthetic-dirichlet": synthetic_dirichlet,
     "synthetic-figure": synthetic_figure,

@@ -208,8 +208,8 @@ def seeds_figure() -> list[float]:
 
 
 def seeds_agree() -> list[float]:
-    students = _kind("student", 16)
-    return [*_key(students, "mean_steps"), *_lost_by(students)]
+    trained = _kind("on the text", 16)
+    return [*_key(trained, "mean_steps"), *_lost_by(trained)]
 
 
 def seeds_differ() -> list[float]:
@@ -264,10 +264,15 @@ def stolen_asks() -> list[float]:
     linear = [
         len(each["reachable"]["words"]) for each in found("language_models", "unargmaxable", head="linear")
     ]
+    long = {"part": "small", "head": "linear"}
+    assert not any(
+        each["reachable"]["words"] for each in found("long/language_models", "unargmaxable", **long)
+    )
     return [
         900, setting("stolen_probability", "vocabulary"), *span(_stolen("reachable", 64)),
         *(100 * share for share in span(_stolen("reachable", 64, "share_of_text"))),
         setting("language_models", "schedule")["epochs"], *span(linear), fmean(_stolen("reachable", 32)),
+        setting("long/language_models", "schedule", **long)["epochs"],
     ]  # fmt: skip
 
 
@@ -303,8 +308,8 @@ def sets_show() -> list[float]:
     assert not any(found("set_dimensions", "undecided"))
     enough = next(f for f in range(1, 200) if set_dimensions.items_of_weller(f) >= items)
     return [
-        items, *(_enough(2, most) for most in (2, 0)), 5, _enough(5, 1), 10, max(set_dimensions.FEATURES),
-        enough, items, asked,
+        items, *(_enough(2, most) for most in (2, 0)), 5, *(_enough(5, most) for most in (1, 0)), 10,
+        max(set_dimensions.FEATURES), enough, items, asked,
     ]  # fmt: skip
 
 

@@ -42,6 +42,7 @@ def _percent_lost(name: str) -> tuple[int, int, float]:
 
 def abstract() -> list[float]:
     paper, (after, images) = real_models.PAPER.values(), _read()
+    assert len(losing()) - len(untied()) == 2
     largest = max(100 * each["outcomes"][LOST] / each["classes"] for each in losing())
     return [
         sum(lost for lost, _ in paper), sum(of for _, of in paper), len(_models()), len(losing()),
@@ -72,7 +73,14 @@ def survey() -> list[float]:
 
 def sizes() -> list[float]:
     names = ("PP-OCRv5", "PP-OCRv6 small", "PP-OCRv3, Chinese")
-    return [value for name in names for value in _percent_lost(name)]
+    third, fourth, fifth = (model(f"PP-OCRv{name}") for name in ("3, Chinese", "4, Chinese", "5"))
+    assert third["classes"] == fourth["classes"]
+    assert 2.5 < fifth["classes"] / fourth["classes"] < 3
+    return [
+        *(value for name in names for value in _percent_lost(name)),
+        third["features"], fourth["features"], _percent_lost("PP-OCRv4, Chinese")[2], fifth["features"],
+        _percent_lost("PP-OCRv5")[2],
+    ]  # fmt: skip
 
 
 def victims() -> list[float]:

@@ -93,10 +93,12 @@ def random_heads_sharper() -> list[float]:
 
 
 def random_heads_differ() -> list[float]:
-    uniform, normal = _most_steps("uniform"), _most_steps("normal")
+    most, few = _most_steps("normal"), {"distribution": "uniform", "features": 2}
+    (lost,), (missed,) = (found("random_heads", key, **few) for key in ("unargmaxable", "not_found"))
     return [
-        _steps("uniform", 2), 2, _steps("uniform", uniform), uniform, _steps("normal", 2), 2,
-        _steps("normal", normal), normal, max(found("random_heads", "not_found")), random_heads.PATIENCE,
+        _steps("normal", 2), 2, _steps("normal", most), most, _most_steps("uniform"),
+        *(_steps("uniform", features) for features in (2, 4, 6)), _CLASSES - lost - missed,
+        max(found("random_heads", "not_found")), random_heads.PATIENCE,
     ]  # fmt: skip
 
 
