@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 import argmaxable as am
 from argmaxable.models.random_heads import random_head
-from argmaxable.report.figures.style import LINE_COLOURS, PAGE, STATUS_COLOURS, drawing
+from argmaxable.report.figures.style import FAINT, INK, LINE_COLOURS, PAGE, STATUS_COLOURS, drawing
 from argmaxable.workflow.campaign.plan import CampaignModel, read_campaign
 from experiments._experiment import ROOT, Cell, Experiment, Scale, Settings, main
 from experiments._frequency import TENTHS, against_frequency, margin_correlation
@@ -289,7 +289,7 @@ def _name(cell: Cell) -> str:
 
 
 def figures(found: Sequence[Cell]) -> dict[str, Figure]:
-    """Easy and hard classes over the vocabulary, and from frequent to rare."""
+    """Easy and hard classes over the vocabulary, from frequent to rare, and in all."""
     losing = [cell for cell in found if _lost(cell)]
     drawn = {
         "real_models-vocabulary": _panels(
@@ -304,7 +304,41 @@ def figures(found: Sequence[Cell]) -> dict[str, Figure]:
             "frequent → rare, tenths of the classes; set apart: never counted\n"
             "numbers: mean steps of the classes found",
         )
-    return drawn
+    return {**drawn, "real_models-exits": _exits(found)}
+
+
+def _exits(found: Sequence[Cell]) -> Figure:
+    """Figure 4 of the paper, with the classes of all models that leave by each exit."""
+    total = np.sum([cell.found["outcomes"] for cell in found], axis=0)
+    counts = dict(zip(OUTCOMES, total.tolist(), strict=True))
+    stages = (
+        (f"all {total.sum():,} classes:\ndoes c win at x = w_c?", "first try", "yes: argmaxable"),
+        ("reflections: does c\nwin at one of the points?", "reflected", "yes: argmaxable"),
+        ("exact: is there\nan x at which c wins?", "solved", "yes: argmaxable"),
+    )
+    with drawing(PAGE, 1.7) as figure:
+        axes = figure.subplots()
+        axes.set(xlim=(-0.5, 3.4), ylim=(-1.25, 0.5))
+        axes.set_axis_off()
+        left = int(total.sum())
+        for place, (question, outcome, answer) in enumerate(stages):
+            left -= counts[outcome]
+            _box(axes, (place, 0), question, FAINT)
+            _arrow(axes, (place, -0.26), (place, -0.78))
+            _box(axes, (place, -1), f"{answer}\n{counts[outcome]:,}", COLOURS.get(outcome, INK))
+            _arrow(axes, (place + 0.42, 0), (place + 0.58, 0))
+            axes.text(place + 0.5, 0.3, f"no: {left:,}", ha="center", va="bottom", fontsize=6)
+        _box(axes, (3, 0), f"unargmaxable\n{counts['unargmaxable']:,}", COLOURS["unargmaxable"])
+    return figure
+
+
+def _box(axes: Any, place: tuple[float, float], text: str, colour: str) -> None:
+    look = {"boxstyle": "round,pad=0.4", "facecolor": "none", "edgecolor": colour}
+    axes.text(*place, text, ha="center", va="center", fontsize=7, bbox=look)
+
+
+def _arrow(axes: Any, start: tuple[float, float], end: tuple[float, float]) -> None:
+    axes.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": INK, "linewidth": 0.8})
 
 
 def _draw_by_frequency(axes: Any, cell: Cell) -> None:
@@ -351,7 +385,7 @@ def _stack(axes: Any, groups: Sequence[Sequence[int]]) -> None:
 
 EXPERIMENT = Experiment(
     name="real_models",
-    source="Grivas et al. 2022, Table 1, sections 4 and 5.1, Figures 6, 11 and 12",
+    source="Grivas et al. 2022, Table 1, sections 4 and 5.1, Figures 4, 6, 11 and 12",
     expected="13 of 150 models have unargmaxable tokens, mostly infrequent and noisy; language models take "
     "less than 1.2 steps per token and no solver.",
     cells=cells,

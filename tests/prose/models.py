@@ -76,6 +76,12 @@ def models_made() -> list[float]:
     ]  # fmt: skip
 
 
+def models_exits() -> list[float]:
+    totals = [sum(counts) for counts in zip(*(each["outcomes"] for each in _models()), strict=True)]
+    assert totals.pop() == 0  # undecided
+    return [len(_models()), sum(totals), *totals]
+
+
 def models_vocabulary() -> list[float]:
     return [len(losing())]
 
@@ -315,6 +321,7 @@ def sets_show() -> list[float]:
 
 MODELS: Claims = {
     "models": models_made,
+    "models-exits": models_exits,
     "models-vocabulary": models_vocabulary,
     "models-frequency": models_frequency,
     "models-agree": models_agree,
