@@ -14,7 +14,8 @@ _SMOL = "SmolLM2-135M-Instruct, Q4_1"
 
 
 def method_order() -> list[float]:
-    steps = [head["mean_steps"] for head in benchmark("real_heads")["heads"].values()]
+    solved = [head for head in benchmark("real_heads")["heads"].values() if head["solves"]]
+    steps = [head["mean_steps"] for head in solved]
     return [
         reflection._ROUNDS, shared_rows._MANY_FEATURES, *span(steps), phases._BATCH, boundary._MANY_FEATURES,
         prover._RIVALS_TRIED,
