@@ -1,7 +1,7 @@
 """Run all experiments, one after another. Run the same command again to resume: finished cells are stored.
 
 Examples:
-  python -m experiments --text data/wikitext-2     (about an hour on two cores)
+  python -m experiments --text data/wikitext-2     (over an hour on two cores)
   python -m experiments --smoke                    (everything once at a toy size: a minute)
   python -m experiments --long --text ...          (until training converges: days on two cores)
   python -m experiments --paper --device cuda --text data/penn-treebank
