@@ -312,20 +312,20 @@ def _exits(found: Sequence[Cell]) -> Figure:
     total = np.sum([cell.found["outcomes"] for cell in found], axis=0)
     counts = dict(zip(OUTCOMES, total.tolist(), strict=True))
     stages = (
-        (f"all {total.sum():,} classes:\ndoes c win at x = w_c?", "first try", "yes: argmaxable"),
-        ("reflections: does c\nwin at one of the points?", "reflected", "yes: argmaxable"),
-        ("exact: is there\nan x at which c wins?", "solved", "yes: argmaxable"),
+        (f"all {total.sum():,} classes:\ndoes c win at x = w_c?", "first try"),
+        ("reflections: does c\nwin at one of the points?", "reflected"),
+        ("exact: is there\nan x at which c wins?", "solved"),
     )
     with drawing(PAGE, 1.7) as figure:
         axes = figure.subplots()
         axes.set(xlim=(-0.5, 3.4), ylim=(-1.25, 0.5))
         axes.set_axis_off()
         left = int(total.sum())
-        for place, (question, outcome, answer) in enumerate(stages):
+        for place, (question, outcome) in enumerate(stages):
             left -= counts[outcome]
             _box(axes, (place, 0), question, FAINT)
             _arrow(axes, (place, -0.26), (place, -0.78))
-            _box(axes, (place, -1), f"{answer}\n{counts[outcome]:,}", COLOURS.get(outcome, INK))
+            _box(axes, (place, -1), f"yes: argmaxable\n{counts[outcome]:,}", COLOURS.get(outcome, INK))
             _arrow(axes, (place + 0.42, 0), (place + 0.58, 0))
             axes.text(place + 0.5, 0.3, f"no: {left:,}", ha="center", va="bottom", fontsize=6)
         _box(axes, (3, 0), f"unargmaxable\n{counts['unargmaxable']:,}", COLOURS["unargmaxable"])
