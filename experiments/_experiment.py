@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -26,15 +26,13 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
 from argmaxable.core.errors import InputError
 from benchmarks._record import circumstances
 from experiments._again import compare, measured_twice, say_again
 from experiments._corpus import text_files
 from experiments._means import Means, using
 from experiments._options import DEFAULT_TEXT, checked, positive, require_text, scale_of, text_of
+from experiments._progress import Shown, Waiting, write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,6 +46,16 @@ FIGURES = ROOT / "docs" / "results"
 Settings = Mapping[str, Any]
 Measure = Callable[[Settings, Path | None], Mapping[str, Any]]
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_LOOK_EVERY = 1.0  # seconds
+_NAMING = (
+    "part",
+    "model",
+    "name",
+    "head",
+    "classes",
+    "features",
+    "seed",
+)  # settings that tell a user which cell it is
 
 
 class Scale(StrEnum):
@@ -304,7 +312,7 @@ def _restore(experiment: Experiment, scale: Scale, text: Path | None, folder: Pa
 
 
 def _forget(folder: Path) -> None:
-    for pattern in ("*.json", "*.pt", "*.spent"):
+    for pattern in ("*.json", "*.pt", "*.spent", "*.progress"):
         for path in folder.glob(pattern):
             path.unlink()
 
@@ -322,43 +330,38 @@ class _Run:
 
     def measure(self, wanted: Sequence[Settings], *, total: int) -> list[Settings]:
         """Measure the cells that are not kept yet; returns their settings."""
-        weight = self.experiment.weight
         missing = [settings for settings in wanted if not _path(self.folder, settings).exists()]
-        missing.sort(key=weight, reverse=True)
-        with _bar() as progress:
-            task = progress.add_task(
-                self.experiment.name, total=total, completed=len(wanted) - len(missing), left=""
-            )
-            whole, done, started = sum(map(weight, missing)), 0.0, time.monotonic()
-
-            def finished(settings: Settings) -> None:
-                nonlocal done
-                done += weight(settings)
-                left = (time.monotonic() - started) * (whole - done) / max(done, 1e-9)
-                progress.update(
-                    task, advance=1, left=f"{left / 60:.0f} min left" if left >= 60 else f"{left:.0f} s left"
-                )
-
-            self._compute(missing, finished)
+        missing.sort(key=self.experiment.weight, reverse=True)
+        waiting = [
+            Waiting(_name(each), self.experiment.weight(each), _progress_path(_path(self.folder, each)))
+            for each in missing
+        ]
+        for cell in waiting:
+            cell.path.unlink(missing_ok=True)  # of a process that was interrupted
+        with Shown(self.experiment.name, waiting, total=total, finished=len(wanted) - len(missing)) as shown:
+            self._compute(missing, waiting, shown)
         return missing
 
-    def _compute(self, missing: Sequence[Settings], finished: Callable[[Settings], None]) -> None:
+    def _compute(self, missing: Sequence[Settings], waiting: Sequence[Waiting], shown: Shown) -> None:
         os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))  # read by the libraries as a worker loads them
         commit = circumstances()["commit"]
         # Several processes on one GPU compete for its memory.
         workers = 1 if self.device.startswith("cuda") else self.workers
         pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_start_worker)
         try:
-            waiting: dict[Future[None], Settings] = {
+            running: dict[Future[None], Waiting] = {
                 pool.submit(
                     _measure, self.experiment.measure, settings, self.text, commit,
                     _path(self.folder, settings), self.device, self.steps,
-                ): settings
-                for settings in missing
+                ): cell
+                for settings, cell in zip(missing, waiting, strict=True)
             }  # fmt: skip
-            for future in as_completed(waiting):
-                future.result()
-                finished(waiting[future])
+            while running:
+                ready, _ = wait(running, timeout=_LOOK_EVERY, return_when=FIRST_COMPLETED)
+                for future in ready:
+                    future.result()
+                    shown.finish(running.pop(future))
+                shown.look()
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             sys.exit(
@@ -399,7 +402,10 @@ def _measure(
     def note() -> None:
         spent.write_text(str(seconds()))
 
-    means = Means(device, path.with_suffix(""), steps=steps, saved=note)
+    progress = _progress_path(path)
+    means = Means(
+        device, path.with_suffix(""), steps=steps, saved=note, reached=lambda *far: write(progress, *far)
+    )
     with using(means):
         found = measure(settings, text)
     _write_json(
@@ -407,17 +413,7 @@ def _measure(
     )
     means.forget()
     spent.unlink(missing_ok=True)
-
-
-def _bar() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
-        console=Console(stderr=True),
-    )
+    progress.unlink(missing_ok=True)
 
 
 # ---------------------------------------------------------------------- keeping and showing
@@ -426,6 +422,16 @@ def _bar() -> Progress:
 def _path(folder: Path, settings: Settings) -> Path:
     text = json.dumps(dict(settings), sort_keys=True)
     return folder / f"{hashlib.sha256(text.encode()).hexdigest()[:20]}.json"
+
+
+def _progress_path(path: Path) -> Path:
+    """Where a cell says how far it is."""
+    return path.with_suffix(".progress")
+
+
+def _name(settings: Settings) -> str:
+    """What users know a cell by."""
+    return ", ".join(f"{key} {settings[key]}" for key in _NAMING if key in settings) or "a cell"
 
 
 def _record_path(experiment: Experiment, scale: Scale = Scale.COMMITTED) -> Path:

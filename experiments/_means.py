@@ -25,13 +25,14 @@ AUTO = "auto"
 @dataclass(frozen=True)
 class Means:
     """`checkpoints` is the beginning of their files' names; one is written every so many seconds, and `saved`
-    is called then."""
+    is called then. `reached` is told how many epochs (or visits) are done, of at most how many."""
 
     device: str = AUTO
     checkpoints: Path | None = None
     every: float = 60.0
     steps: int | None = None  # after which every training ends: a trial of a machine
     saved: Callable[[], None] = lambda: None
+    reached: Callable[[int, int], None] = lambda done, of: None
 
     def torch_device(self) -> torch.device:
         import torch

@@ -153,6 +153,7 @@ def learn(problem: Problem, name: str, *, features: int, visits: int) -> Learned
             for group, rate in zip(optimizer.param_groups, rates, strict=True):
                 group["lr"] = rate * share
             _step(head, vectors[number], problem.target(number).to(device), optimizer)
+        means().reached(visit + 1, visits)
         state = {"visit": visit + 1, "order": order.bit_generator.state, "optimizer": optimizer.state_dict()}
         checkpoint.save(
             {**state, "head": head.state_dict(), "vectors": list(map(Tensor.detach, vectors))}, device

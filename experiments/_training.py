@@ -191,6 +191,7 @@ class _Training:
         self._resume(checkpoint)
         while not self._is_over():
             self._add_epoch()
+            means().reached(len(self.epochs), self.schedule.epochs)
             checkpoint.save(self._state(), self.streams.device, is_last=self._is_over())
         self.model.load_state_dict(self.best)
         self.model.eval()

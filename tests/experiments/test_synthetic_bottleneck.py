@@ -12,7 +12,7 @@ from scipy.stats import t as student
 
 from argmaxable.theory.cross_entropy import kl_divergence
 from experiments._experiment import Cell, Scale
-from experiments._synthetic import Problem, judge, learn, prove
+from experiments._synthetic import Judged, Learned, Problem, judge, learn, prove
 from experiments.synthetic_bottleneck import (
     EQUATION_14,
     HEADS,
@@ -22,6 +22,7 @@ from experiments.synthetic_bottleneck import (
     measure,
     rounds,
     table,
+    until_converged,
     visits_table,
 )
 
@@ -169,3 +170,29 @@ def test_visits_that_did_not_suffice_are_marked(by_visits: list[list[float]], sh
     ends = [replace(cell, found={**cell.found, "by_visits": by_visits}) for cell in ends]
     row = visits_table([], ends).splitlines()[-1]
     assert row.endswith(f"| {' | '.join([shown] * len(HEADS))} |")
+
+
+@pytest.mark.parametrize(
+    ("by_visits", "best"),
+    [
+        ({50: 1.0, 100: 0.8, 200: 0.9}, 100),  # the last ended higher
+        ({50: 1.0, 100: 0.8, 200: 0.799}, 200),  # hardly lower
+        ({50: 1.0, 100: 0.9, 200: 0.8, 400: 0.7, 800: 0.6}, 800),  # at the limit
+    ],
+)
+def test_of_all_rounds_the_lowest_kl_counts(by_visits: dict[int, float], best: int) -> None:
+    learned = {visits: learn(SMALL, "linear", features=2, visits=1) for visits in by_visits}
+
+    def attempt(visits: int) -> tuple[Learned, Judged]:
+        return learned[visits], Judged(by_visits[visits], deviation=0.0, matched=0.0, log_error=0.0)
+
+    chosen, judged, told = until_converged(attempt, 50, 0.005)
+    assert chosen is learned[best]
+    assert judged.divergence == by_visits[best]
+    assert told == [[visits, kl] for visits, kl in by_visits.items()]
+
+
+def test_a_long_cell_tells_the_kl_of_its_rounds() -> None:
+    measured = measure({**TINY, "head": "linear", "until": 1.0}, None)
+    assert [visits for visits, _ in measured["by_visits"]] == [3, 6]
+    assert round(measured["divergence"], 5) == min(kl for _, kl in measured["by_visits"])
