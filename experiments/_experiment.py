@@ -22,7 +22,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -363,6 +363,9 @@ class _Run:
                     shown.finish(running.pop(future))
                 shown.look()
         except KeyboardInterrupt:
+            # Ctrl-C in a terminal has reached the workers too; `kill -INT` has not.
+            for worker in active_children():
+                worker.terminate()
             pool.shutdown(wait=False, cancel_futures=True)
             sys.exit(
                 "Stopped. Run the same command again to resume: finished cells are stored, and training "

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -211,6 +213,27 @@ def test_a_model_that_can_not_be_read_is_no_traceback(
     with pytest.raises(SystemExit, match=r"toy: no file 1\. Finished cells are stored"):
         run()
     assert measured(place) == ["3", "2"]
+
+
+def test_an_interrupt_that_reaches_only_the_first_process_ends_the_others(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    started = subprocess.Popen(
+        [sys.executable, "-m", "toy_experiment", "--smoke", "--workers", "1"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env={
+            **os.environ, "PYTHONPATH": f"{root}{os.pathsep}{Path(__file__).parent}",
+            "TOY_HANGS": "1", "TOY_NOTES": str(tmp_path / "notes"),
+        },
+    )  # fmt: skip
+    assert started.stdout is not None
+    worker = int(started.stdout.readline())
+    started.send_signal(signal.SIGINT)
+    _, said = started.communicate()  # ends when the worker, too, has closed its ends of the pipes
+    assert started.returncode == 1
+    assert said.endswith("(--smoke stores nothing).\n")
+    assert "Traceback" not in said
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)
 
 
 def test_all_experiments_ask_for_a_text_before_the_first_begins(tmp_path: Path) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from argmaxable.core.errors import LoadError
-from experiments._experiment import Cell, Experiment, Scale, Settings
+from experiments._experiment import Cell, Experiment, Scale, Settings, main
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,9 +20,13 @@ def cells(scale: Scale) -> list[Settings]:
 
 
 def measure(settings: Settings, text: Path | None) -> Mapping[str, Any]:
-    """The square. TOY_FAILS names a number that fails, TOY_REFUSES one without a file, TOY_ERRS an error to
-    be added, relative to the square, and TOY_NOTES a file that lists what was measured."""
+    """The square. TOY_FAILS names a number that fails, TOY_REFUSES one without a file, TOY_HANGS one that
+    never ends, TOY_ERRS an error to be added, relative to the square, and TOY_NOTES a file that lists what
+    was measured."""
     number = settings["number"]
+    if os.environ.get("TOY_HANGS") == str(number):
+        print(os.getpid(), flush=True)
+        Event().wait()
     if os.environ.get("TOY_FAILS") == str(number):
         raise ArithmeticError(f"can't square {number}")
     if os.environ.get("TOY_REFUSES") == str(number):
@@ -55,3 +60,6 @@ EXPERIMENT = Experiment(
     figures=figures,
     weight=lambda settings: float(settings["number"]),
 )
+
+if __name__ == "__main__":
+    main(EXPERIMENT, __doc__)
