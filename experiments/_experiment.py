@@ -81,10 +81,12 @@ class Cell:
 @dataclass(frozen=True)
 class Long:
     """Runs that take hours: cells that search (learning rates, say), and cells that use what these found.
-    `table` shows the search and what the cells cost, after the experiment's own table."""
+    `count` is how many of the latter there will be. `table` shows the search and what the cells cost, after
+    the experiment's own table."""
 
     search: Callable[[], Sequence[Settings]]
     cells: Callable[[Sequence[Cell]], Sequence[Settings]]
+    count: int
     table: Callable[[Sequence[Cell], Sequence[Cell]], str] = lambda search, cells: ""
 
 
@@ -139,7 +141,7 @@ def main(experiment: Experiment, description: str | None) -> None:
             cells = _kept(folder, wanted)
             record = _record(experiment, scale, text, cells, search)
             if scale is not Scale.COMMITTED:
-                record["missing"] = len(wanted) - len(cells)
+                record["missing"] = _planned(experiment, scale) - len(cells)
                 record["again"] = _measured_twice(_record_path(experiment, scale))
             if not is_trial and scale is not Scale.COMMITTED:
                 _write_json(_record_path(experiment, scale), record)
@@ -208,9 +210,9 @@ def _measure_all(run: _Run, scale: Scale, options: argparse.Namespace) -> list[S
     experiment = run.experiment
     searched = _searched(experiment, scale)
     if searched:
-        run.measure(_chosen(experiment, searched, options, ("part", "head")), total=len(searched))
+        run.measure(_chosen(experiment, searched, options, ("part", "head")))
     wanted = _wanted(experiment, scale, _kept(run.folder, searched))
-    return run.measure(_chosen(experiment, wanted, options), total=len(wanted))
+    return run.measure(_chosen(experiment, wanted, options))
 
 
 def _measure_again(
@@ -228,7 +230,7 @@ def _measure_again(
         if options.fresh:
             _forget(folder)
         run = _Run(experiment, text, folder, options.workers, options.device)
-        run.measure(chosen, total=len(chosen))
+        run.measure(chosen)
         now = json.loads(json.dumps([asdict(cell) for cell in _kept(folder, chosen)]))
     others = [entry for entry in record.get("again", ()) if entry["settings"] not in chosen]
     record["again"] = [*others, *measured_twice(record["cells"], now)]
@@ -252,6 +254,11 @@ def _wanted(experiment: Experiment, scale: Scale, search: Sequence[Cell]) -> Seq
     if scale is Scale.LONG and experiment.long:
         return experiment.long.cells(search)
     return experiment.cells(scale)
+
+
+def _planned(experiment: Experiment, scale: Scale) -> int:
+    """How many cells there will be when all are finished."""
+    return experiment.long.count if scale is Scale.LONG and experiment.long else len(experiment.cells(scale))
 
 
 def _chosen(
@@ -328,7 +335,7 @@ class _Run:
     device: str
     steps: int | None = None
 
-    def measure(self, wanted: Sequence[Settings], *, total: int) -> list[Settings]:
+    def measure(self, wanted: Sequence[Settings]) -> list[Settings]:
         """Measure the cells that are not kept yet; returns their settings."""
         missing = [settings for settings in wanted if not _path(self.folder, settings).exists()]
         missing.sort(key=self.experiment.weight, reverse=True)
@@ -338,7 +345,8 @@ class _Run:
         ]
         for cell in waiting:
             cell.path.unlink(missing_ok=True)  # of a process that was interrupted
-        with Shown(self.experiment.name, waiting, total=total, finished=len(wanted) - len(missing)) as shown:
+        finished = len(wanted) - len(missing)
+        with Shown(self.experiment.name, waiting, total=len(wanted), finished=finished) as shown:
             self._compute(missing, waiting, shown)
         return missing
 

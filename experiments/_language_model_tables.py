@@ -260,6 +260,8 @@ def figures(cells: Sequence[Cell]) -> dict[str, Figure]:
     drawn = {}
     for part, some in parts(cells).items():
         name, found = "_".join(filter(None, ("language_models", part))), kinds(some)
+        if len(found) == 1:
+            continue  # of an unfinished run: there is nothing to compare yet
         drawn[name] = _comparison(found)
         if plifs := _with_plif(found):
             drawn[f"{name}_plif"] = _functions(plifs)

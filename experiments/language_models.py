@@ -360,7 +360,7 @@ EXPERIMENT = Experiment(
     figures=figures,
     weight=weight,
     needs_text=True,
-    long=Long(search, long_cells, search_table),
+    long=Long(search, long_cells, len(_long_heads()) * _SEEDS, search_table),
 )
 
 if __name__ == "__main__":

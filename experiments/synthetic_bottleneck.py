@@ -480,7 +480,7 @@ EXPERIMENT = Experiment(
     table=table,
     figures=figures,
     weight=weight,
-    long=Long(list, lambda _: cells(Scale.LONG), visits_table),
+    long=Long(list, lambda _: cells(Scale.LONG), len(cells(Scale.LONG)), visits_table),
 )
 
 if __name__ == "__main__":

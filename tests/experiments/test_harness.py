@@ -392,6 +392,7 @@ SEARCHED = replace(
     long=Long(
         lambda: [{"part": "small", "number": 4}, {"part": "large", "number": 5}],
         _long_cells,
+        2,
         lambda search, cells: f"{len(search)} tried, {len(cells)} measured.",
     ),
 )
@@ -431,6 +432,11 @@ def test_a_page_says_how_many_cells_of_a_long_run_are_missing(
         run("--long", experiment=SEARCHED)
     run(experiment=SEARCHED)
     run("--redraw", experiment=SEARCHED)
+    assert "\n\n1 of 2 cells are not finished.\n\n" in (long_place / "results.md").read_text()
+
+
+def test_cells_that_the_search_has_not_got_to_are_missing_too(long_place: Path, run: Run) -> None:
+    run("--long", "--parts", "small", experiment=SEARCHED)
     assert "\n\n1 of 2 cells are not finished.\n\n" in (long_place / "results.md").read_text()
 
 

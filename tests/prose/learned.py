@@ -448,12 +448,28 @@ def long_words() -> list[float]:
     assert not any(each["undecided"] for each in (*linear, *plif))
     before = span([len(words) for words in _lost("linear", "reachable")])
     slopes, ends = (
-        fmean(each["slopes"]["mean"] for each in found(name, "plif", head="lms-plif"))
-        for name in ("language_models", _LONG)
+        fmean(each["slopes"]["mean"] for each in found(name, "plif", head="lms-plif", **part))
+        for name, part in (("language_models", {}), (_LONG, {"part": "small"}))
     )
     return [
         epochs, -1, 1, *before, setting(_LONG, "vocabulary", part="small"), short,
         *{len(each["words"]) for each in plif}, 1, ends, short, slopes,
+    ]  # fmt: skip
+
+
+def long_large() -> list[float]:
+    (linear,) = cells(_LONG, part="large")
+    assert linear.settings["head"] == "linear"
+    assert not any(each["words"] or each["undecided"] for each in linear.found["unargmaxable"].values())
+    curve = linear.found["by_epoch"]
+    rate = linear.settings["schedule"]["rate"]
+    assert rate == max(language_models._RATES)
+    minutes, most = linear.seconds / 60, linear.settings["schedule"]["epochs"]
+    costs = record("experiments/long_costs.json")["language_models"]
+    (seconds,) = (each["seconds"] for each in costs if (each["part"], each["head"]) == ("large", "linear"))
+    return [
+        linear.found["test"], len(curve) - linear.found["averaged_epochs"], 1 + curve.index(min(curve)),
+        len(curve), most, minutes, seconds * most / 3600, rate, linear.settings["vocabulary"], -1, 1,
     ]  # fmt: skip
 
 
@@ -476,6 +492,7 @@ LEARNED: Claims = {
     "long-small": long_small,
     "long-caveats": long_caveats,
     "long-words": long_words,
+    "long-large": long_large,
     "long-synthetic": long_synthetic,
     "synthetic-where": synthetic_where,
     "synthetic": synthetic_made,
