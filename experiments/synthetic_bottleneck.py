@@ -247,7 +247,10 @@ def _spread(cell: Cell, name: str) -> float:
 
 def table(found: Sequence[Cell]) -> str:
     """KL and mode matching of all heads, what is proven, and what more steps gain."""
-    compared, longer = rounds(_comparable(groups(found)))
+    comparable = _comparable(groups(found))
+    if not comparable:
+        return "No problem has all heads yet."
+    compared, longer = rounds(comparable)
     return "\n\n".join(
         [
             _table("Mean KL(P\\* ‖ Q) in nats (lower is better)", compared, "divergence", 1.0, 3),
@@ -378,6 +381,8 @@ _GAINS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 def visits_table(_search: Sequence[Cell], found: Sequence[Cell]) -> str:
     """Of a long run: how often each head visited the contexts until more visits hardly gained anything."""
     compared = _comparable(groups(found))
+    if not compared:
+        return ""
     rows = [[*_sizes(group), *(_visits(group.by_head[head]) for head in group.heads)] for group in compared]
     title = (
         f"Visits of each context, doubled until that took less than {_UNTIL:.1%} off the KL "
@@ -398,8 +403,8 @@ def _visits(cells_: Sequence[Cell]) -> str:
 
 def figures(found: Sequence[Cell]) -> dict[str, Figure]:
     """The heads compared; unless the run is a long one, also what the distributions are like."""
-    compared, _ = rounds([group for group in groups(found) if group.is_whole])
-    drawn = {"synthetic_bottleneck": _comparison(compared)}
+    whole = [group for group in groups(found) if group.is_whole]
+    drawn = {"synthetic_bottleneck": _comparison(rounds(whole)[0])} if whole else {}
     is_long = any("until" in cell.settings for cell in found)
     return drawn if is_long else {**drawn, "synthetic_bottleneck_dirichlet": _dirichlet()}
 

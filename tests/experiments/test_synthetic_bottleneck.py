@@ -17,6 +17,7 @@ from experiments.synthetic_bottleneck import (
     EQUATION_14,
     HEADS,
     cells,
+    figures,
     groups,
     interval,
     measure,
@@ -170,6 +171,13 @@ def test_visits_that_did_not_suffice_are_marked(by_visits: list[list[float]], sh
     ends = [replace(cell, found={**cell.found, "by_visits": by_visits}) for cell in ends]
     row = visits_table([], ends).splitlines()[-1]
     assert row.endswith(f"| {' | '.join([shown] * len(HEADS))} |")
+
+
+def test_a_run_of_some_heads_has_nothing_to_compare_yet() -> None:
+    some = [found(1.0, head=head) for head in ("linear", "mos")]
+    assert table(some) == "No problem has all heads yet."
+    assert visits_table([], some) == ""
+    assert "synthetic_bottleneck" not in figures(some)
 
 
 @pytest.mark.parametrize(
