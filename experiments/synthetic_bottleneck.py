@@ -63,9 +63,10 @@ class Column:
     until: float | None = None  # visits are doubled until that takes less than this share off the KL
 
 
-# The long runs: visits are doubled, each time from a fresh start, until twice as many take less than half a
-# percent off the mean KL, or there are 800. The lowest KL counts.
+# The long runs: visits are doubled, each time from a fresh start, until twice as many have taken less than
+# half a percent off the lowest KL two times in a row (once happens by chance), or there are 800.
 _UNTIL = 0.005
+_IN_A_ROW = 2
 _MOST_VISITS = 800
 
 # The last three of the committed sizes see each context twice as often: what the others would have gained.
@@ -161,12 +162,14 @@ def until_converged(
 
 
 def _is_converged(by_visits: Sequence[Sequence[float]], until: float) -> bool:
-    return by_visits[-1][0] >= _MOST_VISITS or (len(by_visits) > 1 and _gain_of_last(by_visits) < until)
+    return by_visits[-1][0] >= _MOST_VISITS or _gains_end(by_visits, until)
 
 
-def _gain_of_last(by_visits: Sequence[Sequence[float]]) -> float:
-    """The share of the KL that the last round took off; negative if it ended higher."""
-    return 1 - by_visits[-1][1] / min(kl for _, kl in by_visits[:-1])
+def _gains_end(by_visits: Sequence[Sequence[float]], until: float) -> bool:
+    """Whether none of the last rounds took that share off the lowest KL before it."""
+    kl = [each for _, each in by_visits]
+    gains = [1 - kl[place] / min(kl[:place]) for place in range(1, len(kl))]
+    return len(gains) >= _IN_A_ROW and max(gains[-_IN_A_ROW:]) < until
 
 
 def weight(settings: Settings) -> float:
@@ -385,8 +388,8 @@ def visits_table(_search: Sequence[Cell], found: Sequence[Cell]) -> str:
         return ""
     rows = [[*_sizes(group), *(_visits(group.by_head[head]) for head in group.heads)] for group in compared]
     title = (
-        f"Visits of each context, doubled until that took less than {_UNTIL:.1%} off the KL "
-        f"(† after {_MOST_VISITS} it still took off more)"
+        f"Visits of each context, doubled until that took less than {_UNTIL:.1%} off the KL twice in a row "
+        f"(† stopped at {_MOST_VISITS} before that)"
     )
     return _rows(title, [*_SIZE_COLUMNS, *(HEADS[head] for head in _present(compared))], rows)
 
@@ -394,8 +397,7 @@ def visits_table(_search: Sequence[Cell], found: Sequence[Cell]) -> str:
 def _visits(cells_: Sequence[Cell]) -> str:
     """The most visits of any seed."""
     by_visits = max((cell.found["by_visits"] for cell in cells_), key=lambda each: each[-1][0])
-    is_rest_small = _gain_of_last(by_visits) < _UNTIL
-    return f"{by_visits[-1][0]}{'' if is_rest_small else '†'}"
+    return f"{by_visits[-1][0]}{'' if _gains_end(by_visits, _UNTIL) else '†'}"
 
 
 # ---------------------------------------------------------------------- figures

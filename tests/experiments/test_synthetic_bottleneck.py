@@ -163,8 +163,12 @@ def test_every_cell_of_the_long_grid_has_a_part_that_the_options_can_choose() ->
 
 @pytest.mark.parametrize(
     ("by_visits", "shown"),
-    [([[50, 1.0], [100, 0.996]], "100"), ([[400, 1.0], [800, 0.99]], "800†")],
-    ids=["converged", "at the limit"],
+    [
+        ([[50, 1.0], [100, 0.996], [200, 0.998]], "200"),
+        ([[200, 1.0], [400, 0.999], [800, 0.99]], "800†"),
+        ([[200, 1.0], [400, 0.99], [800, 0.99]], "800†"),
+    ],
+    ids=["converged", "gains at the limit", "no gain at the limit, but before"],
 )
 def test_visits_that_did_not_suffice_are_marked(by_visits: list[list[float]], shown: str) -> None:
     ends = [found(1.0, head=head) for head in HEADS]
@@ -183,8 +187,9 @@ def test_a_run_of_some_heads_has_nothing_to_compare_yet() -> None:
 @pytest.mark.parametrize(
     ("by_visits", "best"),
     [
-        ({50: 1.0, 100: 0.8, 200: 0.9}, 100),  # the last ended higher
-        ({50: 1.0, 100: 0.8, 200: 0.799}, 200),  # hardly lower
+        ({50: 1.0, 100: 0.8, 200: 0.9, 400: 0.8}, 100),  # the last two ended no lower
+        ({50: 1.0, 100: 0.8, 200: 0.799, 400: 0.798}, 400),  # hardly lower
+        ({50: 1.0, 100: 1.1, 200: 0.8, 400: 0.9, 800: 0.7}, 800),  # higher now and then
         ({50: 1.0, 100: 0.9, 200: 0.8, 400: 0.7, 800: 0.6}, 800),  # at the limit
     ],
 )
@@ -202,5 +207,5 @@ def test_of_all_rounds_the_lowest_kl_counts(by_visits: dict[int, float], best: i
 
 def test_a_long_cell_tells_the_kl_of_its_rounds() -> None:
     measured = measure({**TINY, "head": "linear", "until": 1.0}, None)
-    assert [visits for visits, _ in measured["by_visits"]] == [3, 6]
+    assert [visits for visits, _ in measured["by_visits"]] == [3, 6, 12]
     assert round(measured["divergence"], 5) == min(kl for _, kl in measured["by_visits"])
