@@ -83,15 +83,15 @@ def table(measured: Sequence[Mapping[str, Any]]) -> str:
 
 
 def synthetic_hours() -> dict[int, float]:
-    """Processor hours of the long grid by M if no cell needs more than two rounds: what the committed cells
+    """Processor hours of the long grid by M if no cell needs more than three rounds: what the committed cells
     took for their logits, times the logits."""
     record = json.loads((RESULTS / "synthetic_bottleneck.json").read_text(encoding="utf-8"))
     hours: dict[int, float] = {}
     for cell in synthetic_bottleneck.cells(Scale.LONG):
         like = [each for each in record["cells"] if each["settings"]["classes"] == cell["classes"]]
         logits = sum(synthetic_bottleneck.weight(each["settings"]) for each in like)
-        # A round, and one twice as long.
-        seconds = 3 * synthetic_bottleneck.weight(cell) / logits * sum(each["seconds"] for each in like)
+        # A round, one twice as long, and one four times as long.
+        seconds = 7 * synthetic_bottleneck.weight(cell) / logits * sum(each["seconds"] for each in like)
         hours[cell["classes"]] = hours.get(cell["classes"], 0.0) + seconds / 3600
     return {classes: round(value, 1) for classes, value in hours.items()}
 
@@ -105,7 +105,8 @@ def section(record: Mapping[str, Any]) -> str:
         [
             "Processor time that the long runs are expected to take, from a few steps of each kind:",
             table(record["language_models"]),
-            f"Hours of the synthetic grid, if no problem needs more than two rounds: {grid}.",
+            f"Hours of the synthetic grid, if every cell ends after three rounds: {grid}. With all five "
+            "rounds, 4.4 times as many.",
             f"`python -m experiments._costs --text DIRECTORY` · {record['date']} · "
             f"commit {record['commit']} · {record['machine']}",
         ]

@@ -388,8 +388,8 @@ def visits_table(_search: Sequence[Cell], found: Sequence[Cell]) -> str:
         return ""
     rows = [[*_sizes(group), *(_visits(group.by_head[head]) for head in group.heads)] for group in compared]
     title = (
-        f"Visits of each context, doubled until that took less than {_UNTIL:.1%} off the KL twice in a row "
-        f"(† stopped at {_MOST_VISITS} before that)"
+        f"Visits of each context, doubled until that took less than {100 * _UNTIL:g} % off the KL twice in "
+        f"a row († stopped at {_MOST_VISITS} before that)"
     )
     return _rows(title, [*_SIZE_COLUMNS, *(HEADS[head] for head in _present(compared))], rows)
 
@@ -428,7 +428,7 @@ def _comparison(compared: Sequence[Group]) -> Figure:
         name = "linear with the best contexts (proven for 100)"
         left.scatter(least, list(places), marker="|", s=120, color=INK, label=name)
         left.set_yticks(list(places), labels=[group.name for group in compared])
-        left.set(xlabel="mean KL(P* ‖ Q), linear head = 1")
+        left.set(xlabel="mean KL(P* ‖ Q), linear head = 1", ylim=(-0.6, len(compared) - 0.4))
         right.set(xlabel="modes matched (%)", xlim=(0, 100))
         figure.legend(loc="outside upper center", ncols=3)
     return figure

@@ -479,10 +479,61 @@ def long_synthetic() -> list[float]:
     (visits,) = {column.visits for column in (first, second, third)}
     assert first.contexts == second.contexts
     assert until is not None
+    assert synthetic_bottleneck._IN_A_ROW == 2
     return [
         first.contexts, first.classes, second.classes, third.contexts, third.classes, max(second.features),
         max(third.features), third.classes, visits, 100 * until, synthetic_bottleneck._MOST_VISITS,
     ]  # fmt: skip
+
+
+_GRID = "long/synthetic_bottleneck"
+_GRID_FEATURES = (10, 30)  # of the problems that all heads have
+
+
+def _grid(head: str, key: str) -> list[Any]:
+    """What a head found in the finished problems, at the paper's number of contexts."""
+    values = [found(_GRID, key, head=head, features=features) for features in _GRID_FEATURES]
+    return [value for (value,) in values]  # there is one seed
+
+
+def long_grid_figure() -> list[float]:
+    return [len(synthetic_bottleneck.HEADS)]
+
+
+def long_grid() -> list[float]:
+    heads = synthetic_bottleneck.HEADS
+    kl, modes = ({head: _grid(head, key) for head in heads} for key in ("divergence", "matched"))
+    for place in range(len(_GRID_FEATURES)):
+        assert min(heads, key=lambda head, at=place: kl[head][at]) == "mos"
+        assert max(heads, key=lambda head, at=place: modes[head][at]) in ("lms", _PUBLISHED)
+    below = [100 * (1 - mos / lms) for mos, lms in zip(kl["mos"], kl["lms"], strict=True)]
+    percent = {head: [100 * share for share in modes[head]] for head in heads}
+    size = _size(setting(_GRID, "alpha"), setting(_GRID, "classes"), 30)
+    short = [_kl(head, **size) for head in ("lms", "mos")]
+    falls = {head: kl[head][1] / _kl(head, **size) for head in heads}
+    assert min(falls, key=falls.__getitem__) == "mos"
+    unreached = max(each["reached"] - each["least"] for each in _grid("linear", "proven"))
+    assert unreached < 1e-4
+    return [
+        setting(_GRID, "contexts"), _GRID_FEATURES[1], *below,
+        *percent["mos"], *percent["lms"], *percent["linear"],
+        setting("synthetic_bottleneck", "contexts", **_USUAL, **size), _USUAL["visits"], *short,
+        kl["lms"][1], kl["mos"][1], 1e-4,
+    ]  # fmt: skip
+
+
+def long_grid_end() -> list[float]:
+    rounds = {head: _grid(head, "by_visits") for head in synthetic_bottleneck.HEADS}
+    most = synthetic_bottleneck._MOST_VISITS
+    stopped = [sum(each[place][-1][0] == most for each in rounds.values()) for place in (0, 1)]
+    gains = {
+        (head, features): 100 * (1 - end[1] / before[1])
+        for head, both in rounds.items()
+        for features, (*_, before, end) in zip(_GRID_FEATURES, both, strict=True)
+    }
+    largest = gains.pop(("lms", 30))
+    (early,) = {rounds[head][1][-1][0] for head in ("lms-plif", _PUBLISHED)}
+    return [*stopped, most, largest, max(gains.values()), early]
 
 
 LEARNED: Claims = {
@@ -493,6 +544,9 @@ LEARNED: Claims = {
     "long-caveats": long_caveats,
     "long-words": long_words,
     "long-large": long_large,
+    "long-grid-figure": long_grid_figure,
+    "long-grid": long_grid,
+    "long-grid-end": long_grid_end,
     "long-synthetic": long_synthetic,
     "synthetic-where": synthetic_where,
     "synthetic": synthetic_made,
