@@ -112,7 +112,7 @@ def say_again(entries: Sequence[Mapping[str, Any]]) -> str:
     """What came of measuring cells twice, a sentence for all of them."""
     if not entries:
         return ""
-    names = "; ".join(_name(entry["settings"]) for entry in entries)
+    names = "; ".join(name_of(entry["settings"]) for entry in entries)
     numbers, different, beyond = (
         sum(entry[key] for entry in entries) for key in ("numbers", "different", "beyond_tolerance")
     )
@@ -127,9 +127,8 @@ def say_again(entries: Sequence[Mapping[str, Any]]) -> str:
     return f"Measured a second time (commit {commits}): {names}. Times apart, {outcome}."
 
 
-def _name(settings: Mapping[str, Any]) -> str:
+def name_of(settings: Mapping[str, Any]) -> str:
     """What tells a cell from the others of its run."""
-    named = [str(settings[key]) for key in ("part", "head") if key in settings]
-    if "seed" in settings:
-        named.append(f"seed {settings['seed']}")
-    return ", ".join(named) or json.dumps(dict(settings))
+    plain = [str(settings[key]) for key in ("part", "model", "name", "head") if key in settings]
+    numbers = [f"{key} {settings[key]}" for key in ("features", "seed") if key in settings]
+    return ", ".join([*plain, *numbers]) or json.dumps(dict(settings))

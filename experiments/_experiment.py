@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from argmaxable.core.errors import InputError
 from benchmarks._record import circumstances
-from experiments._again import compare, measured_twice, say_again
+from experiments._again import compare, measured_twice, name_of, say_again
 from experiments._corpus import text_files
 from experiments._means import Means, using
 from experiments._options import DEFAULT_TEXT, checked, positive, require_text, scale_of, text_of
@@ -340,7 +340,7 @@ class _Run:
         missing = [settings for settings in wanted if not _path(self.folder, settings).exists()]
         missing.sort(key=self.experiment.weight, reverse=True)
         waiting = [
-            Waiting(_name(each), self.experiment.weight(each), _progress_path(_path(self.folder, each)))
+            Waiting(name_of(each), self.experiment.weight(each), _progress_path(_path(self.folder, each)))
             for each in missing
         ]
         for cell in waiting:
@@ -438,11 +438,6 @@ def _path(folder: Path, settings: Settings) -> Path:
 def _progress_path(path: Path) -> Path:
     """Where a cell says how far it is."""
     return path.with_suffix(".progress")
-
-
-def _name(settings: Settings) -> str:
-    """What users know a cell by."""
-    return ", ".join(f"{key} {settings[key]}" for key in _NAMING if key in settings) or "a cell"
 
 
 def _record_path(experiment: Experiment, scale: Scale = Scale.COMMITTED) -> Path:
