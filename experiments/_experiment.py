@@ -47,15 +47,6 @@ Settings = Mapping[str, Any]
 Measure = Callable[[Settings, Path | None], Mapping[str, Any]]
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _LOOK_EVERY = 1.0  # seconds
-_NAMING = (
-    "part",
-    "model",
-    "name",
-    "head",
-    "classes",
-    "features",
-    "seed",
-)  # settings that tell a user which cell it is
 
 
 class Scale(StrEnum):
