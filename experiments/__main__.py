@@ -57,9 +57,10 @@ def _options() -> argparse.Namespace:
     scale_of(parser)
     text_of(parser)
     options = checked(parser)
-    if options.heads or options.seeds or options.parts:
+    if options.parts or options.heads or options.mixtures or options.seeds:
         parser.error(
-            "--parts, --heads and --seeds belong to one experiment: python -m experiments.language_models."
+            "--parts, --heads, --mixtures and --seeds belong to one experiment: "
+            "python -m experiments.language_models."
         )
     return options
 

@@ -47,6 +47,8 @@ Settings = Mapping[str, Any]
 Measure = Callable[[Settings, Path | None], Mapping[str, Any]]
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _LOOK_EVERY = 1.0  # seconds
+# The options that choose among cells, and what of a cell's settings (or its model's shape) each looks at.
+_CHOICES = {"parts": "part", "heads": "head", "mixtures": "mixtures", "seeds": "seed"}
 
 
 class Scale(StrEnum):
@@ -201,7 +203,7 @@ def _measure_all(run: _Run, scale: Scale, options: argparse.Namespace) -> list[S
     experiment = run.experiment
     searched = _searched(experiment, scale)
     if searched:
-        run.measure(_chosen(experiment, searched, options, ("part", "head")))
+        run.measure(_chosen(experiment, searched, options, ("parts", "heads", "mixtures")))
     wanted = _wanted(experiment, scale, _kept(run.folder, searched))
     return run.measure(_chosen(experiment, wanted, options))
 
@@ -256,18 +258,23 @@ def _chosen(
     experiment: Experiment,
     wanted: Sequence[Settings],
     options: argparse.Namespace,
-    keys: Sequence[str] = ("part", "head", "seed"),
+    names: Sequence[str] = tuple(_CHOICES),
 ) -> list[Settings]:
-    """The cells with the parts, heads and seeds asked for; a name that no cell has is an error."""
+    """The cells with the parts, heads, mixtures and seeds asked for; a value that no cell has is an error."""
     chosen = list(wanted)
-    for key in keys:
-        values = getattr(options, f"{key}s")
-        known = list(dict.fromkeys(cell[key] for cell in wanted if key in cell))
+    for name in names:
+        values, key = getattr(options, name), _CHOICES[name]
+        known = list(dict.fromkeys(found for cell in wanted if (found := _trait(cell, key)) is not None))
         if strange := [value for value in values or () if value not in known]:
             there = f"choose among {', '.join(map(str, known))}" if known else "its cells have none"
             sys.exit(f"{experiment.name} has no {key} {strange[0]}: {there}.")
-        chosen = [cell for cell in chosen if not values or cell[key] in values]
+        chosen = [cell for cell in chosen if not values or _trait(cell, key) in values]
     return chosen
+
+
+def _trait(settings: Settings, key: str) -> Any:
+    """What a cell's settings, or else its model's shape, say; None where neither says it."""
+    return {**settings.get("shape", {}), **settings}.get(key)
 
 
 # ---------------------------------------------------------------------- running

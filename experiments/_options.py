@@ -31,6 +31,9 @@ def scale_of(parser: argparse.ArgumentParser, *, has_long: bool = True) -> argpa
     parser.add_argument("--heads", type=_names, help="of --paper and --long, only these heads: linear,mos")
     parser.add_argument("--seeds", type=_numbers, help="of --paper and --long, only these seeds: 0,1")
     parser.add_argument(
+        "--mixtures", type=_numbers, help="of --long, only mixtures of these numbers of softmaxes: 3"
+    )
+    parser.add_argument(
         "--parts", type=_names, help="of --long, only these parts: small,large or M100-alpha0.1"
     )
     parser.add_argument(
@@ -46,8 +49,8 @@ def checked(parser: argparse.ArgumentParser) -> argparse.Namespace:
     options = parser.parse_args()
     if (options.heads or options.seeds) and not (options.paper or options.long):
         parser.error("--heads and --seeds choose among the cells of --paper and --long: give one of these.")
-    if options.parts and not options.long:
-        parser.error("--parts chooses among the cells of --long: give that too.")
+    if (options.parts or options.mixtures) and not options.long:
+        parser.error("--parts and --mixtures choose among the cells of --long: give that too.")
     if options.device:
         options.device = _device(parser, options.device)
     else:
@@ -102,5 +105,5 @@ def _numbers(text: str) -> list[int]:
         return [int(each) for each in text.split(",")]
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"'{text}' is not a list of seeds; expected one like 0,1,2."
+            f"'{text}' is not a list of whole numbers; expected one like 0,1,2."
         ) from None

@@ -195,7 +195,7 @@ def test_only_cells_measured_now_are_compared_with_the_committed_ones(
         (["--fresh", "--smoke"], "--fresh has nothing to forget"),
         (["--fresh", "--redraw"], "--fresh has nothing to forget"),
         (["--again"], "--again measures cells of --paper and --long"),
-        (["--paper", "--seeds", "0", "--parts", "small"], "--parts chooses among the cells of --long"),
+        (["--paper", "--seeds", "0", "--parts", "small"], "--parts and --mixtures choose among the cells of --long"),
     ],
 )
 def test_options_without_a_meaning_are_refused(
