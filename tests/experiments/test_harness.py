@@ -195,7 +195,12 @@ def test_only_cells_measured_now_are_compared_with_the_committed_ones(
         (["--fresh", "--smoke"], "--fresh has nothing to forget"),
         (["--fresh", "--redraw"], "--fresh has nothing to forget"),
         (["--again"], "--again measures cells of --paper and --long"),
-        (["--paper", "--seeds", "0", "--parts", "small"], "--parts and --mixtures choose among the cells of --long"),
+        (["--paper", "--parts", "small"], "--parts and --mixtures choose among the cells of --long"),
+        (["--paper", "--mixtures", "3"], "--parts and --mixtures choose among the cells of --long"),
+        (
+            ["--long", "--mixtures", "three"],
+            "'three' is not a list of whole numbers; expected one like 0,1,2",
+        ),
     ],
 )
 def test_options_without_a_meaning_are_refused(
@@ -405,6 +410,26 @@ def _long_record(place: Path) -> Any:
 def test_only_the_part_asked_for_is_searched_and_measured(long_place: Path, run: Run) -> None:
     run("--long", "--parts", "small", experiment=SEARCHED)
     assert measured(long_place) == ["4", "40"]
+
+
+MIXED = replace(
+    TOY,
+    long=Long(
+        lambda: [{"number": count, "shape": {"mixtures": count}} for count in (3, 15)],
+        lambda search: [{**cell.settings, "number": 10 * cell.settings["number"]} for cell in search],
+        2,
+    ),
+)
+
+
+def test_only_mixtures_of_the_size_asked_for_are_searched_and_measured(long_place: Path, run: Run) -> None:
+    run("--long", "--mixtures", "3", experiment=MIXED)
+    assert measured(long_place) == ["3", "30"]
+
+
+def test_a_size_of_mixture_that_no_cell_has_is_an_error(run: Run) -> None:
+    with pytest.raises(SystemExit, match=r"toy has no mixtures 4: choose among 3, 15\."):
+        run("--long", "--mixtures", "4", experiment=MIXED)
 
 
 def test_another_machine_continues_from_the_cells_in_the_repository(long_place: Path, run: Run) -> None:
