@@ -58,7 +58,9 @@ def compare(
     both = [(earlier[_key(cell)], cell) for cell in now if _key(cell) in earlier]
     count, different = 0, []
     for old, new in both:
-        values, new_values = dict(_numbers(old["found"])), dict(_numbers(new["found"]))
+        # What only the newer code measures is no disagreement.
+        measured = {key: value for key, value in new["found"].items() if key in old["found"]}
+        values, new_values = dict(_numbers(old["found"])), dict(_numbers(measured))
         names = sorted(values.keys() | new_values.keys())
         count += len(names)
         different += [

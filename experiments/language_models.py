@@ -213,6 +213,8 @@ def _measured(settings: Settings, text: Path | None) -> dict[str, Any]:
         "validation": trained.validation,
         "test": trained.test,
         "by_epoch": [round(epoch.validation, 3) for epoch in trained.epochs],
+        # Whether a validation that gets worse is overfitting.
+        "training_by_epoch": [round(epoch.training, 3) for epoch in trained.epochs],
         "averaged_epochs": sum(epoch.is_averaged for epoch in trained.epochs),
         "seconds_per_epoch": round(median(epoch.seconds for epoch in trained.epochs), 2),
         "step_megabytes": round(step_bytes(shape, schedule, words) / 1e6, 2),

@@ -46,6 +46,16 @@ def test_cells_are_matched_by_their_settings_and_new_ones_left_out() -> None:
     assert (found.cells, found.numbers, found.differences) == (2, 2, ())
 
 
+def test_what_only_the_second_run_measures_is_not_compared() -> None:
+    found = compare([cell({"x": 1})], [cell({"x": 1, "y": [2, 3]})])
+    assert (found.numbers, found.differences) == (1, ())
+
+
+def test_what_the_second_run_lacks_is_a_difference() -> None:
+    found = compare([cell({"x": 1, "y": 2})], [cell({"x": 1})])
+    assert [(each.name, each.now) for each in found.differences] == [("y", None)]
+
+
 def test_a_run_without_committed_cells_claims_nothing() -> None:
     found = compare([cell({"x": 1}, seed=0)], [cell({"x": 1}, seed=1)])
     assert str(found) == "no cell that is committed was measured again."
