@@ -89,6 +89,14 @@ def test_the_same_cell_gives_the_same_numbers_again(measured: list[Cell], text: 
     assert without_times(measure(cell.settings, text)) == without_times(dict(cell.found))
 
 
+def test_every_epoch_has_a_training_and_a_validation_perplexity(measured: list[Cell]) -> None:
+    epochs = TINY["schedule"]["epochs"]
+    for cell in measured:
+        assert len(cell.found["training_by_epoch"]) == len(cell.found["by_epoch"]) == epochs
+        assert cell.found["training_by_epoch"] != cell.found["by_epoch"]
+        assert min(cell.found["training_by_epoch"]) >= 1
+
+
 def test_tables_have_a_row_for_each_head(measured: list[Cell]) -> None:
     text = EXPERIMENT.table(measured)
     assert all(f"| {name} |" in text for name in HEADS.values())
