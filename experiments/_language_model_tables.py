@@ -111,7 +111,10 @@ def search_table(search: Sequence[Cell], cells: Sequence[Cell]) -> str:
     shown = []
     for part, some in parts(search).items():
         rates = sorted({_rate(cell) for cell in some})
-        columns = ["head", *(f"rate {rate:g}" for rate in rates), "best epoch", "processor minutes a run"]
+        columns = [
+            "head", *(f"rate {rate:g}" for rate in rates), "best epoch", "training perplexity then",
+            "processor minutes a run",
+        ]  # fmt: skip
         rows = [
             [kind.name, *_tried(kind, rates), *_taken(kind.head, kind.mixtures, parts(cells).get(part, []))]
             for kind in kinds(some)
@@ -119,7 +122,8 @@ def search_table(search: Sequence[Cell], cells: Sequence[Cell]) -> str:
         epochs = some[0].settings["schedule"]["epochs"]
         shown.append(
             f"*{part}, the search:* validation perplexity after {epochs} epochs (seed 0), the chosen rate in "
-            f"bold; then the epoch of each seed's best validation.\n\n{markdown_table(columns, rows)}"
+            "bold; then the epoch of each seed's best validation, and the perplexity on the training text in "
+            f"that epoch, with dropout (where it was recorded).\n\n{markdown_table(columns, rows)}"
         )
     return "\n\n".join(shown)
 
@@ -142,10 +146,15 @@ def _tried(kind: Kind, rates: Sequence[float]) -> list[str]:
 def _taken(head: str, mixtures: int, cells: Sequence[Cell]) -> list[str]:
     own = [cell for cell in cells if cell.settings["head"] == head and _mixtures(cell) == mixtures]
     if not own:
-        return ["", ""]
-    curves = [cell.found["by_epoch"] for cell in own]
-    best = ", ".join(f"{1 + curve.index(min(curve))} of {len(curve)}" for curve in curves)
-    return [best, f"{mean(cell.seconds for cell in own) / 60:.0f}"]
+        return ["", "", ""]
+    best, trained = [], []
+    for cell in own:
+        curve = cell.found["by_epoch"]
+        place = curve.index(min(curve))
+        best.append(f"{1 + place} of {len(curve)}")
+        if training := cell.found.get("training_by_epoch"):
+            trained.append(f"{training[place]:.2f}")
+    return [", ".join(best), ", ".join(trained), f"{mean(cell.seconds for cell in own) / 60:.0f}"]
 
 
 def _linear(found: Sequence[Kind]) -> Kind | None:

@@ -457,19 +457,63 @@ def long_words() -> list[float]:
     ]  # fmt: skip
 
 
+_LARGE = ("linear", "sigsoftmax", "lms-plif")  # the heads that are finished, with one seed
+
+
+def _large(head: str) -> Any:
+    """What a large model found."""
+    (cell,) = cells(_LONG, part="large", head=head)
+    return cell.found
+
+
+def _large_gap(head: str) -> float:
+    return float(_large(head)["test"] - _large("linear")["test"])
+
+
+def long_large_figure() -> list[float]:
+    assert {cell.settings["head"] for cell in cells(_LONG, part="large")} == set(_LARGE)
+    return [-_large_gap("sigsoftmax"), _large_gap("lms-plif"), _turn(_large("lms-plif"))]
+
+
+def _turn(found: Any) -> int:
+    """The best epoch before averaging."""
+    curve = found["by_epoch"][: -found["averaged_epochs"]]
+    return 1 + int(curve.index(min(curve)))
+
+
 def long_large() -> list[float]:
-    (linear,) = cells(_LONG, part="large")
-    assert linear.settings["head"] == "linear"
-    assert not any(each["words"] or each["undecided"] for each in linear.found["unargmaxable"].values())
-    curve = linear.found["by_epoch"]
-    rate = linear.settings["schedule"]["rate"]
+    plif, linear = (_large(head)["by_epoch"] for head in ("lms-plif", "linear"))
+    epochs, turn = language_models._LONG["large"]["search"]["epochs"], _turn(_large("lms-plif"))
+    assert epochs == 3
+    assert all(plif[epoch] < linear[epoch] for epoch in range(turn))
+    unaveraged = len(plif) - _large("lms-plif")["averaged_epochs"]
+    assert all(plif[epoch] > linear[epoch] for epoch in range(turn, unaveraged))
+    assert min(plif) > min(linear)
+    (rate,) = {setting(_LONG, "schedule", part="large", head=head)["rate"] for head in _LARGE}
     assert rate == max(language_models._RATES)
-    minutes, most = linear.seconds / 60, linear.settings["schedule"]["epochs"]
+    return [
+        -_large_gap("sigsoftmax"), _large("linear")["test"], _large_gap("lms-plif"),
+        linear[epochs - 1] - plif[epochs - 1], turn, rate,
+    ]  # fmt: skip
+
+
+def long_large_overfit() -> list[float]:
+    found = _large("sigsoftmax")
+    best = found["by_epoch"].index(min(found["by_epoch"]))
+    (drop,) = set(setting(_LONG, "shape", part="large", head="sigsoftmax")["drop"].values())
+    return [found["training_by_epoch"][best], found["validation"], drop]
+
+
+def long_large_words() -> list[float]:
+    for head in _LARGE:
+        assert not any(each["words"] or each["undecided"] for each in _large(head)["unargmaxable"].values())
+    (linear,) = cells(_LONG, part="large", head="linear")
+    most = linear.settings["schedule"]["epochs"]
     costs = record("experiments/long_costs.json")["language_models"]
     (seconds,) = (each["seconds"] for each in costs if (each["part"], each["head"]) == ("large", "linear"))
     return [
-        linear.found["test"], len(curve) - linear.found["averaged_epochs"], 1 + curve.index(min(curve)),
-        len(curve), most, minutes, seconds * most / 3600, rate, linear.settings["vocabulary"], -1, 1,
+        linear.settings["vocabulary"], -1, 1, len(linear.found["by_epoch"]), most, linear.seconds / 60,
+        seconds * most / 3600,
     ]  # fmt: skip
 
 
@@ -543,7 +587,10 @@ LEARNED: Claims = {
     "long-small": long_small,
     "long-caveats": long_caveats,
     "long-words": long_words,
+    "long-large-figure": long_large_figure,
     "long-large": long_large,
+    "long-large-overfit": long_large_overfit,
+    "long-large-words": long_large_words,
     "long-grid-figure": long_grid_figure,
     "long-grid": long_grid,
     "long-grid-end": long_grid_end,
