@@ -457,22 +457,25 @@ def long_words() -> list[float]:
     ]  # fmt: skip
 
 
-_LARGE = ("linear", "sigsoftmax", "lms-plif")  # the heads that are finished, with one seed
+_LARGE = ("linear", "sigsoftmax", "lms-plif", "mos")  # the heads that are finished, with one seed
+
+
+def _large_cell(head: str) -> Any:
+    (cell,) = cells(_LONG, part="large", head=head)
+    return cell
 
 
 def _large(head: str) -> Any:
     """What a large model found."""
-    (cell,) = cells(_LONG, part="large", head=head)
-    return cell.found
+    return _large_cell(head).found
 
 
 def _large_gap(head: str) -> float:
     return float(_large(head)["test"] - _large("linear")["test"])
 
 
-def long_large_figure() -> list[float]:
-    assert {cell.settings["head"] for cell in cells(_LONG, part="large")} == set(_LARGE)
-    return [-_large_gap("sigsoftmax"), _large_gap("lms-plif"), _turn(_large("lms-plif"))]
+def _large_rate(head: str) -> float:
+    return float(_large_cell(head).settings["schedule"]["rate"])
 
 
 def _turn(found: Any) -> int:
@@ -481,39 +484,65 @@ def _turn(found: Any) -> int:
     return 1 + int(curve.index(min(curve)))
 
 
+def long_large_figure() -> list[float]:
+    assert {cell.settings["head"] for cell in cells(_LONG, part="large")} == set(_LARGE)
+    assert abs(_large_gap("mos")) < 0.5
+    return [-_large_gap("sigsoftmax"), _large_gap("lms-plif"), _turn(_large("lms-plif"))]
+
+
 def long_large() -> list[float]:
     plif, linear = (_large(head)["by_epoch"] for head in ("lms-plif", "linear"))
     epochs, turn = language_models._LONG["large"]["search"]["epochs"], _turn(_large("lms-plif"))
     assert epochs == 3
+    assert all(plif[epochs - 1] <= _large(head)["by_epoch"][epochs - 1] for head in _LARGE)
     assert all(plif[epoch] < linear[epoch] for epoch in range(turn))
     unaveraged = len(plif) - _large("lms-plif")["averaged_epochs"]
     assert all(plif[epoch] > linear[epoch] for epoch in range(turn, unaveraged))
     assert min(plif) > min(linear)
-    (rate,) = {setting(_LONG, "schedule", part="large", head=head)["rate"] for head in _LARGE}
+    (rate,) = {_large_rate(head) for head in _LARGE if head != "mos"}
     assert rate == max(language_models._RATES)
     return [
-        -_large_gap("sigsoftmax"), _large("linear")["test"], _large_gap("lms-plif"),
-        linear[epochs - 1] - plif[epochs - 1], turn, rate,
+        len(_LARGE), _large("linear")["test"], -_large_gap("sigsoftmax"),
+        _large_cell("mos").settings["shape"]["mixtures"], -_large_gap("mos"), _large_gap("lms-plif"),
+        linear[epochs - 1] - plif[epochs - 1], turn, _large_rate("mos"), rate,
     ]  # fmt: skip
 
 
-def long_large_overfit() -> list[float]:
-    found = _large("sigsoftmax")
+def _fit(head: str) -> list[float]:
+    """Perplexity on the training and on the validation text in the best epoch."""
+    found = _large(head)
     best = found["by_epoch"].index(min(found["by_epoch"]))
-    (drop,) = set(setting(_LONG, "shape", part="large", head="sigsoftmax")["drop"].values())
-    return [found["training_by_epoch"][best], found["validation"], drop]
+    return [found["training_by_epoch"][best], found["validation"]]
+
+
+def long_large_overfit() -> list[float]:
+    (drop,) = {value for head in _LARGE for value in _large_cell(head).settings["shape"]["drop"].values()}
+    return [*_fit("sigsoftmax"), drop, *_fit("mos")]
+
+
+def _expected_seconds(head: str, mixtures: int) -> float:
+    """Of an epoch of a large model, before any was trained."""
+    costs = record("experiments/long_costs.json")["language_models"]
+    (seconds,) = (
+        each["seconds"]
+        for each in costs
+        if (each["part"], each["head"], each["mixtures"]) == ("large", head, mixtures)
+    )
+    return float(seconds)
 
 
 def long_large_words() -> list[float]:
-    for head in _LARGE:
+    for head in ("linear", "sigsoftmax", "lms-plif"):
         assert not any(each["words"] or each["undecided"] for each in _large(head)["unargmaxable"].values())
-    (linear,) = cells(_LONG, part="large", head="linear")
-    most = linear.settings["schedule"]["epochs"]
-    costs = record("experiments/long_costs.json")["language_models"]
-    (seconds,) = (each["seconds"] for each in costs if (each["part"], each["head"]) == ("large", "linear"))
+    linear, mos = (_large_cell(head) for head in ("linear", "mos"))
+    most, few = linear.settings["schedule"]["epochs"], mos.settings["shape"]["mixtures"]
+    many = max(language_models._LONG["large"]["mixtures"])
+    epochs = len(mos.found["by_epoch"])
     return [
         linear.settings["vocabulary"], -1, 1, len(linear.found["by_epoch"]), most, linear.seconds / 60,
-        seconds * most / 3600,
+        _expected_seconds("linear", few) * most / 3600, epochs, mos.seconds / 3600,
+        _expected_seconds("mos", few) * most / 3600, many, epochs,
+        _expected_seconds("mos", many) * epochs / 3600,
     ]  # fmt: skip
 
 
