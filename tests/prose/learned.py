@@ -560,53 +560,73 @@ def long_synthetic() -> list[float]:
 
 
 _GRID = "long/synthetic_bottleneck"
-_GRID_FEATURES = (10, 30)  # of the problems that all heads have
+_GRID_FEATURES = (10, 30, 50)  # of the problems that all heads have
 
 
-def _grid(head: str, key: str) -> list[Any]:
-    """What a head found in the finished problems, at the paper's number of contexts."""
-    values = [found(_GRID, key, head=head, features=features) for features in _GRID_FEATURES]
-    return [value for (value,) in values]  # there is one seed
+def _grid(head: str, key: str) -> dict[int, Any]:
+    """What a head found in the finished problems, at the paper's number of contexts, by features."""
+    values = {features: found(_GRID, key, head=head, features=features) for features in _GRID_FEATURES}
+    return {features: value for features, (value,) in values.items()}  # there is one seed
 
 
 def long_grid_figure() -> list[float]:
+    _least_kl_and_most_modes()
     return [len(synthetic_bottleneck.HEADS)]
+
+
+def _least_kl_and_most_modes() -> None:
+    heads = synthetic_bottleneck.HEADS
+    for features, best in zip(_GRID_FEATURES, ("mos", "mos", "lms"), strict=True):
+        assert min(heads, key=lambda head, at=features: _grid(head, "divergence")[at]) == best
+        modes = {head: _grid(head, "matched")[features] for head in heads}
+        assert max(heads, key=modes.__getitem__) in ("lms", _PUBLISHED)
+        assert modes["mos"] < modes["lms"]
 
 
 def long_grid() -> list[float]:
     heads = synthetic_bottleneck.HEADS
     kl, modes = ({head: _grid(head, key) for head in heads} for key in ("divergence", "matched"))
-    for place in range(len(_GRID_FEATURES)):
-        assert min(heads, key=lambda head, at=place: kl[head][at]) == "mos"
-        assert max(heads, key=lambda head, at=place: modes[head][at]) in ("lms", _PUBLISHED)
-    below = [100 * (1 - mos / lms) for mos, lms in zip(kl["mos"], kl["lms"], strict=True)]
-    percent = {head: [100 * share for share in modes[head]] for head in heads}
+    _least_kl_and_most_modes()
+    below = [100 * (1 - kl["mos"][features] / kl["lms"][features]) for features in (10, 30)]
+    percent = {head: [100 * share for share in modes[head].values()] for head in heads}
     size = _size(setting(_GRID, "alpha"), setting(_GRID, "classes"), 30)
     short = [_kl(head, **size) for head in ("lms", "mos")]
-    falls = {head: kl[head][1] / _kl(head, **size) for head in heads}
+    falls = {head: kl[head][30] / _kl(head, **size) for head in heads}
     assert min(falls, key=falls.__getitem__) == "mos"
-    unreached = max(each["reached"] - each["least"] for each in _grid("linear", "proven"))
-    assert unreached < 1e-4
+    unreached = {at: each["reached"] - each["least"] for at, each in _grid("linear", "proven").items()}
+    assert max(unreached[10], unreached[30]) < 1e-4
+    assert unreached[50] < 0.003
     return [
-        setting(_GRID, "contexts"), _GRID_FEATURES[1], *below,
+        setting(_GRID, "contexts"), *_GRID_FEATURES[1:], 30, *below,
+        100 * (1 - kl["lms"][50] / kl["mos"][50]),
         *percent["mos"], *percent["lms"], *percent["linear"],
         setting("synthetic_bottleneck", "contexts", **_USUAL, **size), _USUAL["visits"], *short,
-        kl["lms"][1], kl["mos"][1], 1e-4,
+        kl["lms"][30], kl["mos"][30], kl["lms-plif"][50], kl["linear"][50], 1e-4, 30, 0.003,
     ]  # fmt: skip
 
 
 def long_grid_end() -> list[float]:
     rounds = {head: _grid(head, "by_visits") for head in synthetic_bottleneck.HEADS}
     most = synthetic_bottleneck._MOST_VISITS
-    stopped = [sum(each[place][-1][0] == most for each in rounds.values()) for place in (0, 1)]
+    *stopped, three = (
+        sum(each[features][-1][0] == most for each in rounds.values()) for features in _GRID_FEATURES
+    )
+    assert three == 3
     gains = {
         (head, features): 100 * (1 - end[1] / before[1])
-        for head, both in rounds.items()
-        for features, (*_, before, end) in zip(_GRID_FEATURES, both, strict=True)
+        for head, each in rounds.items()
+        for features, (*_, before, end) in each.items()
     }
-    largest = gains.pop(("lms", 30))
-    (early,) = {rounds[head][1][-1][0] for head in ("lms-plif", _PUBLISHED)}
-    return [*stopped, most, largest, max(gains.values()), early]
+    early = {rounds[head][features][-1][0] for head in ("lms-plif", _PUBLISHED) for features in (30, 50)}
+    mos = rounds["mos"][50]
+    at, least = min(mos, key=lambda each: each[1])
+    fewer = [
+        gain for (head, features), gain in gains.items() if features != 50 and (head, features) != ("lms", 30)
+    ]
+    return [
+        *stopped, most, gains["lms", 50], gains["linear", 50], 30, gains["lms", 30], max(fewer),
+        *early, 50, at, least, *reversed(mos[-1]),
+    ]  # fmt: skip
 
 
 LEARNED: Claims = {
