@@ -517,7 +517,12 @@ def _fit(head: str) -> list[float]:
 
 def long_large_overfit() -> list[float]:
     (drop,) = {value for head in _LARGE for value in _large_cell(head).settings["shape"]["drop"].values()}
-    return [*_fit("sigsoftmax"), drop, *_fit("mos")]
+    plif = _large("lms-plif")
+    training, turn = plif["training_by_epoch"], _turn(plif)
+    assert training == sorted(training, reverse=True)
+    assert min(_LARGE[1:], key=lambda head: _fit(head)[0]) == "mos"
+    fits = [*_fit("sigsoftmax"), drop, *_fit("mos"), *_fit("lms-plif")]
+    return [*fits, training[turn - 1], turn, training[-1], turn]
 
 
 def _expected_seconds(head: str, mixtures: int) -> float:
