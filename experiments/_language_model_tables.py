@@ -133,9 +133,9 @@ def _rate(cell: Cell) -> float:
 
 
 def _tried(kind: Kind, rates: Sequence[float]) -> list[str]:
-    """Validation with each rate; none where it was not tried or the loss was lost."""
+    """Validation with each rate, none where it diverged; the best is bold when all rates were tried."""
     values = {rate: value for rate, value in zip(kind.rates, kind.all("validation"), strict=True) if value}
-    best = min(values.values(), default=None)
+    best = min(values.values(), default=None) if len(kind.rates) == len(rates) else None
     shown = {rate: f"{value:.2f}" for rate, value in values.items()}
     return [
         f"**{shown[rate]}**" if rate in values and values[rate] == best else shown.get(rate, "")

@@ -14,7 +14,7 @@ import torch
 from experiments._awd_lstm import AWDLSTM, Shape, parameters
 from experiments._awd_lstm import HEADS as BUILT
 from experiments._experiment import Cell, Scale
-from experiments._language_model_tables import differences
+from experiments._language_model_tables import differences, search_table
 from experiments._statistics import half_interval
 from experiments.language_models import (
     EXPERIMENT,
@@ -100,6 +100,17 @@ def test_every_epoch_has_a_training_and_a_validation_perplexity(measured: list[C
 def test_tables_have_a_row_for_each_head(measured: list[Cell]) -> None:
     text = EXPERIMENT.table(measured)
     assert all(f"| {name} |" in text for name in HEADS.values())
+
+
+def test_a_rate_is_chosen_when_a_head_has_tried_all() -> None:
+    def tried(head: str, rate: float, validation: float) -> Cell:
+        settings = {"part": "small", "head": head, "seed": 0, "schedule": {"rate": rate, "epochs": 8}}
+        return Cell(settings, {"validation": validation}, 1.0, "")
+
+    search = [tried("linear", 5, 120.0), tried("linear", 10, 110.0), tried("sigsoftmax", 5, 115.0)]
+    rows = search_table(search, []).splitlines()
+    assert "| linear | 120.00 | **110.00** |  |  |  |" in rows
+    assert "| SigSoftmax | 115.00 |  |  |  |  |" in rows
 
 
 def test_figures_are_drawn_from_what_json_keeps(measured: list[Cell]) -> None:
