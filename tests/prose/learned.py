@@ -457,7 +457,13 @@ def long_words() -> list[float]:
     ]  # fmt: skip
 
 
-_LARGE = ("linear", "sigsoftmax", "lms-plif", "mos")  # the heads that are finished, with one seed
+_LARGE = (
+    "linear",
+    "sigsoftmax",
+    "lms-plif",
+    "random-plif",
+    "mos",
+)  # the heads that are finished, with one seed
 
 
 def _large_cell(head: str) -> Any:
@@ -487,14 +493,17 @@ def _turn(found: Any) -> int:
 def long_large_figure() -> list[float]:
     assert {cell.settings["head"] for cell in cells(_LONG, part="large")} == set(_LARGE)
     assert abs(_large_gap("mos")) < 0.5
-    return [-_large_gap("sigsoftmax"), _large_gap("lms-plif"), _turn(_large("lms-plif"))]
+    below = [-_large_gap(head) for head in ("random-plif", "sigsoftmax")]
+    return [*below, _large_gap("lms-plif"), _turn(_large("lms-plif"))]
 
 
 def long_large() -> list[float]:
     plif, linear = (_large(head)["by_epoch"] for head in ("lms-plif", "linear"))
     epochs, turn = language_models._LONG["large"]["search"]["epochs"], _turn(_large("lms-plif"))
     assert epochs == 3
-    assert all(plif[epochs - 1] <= _large(head)["by_epoch"][epochs - 1] for head in _LARGE)
+    searched = {head: _large(head)["by_epoch"][epochs - 1] for head in _LARGE}
+    assert min(searched, key=searched.__getitem__) == "lms-plif"
+    assert max(searched, key=searched.__getitem__) == "random-plif"
     assert all(plif[epoch] < linear[epoch] for epoch in range(turn))
     unaveraged = len(plif) - _large("lms-plif")["averaged_epochs"]
     assert all(plif[epoch] > linear[epoch] for epoch in range(turn, unaveraged))
@@ -502,9 +511,10 @@ def long_large() -> list[float]:
     (rate,) = {_large_rate(head) for head in _LARGE if head != "mos"}
     assert rate == max(language_models._RATES)
     return [
-        len(_LARGE), _large("linear")["test"], -_large_gap("sigsoftmax"),
+        len(_LARGE), _large("linear")["test"], -_large_gap("random-plif"), -_large_gap("sigsoftmax"),
         _large_cell("mos").settings["shape"]["mixtures"], -_large_gap("mos"), _large_gap("lms-plif"),
-        linear[epochs - 1] - plif[epochs - 1], turn, _large_rate("mos"), rate,
+        searched["linear"] - searched["lms-plif"], searched["random-plif"] - searched["linear"], turn,
+        _large_rate("mos"), rate,
     ]  # fmt: skip
 
 
@@ -521,8 +531,9 @@ def long_large_overfit() -> list[float]:
     training, turn = plif["training_by_epoch"], _turn(plif)
     assert training == sorted(training, reverse=True)
     assert min(_LARGE[1:], key=lambda head: _fit(head)[0]) == "mos"
-    fits = [*_fit("sigsoftmax"), drop, *_fit("mos"), *_fit("lms-plif")]
-    return [*fits, training[turn - 1], turn, training[-1], turn]
+    assert abs(_fit("lms-plif")[0] / _fit("random-plif")[0] - 1) < 0.05
+    others = [value for head in ("random-plif", "lms-plif", "mos") for value in _fit(head)]
+    return [*_fit("sigsoftmax"), drop, *others, training[turn - 1], turn, training[-1]]
 
 
 def _expected_seconds(head: str, mixtures: int) -> float:
@@ -537,7 +548,7 @@ def _expected_seconds(head: str, mixtures: int) -> float:
 
 
 def long_large_words() -> list[float]:
-    for head in ("linear", "sigsoftmax", "lms-plif"):
+    for head in ("linear", "sigsoftmax", "lms-plif", "random-plif"):
         assert not any(each["words"] or each["undecided"] for each in _large(head)["unargmaxable"].values())
     linear, mos = (_large_cell(head) for head in ("linear", "mos"))
     most, few = linear.settings["schedule"]["epochs"], mos.settings["shape"]["mixtures"]
