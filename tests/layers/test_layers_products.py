@@ -1,4 +1,4 @@
-"""Products of bfloat16 factors, as a device with units for them makes them.
+"""Products of bfloat16 factors, as a device with units for them makes them; products by oneDNN and by MKL.
 
 No such device is needed: on a processor the factors are rounded, widened and multiplied, which gives the same
 numbers but for the order of sums. The yardstick is the error of the naive loss under autocast.
@@ -7,6 +7,7 @@ numbers but for the order of sums. The yardstick is the error of the naive loss 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -97,3 +98,86 @@ def test_the_product_on_a_gpu_is_one_that_torch_has() -> None:
         a, b = torch.empty(8, 16, device="cuda"), torch.empty(16, 24, device="cuda")
         result = products.product(a, b, half=True)
     assert (result.shape, result.dtype) == ((8, 24), torch.float32)
+
+
+ONEDNN = pytest.mark.skipif(
+    products._onednn_linear() is None, reason="this processor has no AVX-512: there is one library to use"
+)
+# Rows and columns of the first factor, columns of the second: one more row than is added to a sum at a time.
+SIZES = pytest.mark.parametrize("sizes", [(1, 1, 1), (7, 5, 3), (products._ROWS_AT_ONCE + 1, 40, 24)])
+
+
+def factors(rows: int, inner: int, columns: int) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return tuple(
+        torch.randn(*shape, generator=generator) for shape in ((rows, inner), (inner, columns), (columns,))
+    )
+
+
+def is_close(found: Tensor, exact: Tensor, scale: Tensor) -> bool:
+    """Whether errors are within the bound of any order of summation, u for each of at most 64 operations."""
+    return bool(((found.double() - exact).abs() <= 64 * 2.0**-24 * scale).all())
+
+
+@pytest.mark.parametrize("library", [pytest.param("oneDNN", marks=ONEDNN), "MKL"])
+@pytest.mark.parametrize("by_columns", [False, True])
+@SIZES
+def test_products_and_sums_are_right_to_rounding(
+    library: str, by_columns: bool, sizes: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if library == "MKL":
+        monkeypatch.setattr(products, "_onednn_linear", lambda: None)
+    a, b, bias = factors(*sizes)
+    if by_columns:
+        a, b = a.T.contiguous().T, b.T.contiguous().T
+    exact, scale = a.double() @ b.double(), a.double().abs() @ b.double().abs()
+    assert is_close(products.product(a, b), exact, scale)
+    assert is_close(products.product(a, b, bias=bias), exact + bias, scale + bias.abs())
+    total = torch.ones(len(a), b.shape[1])
+    products.add_product(total, a, b)
+    assert is_close(total, exact + 1, scale + 1)
+
+
+@ONEDNN
+def test_the_two_libraries_do_not_make_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the tests above may have seen one of them only."""
+    a, b, _ = factors(200, 300, 100)
+    by_onednn = products.product(a, b)
+    monkeypatch.setattr(products, "_onednn_linear", lambda: None)
+    assert not torch.equal(products.product(a, b), by_onednn)
+
+
+@ONEDNN
+@pytest.mark.parametrize(
+    "unsuited",
+    [
+        pytest.param(lambda each: each.double(), id="double"),
+        pytest.param(lambda each: each.repeat(1, 2)[:, ::2], id="every other column"),
+        pytest.param(lambda each: each.repeat(2, 2)[: len(each), : each.shape[1]], id="a part"),
+    ],
+)
+def test_onednn_multiplies_only_what_it_is_fast_with(unsuited: Callable[[Tensor], Tensor]) -> None:
+    a, b, _ = factors(6, 5, 4)
+    assert products._linear_for(a, b) is not None
+    assert products._linear_for(unsuited(a), b) is None
+    assert products._linear_for(a, unsuited(b)) is None
+
+
+@ONEDNN
+def test_without_features_a_product_is_zero() -> None:
+    assert torch.equal(products.product(torch.ones(3, 0), torch.ones(0, 2)), torch.zeros(3, 2))
+
+
+def test_a_version_of_pytorch_without_that_function_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products.torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
+
+    def changed(*arguments: object) -> Tensor:
+        raise RuntimeError("_linear_pointwise() expected at most 2 arguments")
+
+    monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", changed)
+    assert products._onednn_linear.__wrapped__() is None
+
+
+def test_a_processor_without_avx512_uses_mkl(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
+    assert products._onednn_linear.__wrapped__() is None

@@ -28,7 +28,7 @@ from argmaxable.layers.pointwise import (
     computing_dtype,
     recorded_gradients,
 )
-from argmaxable.layers.products import product
+from argmaxable.layers.products import add_product, product
 from argmaxable.layers.vocabulary import WHOLE, Vocabulary
 
 # A chunk's logits in float32 and the buffers of its kernel. A second thread gains more in larger chunks: with
@@ -221,17 +221,14 @@ class _Pass:
         return product(a, b, half=self.task.half)
 
     def _add_product(self, total: Tensor, a: Tensor, b: Tensor) -> None:
-        if self.task.half:
-            total.add_(self._product(a, b))
-        else:
-            total.addmm_(a, b)
+        add_product(total, a, b, half=self.task.half)
 
     def _logits(self, components: Tensor) -> Tensor:
-        if self.task.half:
-            logits = self._product(components, self.weight.T)
-            return logits if self.inputs.bias is None else logits.add_(self.inputs.bias)
-        like = components[:, :1].expand(-1, self.inputs.weight.shape[0])
-        return _affine(components, self.inputs.weight, self.inputs.bias, out=self.work.take("logits", like))
+        like = components[:, :1].expand(-1, len(self.weight))
+        return product(
+            components, self.weight.T, half=self.task.half, bias=self.inputs.bias,
+            buffer=partial(self.work.take, "logits", like),
+        )  # fmt: skip
 
     def _turn_into_gradient(self, logits: Tensor, chunk: _Chunk) -> Tensor:
         """The loss of each token; the logits become their own weighted gradient, if that is wanted."""
@@ -359,8 +356,8 @@ def _plain_log_probs(
     return (log_probs.view(*log_prior.shape, -1) + log_prior[:, :, None]).logsumexp(1), log_sum
 
 
-def _affine(x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor | None = None) -> Tensor:
-    return torch.mm(x, weight.T, out=out) if bias is None else torch.addmm(bias, x, weight.T, out=out)
+def _affine(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return x @ weight.T if bias is None else torch.addmm(bias, x, weight.T)
 
 
 def _slices(length: int, size: int) -> Iterator[slice]:
