@@ -33,7 +33,7 @@ from argmaxable.layers.vocabulary import WHOLE, Vocabulary
 
 # A chunk's logits in float32 and the buffers of its kernel. A second thread gains more in larger chunks: with
 # 10.8 MB of logits, two threads take a sixth longer than for one large product, with 20 MB 3 %.
-_CHUNK_BYTES = 17_000_000
+_CHUNK_BYTES = 16_000_000
 # Rows of a chunk at least: below, reading and writing the gradient of W for each chunk shows.
 _CHUNK_ROWS = 96
 
@@ -198,12 +198,16 @@ class _Pass:
         losses = torch.empty_like(weights)
         with torch.autocast(weights.device.type, enabled=False):
             for part in _slices(len(weights), self.chunk_tokens):
-                chunk = self._components(part, weights[part])
-                logits = self._logits(chunk.components)
-                losses[part] = self._turn_into_gradient(logits, chunk)
-                if self.with_gradients:
-                    self._pull_back(logits, chunk, part)
+                losses[part] = self._chunk_losses(part, weights[part])
         return losses.mul_(weights)
+
+    def _chunk_losses(self, part: slice, weights: Tensor) -> Tensor:
+        chunk = self._components(part, weights)
+        logits = self._logits(chunk.components)
+        losses = self._turn_into_gradient(logits, chunk)
+        if self.with_gradients:
+            self._pull_back(logits, chunk, part)
+        return losses
 
     def _components(self, part: slice, weights: Tensor) -> _Chunk:
         tokens, inputs = self.task.tokens, self.inputs

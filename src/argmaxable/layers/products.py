@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 # Rows of a sum that oneDNN, which can't add in place, multiplies out at a time: few, to save memory.
-_ROWS_AT_ONCE = 2048
+_ROWS_AT_ONCE = 512
 
 _Linear = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 
