@@ -2,9 +2,10 @@
 
 The yardstick is what anyone would write, cross_entropy(linear(h), targets), in the same run: rounds take
 turns, so that whatever else the machine does meets both. Medians over rounds; a ratio is the median of the
-rounds' ratios. Each number of threads and each allocator has a process of its own: glibc's malloc as it is,
-which returns large blocks after each step and pays for their pages again, and with memory retained. Beside
-the heads: a naive loss in chunks, a compiled one, and PyTorch's AdaptiveLogSoftmaxWithLoss.
+rounds' ratios. Each number of threads and each setting has a process of its own: glibc's malloc as it is,
+which returns large blocks after each step and pays for their pages again; with memory retained; and with
+memory retained as on a processor without AVX-512, where products are MKL's. Beside the heads: a naive loss in
+chunks, a compiled one, and PyTorch's AdaptiveLogSoftmaxWithLoss.
 
 Peak memory is that of a second step in a fresh process, beyond inputs, parameters and their gradients,
 measured in two ways: the rise of the process's peak resident memory (VmHWM, with large blocks of malloc
@@ -13,8 +14,8 @@ profiler.
 
     python benchmarks/layers.py [--rounds 9] [--mixture-rounds 3]
 
-Takes about six minutes on two idle cores: four runs of 9 rounds (under a minute each), the mixtures (a
-minute), and memory (a minute and a half). Nothing else should run meanwhile.
+Takes about six minutes on two idle cores: six runs of 9 rounds (under a minute each), the mixtures (twice a
+minute), and memory (a minute). Nothing else should run meanwhile.
 """
 
 from __future__ import annotations
@@ -40,15 +41,14 @@ from argmaxable.layers import PLIF, SoftmaxHead
 
 TOKENS, FEATURES, CLASSES, MIXTURES = 1400, 400, 10_000, 15
 THREADS = (1, 2)
-# What glibc is told: nothing, or to keep what it was given.
-ALLOCATORS = {
-    "default": {},
-    "retained": {
-        "MALLOC_MMAP_THRESHOLD_": str(1 << 32),
-        "MALLOC_TRIM_THRESHOLD_": str(1 << 36),
-        "MALLOC_TOP_PAD_": str(1 << 26),
-    },
+# What glibc is told: nothing, or to keep what it was given. And PyTorch: to take the processor for a lesser one.
+_RETAIN = {
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 32),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 36),
+    "MALLOC_TOP_PAD_": str(1 << 26),
 }
+DEFAULT, RETAINED, AVX2 = "default", "retained", "retained, AVX2"
+SETTINGS = {DEFAULT: {}, RETAINED: _RETAIN, AVX2: _RETAIN | {"ATEN_CPU_CAPABILITY": "avx2"}}
 LOGITS_BYTES = TOKENS * CLASSES * 4
 # The most a setting may cost with memory retained, relative to one linear loss (mixtures: to 15 of them).
 TIME_LIMITS = {
@@ -103,10 +103,10 @@ def main() -> None:
             "mixtures": MIXTURES,
             "load_average_before": load,
             "time": [
-                {"allocator": allocator, "threads": threads, **row}
-                for allocator in ALLOCATORS
+                {"setting": setting, "threads": threads, **row}
+                for setting in SETTINGS
                 for threads in THREADS
-                for row in times_of(allocator, threads, options)
+                for row in times_of(setting, threads, options)
             ],
             "memory": [measure_memory(name) for name in (*MEMORY_LIMITS, NAIVE)],
         },
@@ -176,19 +176,19 @@ def loss_of(
 # ---------------------------------------------------------------------- time
 
 
-def times_of(allocator: str, threads: int, options: argparse.Namespace) -> list[dict[str, Any]]:
-    """In a process with that allocator."""
+def times_of(setting: str, threads: int, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """In a process with that setting."""
     command = [sys.executable, __file__, "--times", str(threads), "--rounds", str(options.rounds)]
     # Fifteen losses take long, and say little more: with all threads and memory retained only.
-    mixture_rounds = options.mixture_rounds if (allocator, threads) == ("retained", max(THREADS)) else 0
+    mixture_rounds = options.mixture_rounds if setting != DEFAULT and threads == max(THREADS) else 0
     command += ["--mixture-rounds", str(mixture_rounds)]
-    environment = {**os.environ, **ALLOCATORS[allocator]}
+    environment = {**os.environ, **SETTINGS[setting]}
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
     rows: list[dict[str, Any]] = json.loads(done.stdout)
-    if allocator != "retained":
+    if setting != RETAINED:
         rows = [row | {"limit": None, "met": None} for row in rows]
     for row in rows:
-        print(allocator, threads, row, file=sys.stderr, flush=True)
+        print(setting, threads, row, file=sys.stderr, flush=True)
     return rows
 
 

@@ -63,19 +63,20 @@ def grades() -> str:
 
 def layer_times() -> str:
     found = result("layers")
-    rows = {
-        (row["head"], row["linear_losses"], row["allocator"], row["threads"]): row for row in found["time"]
-    }
+    rows = {(row["head"], row["linear_losses"], row["setting"], row["threads"]): row for row in found["time"]}
     memory = {row["head"]: row for row in found["memory"]}
     names = dict.fromkeys((row["head"], row["linear_losses"]) for row in found["time"])
-    cells = [(allocator, threads) for allocator in ("default", "retained") for threads in (1, 2)]
+    settings = ("default", "retained", "retained, AVX2")
+    cells = [(setting, threads) for setting in settings for threads in (1, 2)]
     return table(
-        "loss | default, 1 thread | default, 2 | retained, 1 | retained, 2 | limit | memory | limit",
+        "loss | default, 1 thread | default, 2 | retained, 1 | retained, 2 | limit | AVX2, 1 | AVX2, 2 "
+        "| memory | limit",
         (
             (
                 f"`{name}`" if losses == 1 else f"`{name}`, to {losses} linear losses",
-                *(_ratio(rows.get((name, losses, *cell))) for cell in cells),
+                *(_ratio(rows.get((name, losses, *cell))) for cell in cells[:4]),
                 _limit(rows[name, losses, "retained", 2]["limit"]),
+                *(_ratio(rows.get((name, losses, *cell))) for cell in cells[4:]),
                 *_memory(memory.get(name) if (losses == 1) != name.startswith("mos") else None),
             )
             for name, losses in names
