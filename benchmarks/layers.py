@@ -41,7 +41,7 @@ from argmaxable.layers import PLIF, SoftmaxHead
 
 TOKENS, FEATURES, CLASSES, MIXTURES = 1400, 400, 10_000, 15
 THREADS = (1, 2)
-# What glibc is told: nothing, or to keep what it was given. And PyTorch: to take the processor for a lesser one.
+# What glibc is told: nothing, or to keep what it was given. And PyTorch: to take the processor for another.
 _RETAIN = {
     "MALLOC_MMAP_THRESHOLD_": str(1 << 32),
     "MALLOC_TRIM_THRESHOLD_": str(1 << 36),
