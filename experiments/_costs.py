@@ -17,10 +17,11 @@ import torch
 from benchmarks._record import circumstances
 from experiments import synthetic_bottleneck
 from experiments._corpus import corpus
-from experiments._experiment import PAGE, RESULTS, Scale, Settings
+from experiments._experiment import PAGE, Scale, Settings
 from experiments._language_model_tables import HEADS
 from experiments._markdown import markdown_table
 from experiments._options import text_of
+from experiments._synthetic import Problem, learn
 from experiments._training import _prepare
 from experiments.language_models import _LONG, _SEEDS, recipe, search
 
@@ -83,15 +84,16 @@ def table(measured: Sequence[Mapping[str, Any]]) -> str:
 
 
 def synthetic_hours() -> dict[int, float]:
-    """Processor hours of the long grid by M if no cell needs more than three rounds: what the committed cells
-    took for their logits, times the logits."""
-    record = json.loads((RESULTS / "synthetic_bottleneck.json").read_text(encoding="utf-8"))
+    """Processor hours of the long grid by M, if every cell needs three rounds: one visit, scaled up."""
     hours: dict[int, float] = {}
     for cell in synthetic_bottleneck.cells(Scale.LONG):
-        like = [each for each in record["cells"] if each["settings"]["classes"] == cell["classes"]]
-        logits = sum(synthetic_bottleneck.weight(each["settings"]) for each in like)
+        problem = Problem(cell["alpha"], cell["classes"], cell["contexts"], seed=cell["seed"])
+        for number in range(problem.count):  # drawn once, whatever the number of visits
+            problem.target(number)
+        started = time.process_time()
+        learn(problem, cell["head"], features=cell["features"], visits=1)
         # A round, one twice as long, and one four times as long.
-        seconds = 7 * synthetic_bottleneck.weight(cell) / logits * sum(each["seconds"] for each in like)
+        seconds = 7 * cell["visits"] * (time.process_time() - started)
         hours[cell["classes"]] = hours.get(cell["classes"], 0.0) + seconds / 3600
     return {classes: round(value, 1) for classes, value in hours.items()}
 

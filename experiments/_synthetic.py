@@ -32,8 +32,8 @@ Matrix = NDArray[np.float64]
 
 # Steps in which all contexts are seen once, whatever their number: all heads learn as many times.
 _BLOCKS = 50
-# Up to this size blocks are kept, in at most 120 MB; beyond, they are drawn again whenever they are needed.
-_KEPT_LOGITS = 10**7
+# Up to this size what is learned from is kept, in at most 400 MB; beyond, it is drawn again for each visit.
+_KEPT_LOGITS = 10**8
 
 # Smaller than the papers' where this problem has no use for more: with 10 units and with 100,000 bins the
 # losses are the same to a percent. 15 components would take five times as long as 3.
@@ -74,35 +74,29 @@ class Problem:
         return min(_BLOCKS, self.contexts)
 
     def block(self, number: int) -> Matrix:
-        """log P of one block, the same whenever it is asked for."""
-        return (_kept_block if self._is_kept else _drawn_block)(self, number)
+        """log P of one block, the same whenever it is asked for.
+
+        A gamma variate of shape α is one of shape α + 1 times U^(1/α): in logarithms nothing underflows, as
+        with α = 0.01 many probabilities would.
+        """
+        random = np.random.default_rng([self.seed, number])
+        ends = [self.contexts * each // self.count for each in (number, number + 1)]
+        shape = (ends[1] - ends[0], self.classes)
+        log_gamma = np.log(random.standard_gamma(self.alpha + 1, shape))
+        log_gamma += np.log1p(-random.random(shape)) / self.alpha
+        drawn: Matrix = log_gamma - np.logaddexp.reduce(log_gamma, axis=1, keepdims=True)
+        return drawn
 
     def target(self, number: int) -> Tensor:
         """P of one block in single precision, to learn from."""
-        return (_kept_target if self._is_kept else _target)(self, number)
-
-    @property
-    def _is_kept(self) -> bool:
-        return self.classes * self.contexts <= _KEPT_LOGITS
-
-
-def _drawn_block(problem: Problem, number: int) -> Matrix:
-    """A gamma variate of shape α is one of shape α + 1 times U^(1/α): in logarithms nothing underflows, as
-    with α = 0.01 many probabilities would."""
-    random = np.random.default_rng([problem.seed, number])
-    ends = [problem.contexts * each // problem.count for each in (number, number + 1)]
-    shape = (ends[1] - ends[0], problem.classes)
-    log_gamma = np.log(random.standard_gamma(problem.alpha + 1, shape))
-    log_gamma += np.log1p(-random.random(shape)) / problem.alpha
-    drawn: Matrix = log_gamma - np.logaddexp.reduce(log_gamma, axis=1, keepdims=True)
-    return drawn
+        is_kept = self.classes * self.contexts <= _KEPT_LOGITS
+        return (_kept_target if is_kept else _target)(self, number)
 
 
 def _target(problem: Problem, number: int) -> Tensor:
     return torch.from_numpy(np.exp(problem.block(number))).float()
 
 
-_kept_block = lru_cache(maxsize=_BLOCKS)(_drawn_block)
 _kept_target = lru_cache(maxsize=_BLOCKS)(_target)
 
 
@@ -163,8 +157,7 @@ def learn(problem: Problem, name: str, *, features: int, visits: int) -> Learned
 
 def _step(head: SoftmaxHead, vectors: nn.Parameter, target: Tensor, optimizer: torch.optim.Adam) -> None:
     optimizer.zero_grad()  # to None: Adam leaves the blocks alone that are not visited
-    loss = -(target * head.log_prob(vectors)).sum() / len(target)
-    loss.backward()
+    head.loss(vectors, target).backward()
     optimizer.step()
 
 
