@@ -563,15 +563,24 @@ def long_large_words() -> list[float]:
 
 
 def long_synthetic() -> list[float]:
-    first, second, third = synthetic_bottleneck.SIZES[Scale.LONG]
-    (until,) = {column.until for column in (first, second, third)}
-    (visits,) = {column.visits for column in (first, second, third)}
-    assert first.contexts == second.contexts
+    columns = synthetic_bottleneck.SIZES[Scale.LONG]
+    few, many = ([column for column in columns if column.classes == classes] for classes in (100, 1000))
+    (contexts,) = {column.contexts for column in columns}
+    (until,) = {column.until for column in columns}
+    (visits,) = {column.visits for column in columns}
+    assert len(few) + len(many) == len(columns)
+    problems = {(alpha, size) for column in few for alpha in column.alphas for size in column.features}
+    alphas, sizes = (sorted(set(each)) for each in zip(*problems, strict=True))
+    assert len(problems) == len(alphas) * len(sizes)
+    (wide,) = many
+    (often,) = (column for column in columns if column.seeds > 1)
+    assert {column.seeds for column in columns} == {1, often.seeds}
+    assert (wide.alphas, often.alphas, often.seeds) == ((0.1,), (0.1,), 3)
     assert until is not None
     assert synthetic_bottleneck._IN_A_ROW == 2
     return [
-        first.contexts, first.classes, second.classes, third.contexts, third.classes, max(second.features),
-        max(third.features), third.classes, visits, 100 * until, synthetic_bottleneck._MOST_VISITS,
+        contexts, few[0].classes, *sizes, *alphas, wide.classes, *wide.features,
+        often.classes, *often.features, visits, 100 * until, synthetic_bottleneck._MOST_VISITS,
     ]  # fmt: skip
 
 
