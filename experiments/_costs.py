@@ -16,9 +16,10 @@ import torch
 
 from benchmarks._record import circumstances
 from experiments import synthetic_bottleneck
+from experiments._awd_lstm import Shape
 from experiments._corpus import corpus
 from experiments._experiment import PAGE, Scale, Settings
-from experiments._language_model_tables import HEADS
+from experiments._language_model_tables import HEADS, PAPER_COST
 from experiments._markdown import markdown_table
 from experiments._options import text_of
 from experiments._synthetic import Problem, learn
@@ -61,6 +62,7 @@ def language_models(text: Path) -> list[dict[str, Any]]:
 def table(measured: Sequence[Mapping[str, Any]]) -> str:
     """A row for each head and size: an epoch, a cell at most, and all cells with their search."""
     rows = []
+    linear = {cell["part"]: cell["seconds"] for cell in measured if cell["head"] == "linear"}
     for cell in measured:
         sizes = _LONG[cell["part"]]
         mixture = f", K = {cell['mixtures']}" if cell["head"].startswith("mos") else ""
@@ -69,6 +71,7 @@ def table(measured: Sequence[Mapping[str, Any]]) -> str:
         rows.append(
             [
                 cell["part"], f"{HEADS[cell['head']]}{mixture}", f"{cell['seconds']:,.0f}",
+                f"{cell['seconds'] / linear[cell['part']]:.2f} ×", _paper_cost(cell),
                 sizes["schedule"]["epochs"], f"{whole:.1f}", f"{_SEEDS * whole + searched:.1f}",
             ]
         )  # fmt: skip
@@ -76,11 +79,19 @@ def table(measured: Sequence[Mapping[str, Any]]) -> str:
         "size",
         "head",
         "seconds per epoch",
+        "against linear",
+        "the paper's",
         "epochs, at most",
         "hours per cell",
         "hours, all seeds and the search",
     ]
     return markdown_table(columns, rows, text_columns=2)
+
+
+def _paper_cost(cell: Mapping[str, Any]) -> str:
+    """That of a mixture is for fifteen components."""
+    is_as_published = not cell["head"].startswith("mos") or cell["mixtures"] == Shape.mixtures
+    return PAPER_COST.get(cell["head"], "") if is_as_published else ""
 
 
 def synthetic_hours() -> dict[int, float]:
@@ -105,7 +116,8 @@ def section(record: Mapping[str, Any]) -> str:
     )
     return "\n\n".join(
         [
-            "Processor time that the long runs are expected to take, from a few steps of each kind:",
+            "Processor time that the long runs are expected to take, from a few steps of each kind, measured one "
+            "after the other:",
             table(record["language_models"]),
             f"Hours of the synthetic grid, if every cell ends after three rounds: {grid}. With all five "
             "rounds, 4.4 times as many.",

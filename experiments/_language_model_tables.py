@@ -102,7 +102,11 @@ def table(cells: Sequence[Cell]) -> str:
         found = kinds(some)
         if part:
             shown.append(f"**{part}: {some[0].settings['vocabulary']:,} words**")
-        shown += [_perplexities(found, has_papers=not part), _costs(found), _slopes(found)]
+        shown += [
+            _perplexities(found, has_papers=not part),
+            _costs(found, is_long=bool(part)),
+            _slopes(found),
+        ]
     return "\n\n".join(filter(None, shown))
 
 
@@ -192,18 +196,16 @@ def _seeds(found: Sequence[Kind]) -> str:
     return f"Perplexities: means of {most} seeds ± half of the 95 % interval; differences are paired by seed."
 
 
-def _costs(found: Sequence[Kind]) -> str:
-    columns = [
-        "head", "seconds per epoch", "against linear", "the paper's", "MB in a step", "rank of log P",
-        "never argmax", "never, within ±1",
-    ]  # fmt: skip
+def _costs(found: Sequence[Kind], *, is_long: bool) -> str:
+    """The cells of long runs are measured on different days and machines: their times are compared apart,
+    in _costs.py."""
+    times = [] if is_long else ["seconds per epoch", "against linear", "the paper's"]
+    columns = ["head", *times, "MB in a step", "rank of log P", "never argmax", "never, within ±1"]
     rows, linear = [], _linear(found)
     for kind in found:
-        seconds = mean(kind.all("seconds_per_epoch"))
-        against = f"{seconds / mean(linear.all('seconds_per_epoch')):.2f} ×" if linear else ""
         rows.append(
             [
-                kind.name, f"{seconds:.1f}", against, PAPER_COST.get(kind.head, ""),
+                kind.name, *([] if is_long else _times(kind, linear)),
                 f"{max(kind.all('step_megabytes')):.1f}", _ranks(kind.found), _lost(kind.found, "everywhere"),
                 _lost(kind.found, "reachable"),
             ]
@@ -216,6 +218,12 @@ def _costs(found: Sequence[Kind]) -> str:
         "the components: a word that none of them can predict, the mixture can't predict either. Nothing is "
         "known about the other words."
     )
+
+
+def _times(kind: Kind, linear: Kind | None) -> list[str]:
+    seconds = mean(kind.all("seconds_per_epoch"))
+    against = f"{seconds / mean(linear.all('seconds_per_epoch')):.2f} ×" if linear else ""
+    return [f"{seconds:.1f}", against, PAPER_COST.get(kind.head, "")]
 
 
 def _slopes(found: Sequence[Kind]) -> str:
