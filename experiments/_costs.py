@@ -116,8 +116,8 @@ def section(record: Mapping[str, Any]) -> str:
     )
     return "\n\n".join(
         [
-            "Processor time that the long runs are expected to take, from a few steps of each kind, measured one "
-            "after the other:",
+            "Processor time that the long runs are expected to take, from a few steps of each kind, measured "
+            "one after the other:",
             table(record["language_models"]),
             f"Hours of the synthetic grid, if every cell ends after three rounds: {grid}. With all five "
             "rounds, 4.4 times as many.",
