@@ -19,7 +19,7 @@ from experiments import synthetic_bottleneck
 from experiments._awd_lstm import Shape
 from experiments._corpus import corpus
 from experiments._experiment import PAGE, Scale, Settings
-from experiments._language_model_tables import HEADS, PAPER_COST
+from experiments._language_model_tables import NAMES, PAPER_COST
 from experiments._markdown import markdown_table
 from experiments._options import text_of
 from experiments._synthetic import Problem, learn
@@ -70,7 +70,7 @@ def table(measured: Sequence[Mapping[str, Any]]) -> str:
         searched = 3 * sizes["search"]["epochs"] * cell["seconds"] / 3600
         rows.append(
             [
-                cell["part"], f"{HEADS[cell['head']]}{mixture}", f"{cell['seconds']:,.0f}",
+                cell["part"], f"{NAMES[cell['head']]}{mixture}", f"{cell['seconds']:,.0f}",
                 f"{cell['seconds'] / linear[cell['part']]:.2f} ×", _paper_cost(cell),
                 sizes["schedule"]["epochs"], f"{whole:.1f}", f"{_SEEDS * whole + searched:.1f}",
             ]

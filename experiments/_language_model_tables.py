@@ -26,6 +26,9 @@ HEADS = {
     "mos": "MoS",
     "mos-plif": "MoS + PLIF",
 }
+# A PLIF whose slopes have a rate of their own, far below that of the weights.
+SLOW_PLIF = "slow-plif"
+NAMES = {**HEADS, SLOW_PLIF: "PLIF, slow slopes"}
 # Test perplexity and seconds an epoch of Ganea et al., Table 1 (the mixture on WikiText-2 is the published
 # number of Yang et al. 2018, which they did not run again); test perplexity and rank of log P as Parthiban,
 # Mao & Inkpen 2021 report them (Penn Treebank, 11 seeds; beside the control's 56.82 the PLIF had 56.81).
@@ -62,14 +65,14 @@ class Kind:
 
     @property
     def colour(self) -> str:
-        return LINE_COLOURS[list(HEADS).index(self.head) % len(LINE_COLOURS)]
+        return LINE_COLOURS[list(NAMES).index(self.head) % len(LINE_COLOURS)]
 
 
 def kinds(cells: Sequence[Cell]) -> list[Kind]:
     """The heads that there are cells of, a mixture of each size by itself."""
     sizes = {_mixtures(cell) for cell in cells if cell.settings["head"].startswith("mos")}
     found = []
-    for head, name in HEADS.items():
+    for head, name in NAMES.items():
         own = [cell for cell in cells if cell.settings["head"] == head]
         for mixtures in sorted({_mixtures(cell) for cell in own}):
             chosen = sorted(

@@ -34,7 +34,7 @@ from argmaxable.run.plan import ONE_PROCESS
 from argmaxable.theory.rank import measure_rank
 from argmaxable.theory.spectrum import rows_of
 from experiments._experiment import Cell, Experiment, Long, Scale, Settings, main
-from experiments._language_model_tables import HEADS, figures, search_table, table
+from experiments._language_model_tables import HEADS, SLOW_PLIF, figures, search_table, table
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -86,7 +86,7 @@ _WIKITEXT: dict[str, Any] = {
 # small ones after the 45th epoch at the latest. Training of the large ones ends when five epochs of averages
 # brought nothing better. Before either, every head tries the same rates on the same seed, for as many epochs;
 # the lowest validation perplexity chooses. A PLIF's slopes have the rate of the weights, so that all heads
-# search one number.
+# search one number. In large models, a PLIF whose slopes have the follow-up's rate is tried as well.
 _RATES = (5.0, 10.0, 20.0)
 _SMALL = "small"
 _LARGE = "large"
@@ -94,11 +94,13 @@ _LARGE_SHAPE = {"features": 128, "hidden": 256, "layers": 2, "bins": 1_000, "dro
 _LONG: dict[str, dict[str, Any]] = {
     _SMALL: {
         "sizes": {"vocabulary": 1_000, "contexts": 1_024}, "shape": _COMMITTED["shape"], "mixtures": (3,),
+        "heads": tuple(HEADS),
         "search": _COMMITTED["schedule"],
         "schedule": {**_COMMITTED["schedule"], "epochs": 60, "average_after": 45},
     },
     _LARGE: {
         "sizes": {"vocabulary": 10_000, "contexts": 2_048}, "shape": _LARGE_SHAPE, "mixtures": (3, 15),
+        "heads": (*HEADS, SLOW_PLIF),
         "search": {**_COMMITTED["schedule"], "epochs": 3, "average_after": None},
         "schedule": {
             **_COMMITTED["schedule"], "epochs": 100, "average_after": None, "patience": 5, "stop_after": 5,
@@ -157,7 +159,7 @@ def _long_heads() -> list[tuple[str, str, int]]:
     return [
         (part, head, mixtures)
         for part, sizes in _LONG.items()
-        for head in HEADS
+        for head in sizes["heads"]
         for mixtures in (sizes["mixtures"] if head.startswith("mos") else sizes["mixtures"][:1])
     ]
 
@@ -171,10 +173,11 @@ def _long_cell(part: str, head: str, mixtures: int, seed: int, rate: float, sche
     shape = {**sizes["shape"], "mixtures": mixtures}
     if head == "random-plif":
         shape["bins"] = _CONTROL_BINS
+    slope_rate = _PUBLISHED_RATES["slope_rate"] if head == SLOW_PLIF else rate
     return {
         "part": part, "head": head, "seed": seed, **sizes["sizes"], "shape": shape,
         "is_search": schedule == "search",
-        "schedule": {**sizes[schedule], "rate": rate, "slope_rate": rate},
+        "schedule": {**sizes[schedule], "rate": rate, "slope_rate": slope_rate},
     }  # fmt: skip
 
 
@@ -236,7 +239,8 @@ def recipe(settings: Settings, words: int) -> tuple[Shape, Schedule]:
     from experiments._awd_lstm import Drop, Shape
     from experiments._training import Schedule
 
-    head, seed = settings["head"], settings["seed"]
+    seed = settings["seed"]
+    head = "lms-plif" if settings["head"] == SLOW_PLIF else settings["head"]
     if "shape" in settings:
         sizes = {**settings["shape"], "drop": Drop(**settings["shape"]["drop"])}
         return matched(Shape(head, words, **sizes)), Schedule(seed=seed, **settings["schedule"])

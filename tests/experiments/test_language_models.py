@@ -14,7 +14,7 @@ import torch
 from experiments._awd_lstm import AWDLSTM, Shape, parameters
 from experiments._awd_lstm import HEADS as BUILT
 from experiments._experiment import Cell, Scale
-from experiments._language_model_tables import differences, search_table
+from experiments._language_model_tables import SLOW_PLIF, differences, search_table
 from experiments._statistics import half_interval
 from experiments.language_models import (
     EXPERIMENT,
@@ -25,6 +25,7 @@ from experiments.language_models import (
     plif_of,
     rank_of,
     recipe,
+    search,
     unargmaxable,
 )
 
@@ -63,6 +64,16 @@ def test_every_head_that_can_be_built_is_compared() -> None:
 def test_committed_cells_are_each_head_with_three_seeds() -> None:
     found = cells(Scale.COMMITTED)
     assert len(found) == len({json.dumps(each) for each in found}) == 3 * len(HEADS)
+
+
+def test_slow_slopes_are_those_of_a_plif_with_the_published_rate() -> None:
+    slow, usual = (
+        [recipe(cell, 10_000) for cell in search() if (cell["part"], cell["head"]) == ("large", head)]
+        for head in (SLOW_PLIF, "lms-plif")
+    )
+    assert [shape for shape, _ in slow] == [shape for shape, _ in usual]
+    assert {schedule.slope_rate for _, schedule in slow} == {0.02}
+    assert [replace(each, slope_rate=each.rate) for _, each in slow] == [each for _, each in usual]
 
 
 @pytest.mark.parametrize("head", HEADS)
