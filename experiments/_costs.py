@@ -23,11 +23,11 @@ from experiments._language_model_tables import NAMES, PAPER_COST
 from experiments._markdown import markdown_table
 from experiments._options import text_of
 from experiments._synthetic import Problem, learn
-from experiments._training import _prepare
+from experiments._training import _prepare, step_bytes
 from experiments.language_models import _LONG, _SEEDS, recipe, search
 
 PATH = Path(__file__).parent / "long_costs.json"
-_STEPS = 3
+_STEPS = 10
 _BEGIN, _END = (f"<!-- {word} long_costs -->" for word in ("begin", "end"))
 
 
@@ -47,12 +47,19 @@ def seconds_an_epoch(settings: Settings, text: Path) -> float:
     return sum(spent[1:]) / _STEPS * (len(training.streams) - 1) / stretch
 
 
+def megabytes_a_step(settings: Settings, text: Path) -> float:
+    """The most that PyTorch allocates at a time in a step, parameters not counted."""
+    words = corpus(text, vocabulary=settings["vocabulary"])
+    return step_bytes(*recipe(settings, len(words.words)), words) / 1e6
+
+
 def language_models(text: Path) -> list[dict[str, Any]]:
     rate = min(cell["schedule"]["rate"] for cell in search())
     return [
         {
             "part": cell["part"], "head": cell["head"], "mixtures": cell["shape"]["mixtures"],
             "seconds": round(seconds_an_epoch(cell, text), 1),
+            "megabytes": round(megabytes_a_step(cell, text), 1),
         }
         for cell in search()
         if cell["schedule"]["rate"] == rate
@@ -72,7 +79,8 @@ def table(measured: Sequence[Mapping[str, Any]]) -> str:
             [
                 cell["part"], f"{NAMES[cell['head']]}{mixture}", f"{cell['seconds']:,.0f}",
                 f"{cell['seconds'] / linear[cell['part']]:.2f} ×", _paper_cost(cell),
-                sizes["schedule"]["epochs"], f"{whole:.1f}", f"{_SEEDS * whole + searched:.1f}",
+                f"{cell['megabytes']:.0f}", sizes["schedule"]["epochs"], f"{whole:.1f}",
+                f"{_SEEDS * whole + searched:.1f}",
             ]
         )  # fmt: skip
     columns = [
@@ -81,6 +89,7 @@ def table(measured: Sequence[Mapping[str, Any]]) -> str:
         "seconds per epoch",
         "against linear",
         "the paper's",
+        "MB in a step",
         "epochs, at most",
         "hours per cell",
         "hours, all seeds and the search",

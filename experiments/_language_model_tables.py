@@ -200,19 +200,15 @@ def _seeds(found: Sequence[Kind]) -> str:
 
 
 def _costs(found: Sequence[Kind], *, is_long: bool) -> str:
-    """The cells of long runs are measured on different days and machines: their times are compared apart,
-    in _costs.py."""
-    times = [] if is_long else ["seconds per epoch", "against linear", "the paper's"]
-    columns = ["head", *times, "MB in a step", "rank of log P", "never argmax", "never, within ±1"]
+    """The cells of long runs are measured with different versions, on different days and machines: their
+    times and memory are compared apart, in _costs.py."""
+    costs = [] if is_long else ["seconds per epoch", "against linear", "the paper's", "MB in a step"]
+    columns = ["head", *costs, "rank of log P", "never argmax", "never, within ±1"]
     rows, linear = [], _linear(found)
     for kind in found:
-        rows.append(
-            [
-                kind.name, *([] if is_long else _times(kind, linear)),
-                f"{max(kind.all('step_megabytes')):.1f}", _ranks(kind.found), _lost(kind.found, "everywhere"),
-                _lost(kind.found, "reachable"),
-            ]
-        )  # fmt: skip
+        own = [] if is_long else _cost(kind, linear)
+        never = (_lost(kind.found, domain) for domain in ("everywhere", "reachable"))
+        rows.append([kind.name, *own, _ranks(kind.found), *never])
     most = found[0].found[0]["rank"]["most"]
     return f"{markdown_table(columns, rows)}\n\n" + (
         f"Rank: of at most {most:,}, in single precision, then in double where that differs. Never argmax: "
@@ -223,10 +219,11 @@ def _costs(found: Sequence[Kind], *, is_long: bool) -> str:
     )
 
 
-def _times(kind: Kind, linear: Kind | None) -> list[str]:
+def _cost(kind: Kind, linear: Kind | None) -> list[str]:
     seconds = mean(kind.all("seconds_per_epoch"))
     against = f"{seconds / mean(linear.all('seconds_per_epoch')):.2f} ×" if linear else ""
-    return [f"{seconds:.1f}", against, PAPER_COST.get(kind.head, "")]
+    megabytes = max(kind.all("step_megabytes"))
+    return [f"{seconds:.1f}", against, PAPER_COST.get(kind.head, ""), f"{megabytes:.1f}"]
 
 
 def _slopes(found: Sequence[Kind]) -> str:
