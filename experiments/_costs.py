@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -32,7 +33,7 @@ _BEGIN, _END = (f"<!-- {word} long_costs -->" for word in ("begin", "end"))
 
 
 def seconds_an_epoch(settings: Settings, text: Path) -> float:
-    """Processor seconds of some steps, without the first, times the number of steps in an epoch."""
+    """The median of some steps' processor seconds, without the first, times the steps of an epoch."""
     words = corpus(text, vocabulary=settings["vocabulary"])
     shape, schedule = recipe(settings, len(words.words))
     with torch.random.fork_rng():
@@ -44,7 +45,7 @@ def seconds_an_epoch(settings: Settings, text: Path) -> float:
             started = time.process_time()
             training._step(number * stretch, (number + 1) * stretch, None)
             spent.append(time.process_time() - started)
-    return sum(spent[1:]) / _STEPS * (len(training.streams) - 1) / stretch
+    return median(spent[1:]) * (len(training.streams) - 1) / stretch
 
 
 def megabytes_a_step(settings: Settings, text: Path) -> float:
