@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +230,8 @@ def test_an_interrupt_that_reaches_only_the_first_process_ends_the_others(tmp_pa
             **os.environ, "PYTHONPATH": f"{root}{os.pathsep}{Path(__file__).parent}",
             "TOY_HANGS": "1", "TOY_NOTES": str(tmp_path / "notes"),
         },
+        # What a shell starts in the background ignores SIGINT, and so would this process.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     assert started.stdout is not None
     worker = int(started.stdout.readline())

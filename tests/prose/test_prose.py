@@ -6,6 +6,7 @@ import pytest
 
 from tests.prose.items_and_sets import ITEMS_AND_SETS
 from tests.prose.learned import LEARNED
+from tests.prose.long_runs import LONG_RUNS
 from tests.prose.models import MODELS
 from tests.prose.numbers import Claims, agrees, faults, paragraphs
 from tests.prose.other_pages import METHOD, OCR, QUANTISATION
@@ -14,7 +15,7 @@ from tests.prose.random_heads import RANDOM_HEADS
 from tests.prose.sources import ROOT, quoted
 
 PAGES: dict[str, Claims] = {
-    "docs/results.md": {**RANDOM_HEADS, **MODELS, **LEARNED, **ITEMS_AND_SETS},
+    "docs/results.md": {**RANDOM_HEADS, **MODELS, **LEARNED, **LONG_RUNS, **ITEMS_AND_SETS},
     "docs/paper.md": PAPER,
     "docs/method.md": METHOD,
     "docs/stories/ocr.md": OCR,
