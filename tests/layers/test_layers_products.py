@@ -181,3 +181,13 @@ def test_a_version_of_pytorch_without_that_function_is_no_error(monkeypatch: pyt
 def test_a_processor_without_avx512_uses_mkl(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
     assert products._onednn_linear.__wrapped__() is None
+
+
+@ONEDNN
+def test_whether_onednn_is_used_does_not_depend_on_the_default_dtype() -> None:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert products._onednn_linear.__wrapped__() is not None
+    finally:
+        torch.set_default_dtype(before)

@@ -97,7 +97,7 @@ def _onednn_linear() -> _Linear | None:
         return result
 
     # What torch.compile calls is not documented, so it may be different in another version.
-    one = torch.ones(1, 1)
+    one = torch.ones(1, 1, dtype=torch.float32, device="cpu")  # whatever the defaults are just now
     try:
         return linear if linear(one, one, one[0]).item() == 2 else None
     except (AttributeError, RuntimeError):
