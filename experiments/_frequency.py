@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import argmaxable as am
-from experiments._settling import LOST, Settled, margins, tally
+from experiments._settling import UNARGMAXABLE, Settled, margins, tally
 from experiments._vocabulary import Ranked
 
 TENTHS = 10
@@ -21,7 +21,7 @@ def against_frequency(order: Ranked, settled: Settled) -> dict[str, Any]:
     counted, unseen = order.counted(), order.classes[order.frequency == 0]
     groups = [*np.array_split(counted.classes, TENTHS), *([unseen] if len(unseen) else [])]
     # Unargmaxable classes are harder than those that only a solver finds.
-    hardness = settled.steps + (settled.outcome == LOST)
+    hardness = settled.steps + (settled.outcome == UNARGMAXABLE)
     return {
         "counted": len(counted.classes),
         "unseen": len(unseen),

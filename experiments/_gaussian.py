@@ -22,7 +22,7 @@ def expected_unargmaxable(classes: int, features: int, *, has_bias: bool) -> flo
     T_m = m·C(n, m)·β_m·γ_m: the regular simplex of m vertices has the angle β_m at each of them, and the
     outer angle γ_m as a face of the one with n. With a bias, normal as well, the vertices of the upper hull
     of the rows (w, b) win: half of those of the polytope in d + 1 dimensions and half of those in d. So
-    T_{d+2} + T_{d+3} + … are lost.
+    T_{d+2} + T_{d+3} + … are unargmaxable.
     """
     first, last = features + 2, min(classes, features + _TERMS)
     if has_bias:

@@ -207,7 +207,7 @@ def _costs(found: Sequence[Kind], *, is_long: bool) -> str:
     rows, linear = [], _linear(found)
     for kind in found:
         own = [] if is_long else _cost(kind, linear)
-        never = (_lost(kind.found, domain) for domain in ("everywhere", "reachable"))
+        never = (_unargmaxable(kind.found, domain) for domain in ("everywhere", "reachable"))
         rows.append([kind.name, *own, _ranks(kind.found), *never])
     most = found[0].found[0]["rank"]["most"]
     return f"{markdown_table(columns, rows)}\n\n" + (
@@ -265,7 +265,7 @@ def _range(values: Sequence[int]) -> str:
     return f"{low:,}" if low == high else f"{low:,}–{high:,}"
 
 
-def _lost(found: Sequence[Mapping[str, Any]], domain: str) -> str:
+def _unargmaxable(found: Sequence[Mapping[str, Any]], domain: str) -> str:
     if found[0]["unargmaxable"] is None:
         return "–"
     counts = ", ".join(str(len(each["unargmaxable"][domain]["words"])) for each in found)

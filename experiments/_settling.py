@@ -17,10 +17,10 @@ from argmaxable.questions.argmax import DEFAULT_DOMAIN, verify
 
 # A class wins at x = w_c, after some reflections, or where only a solver looked; or it is proven not to win.
 OUTCOMES = ("first try", "reflected", "solved", "unargmaxable", "undecided")
-REFLECTED, SOLVED, LOST = (OUTCOMES.index(name) for name in ("reflected", "solved", "unargmaxable"))
+REFLECTED, SOLVED, UNARGMAXABLE = (OUTCOMES.index(name) for name in ("reflected", "solved", "unargmaxable"))
 _BY_SOLVER = {
     am.Status.ARGMAXABLE: SOLVED,
-    am.Status.UNARGMAXABLE: LOST,
+    am.Status.UNARGMAXABLE: UNARGMAXABLE,
     am.Status.UNDECIDED: OUTCOMES.index("undecided"),
 }
 # Bounds on a margin count as met this close: enough for its rank among those of other classes.

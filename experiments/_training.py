@@ -75,7 +75,7 @@ class Trained:
 def train(shape: Shape, schedule: Schedule, text: Corpus) -> Trained:
     """Train a model on the text; the same arguments give the same numbers on the same machine.
 
-    Raises FloatingPointError when the loss is lost.
+    Raises FloatingPointError when the loss is no longer finite.
     """
     # Dropout draws from PyTorch's global generator: it is borrowed, and given back as it was.
     with torch.random.fork_rng():

@@ -155,8 +155,8 @@ def proven_by_descent(checker: am.Checker, slope: Slope, class_id: int) -> bool:
 
 def precision(some: Sequence[Cell], missed: float) -> float:
     """The share of unargmaxable classes in what a search calls so, all heads together."""
-    lost = sum(cell.found["unargmaxable"] for cell in some)
-    return lost / (lost + missed) if lost + missed else 1.0
+    unargmaxable = sum(cell.found["unargmaxable"] for cell in some)
+    return unargmaxable / (unargmaxable + missed) if unargmaxable + missed else 1.0
 
 
 def missed_by_own_direction(some: Sequence[Cell]) -> float:

@@ -145,7 +145,7 @@ def long_cells(found: Sequence[Cell]) -> list[Settings]:
 
 
 def best_rate(found: Sequence[Cell], part: str, head: str, mixtures: int) -> float:
-    """The rate of the lowest validation perplexity; one that lost its loss has none."""
+    """The rate of the lowest validation perplexity; one that made the loss infinite or NaN has none."""
     own = [
         cell
         for cell in found

@@ -89,11 +89,11 @@ def table(measured: Sequence[Cell]) -> str:
     ]  # fmt: skip
     rows = []
     for cell in measured:
-        lost = np.array(cell.found["unargmaxable"])
+        unargmaxable = np.array(cell.found["unargmaxable"])
         entries = [
             cell.settings["prevention"], cell.settings["stored"], str(cell.settings["features"]),
-            str(len(lost)), _paper(cell.settings), str(int((lost > 0).sum())),
-            f"{lost.mean():.4g} ({lost.max()})",
+            str(len(unargmaxable)), _paper(cell.settings), str(int((unargmaxable > 0).sum())),
+            f"{unargmaxable.mean():.4g} ({unargmaxable.max()})",
         ]  # fmt: skip
         if cell.found["undecided"]:
             entries[-1] += f" + {cell.found['undecided']} undecided in all"
@@ -109,19 +109,19 @@ def _paper(settings: Settings) -> str:
 
 
 def figures(measured: Sequence[Cell]) -> dict[str, Figure]:
-    """A dot for each head: how many of its classes are lost."""
+    """A dot for each head: how many of its classes are unargmaxable."""
     from argmaxable.report.figures.style import PAGE, STATUS_COLOURS, drawing, grouped
 
     colour = STATUS_COLOURS[am.Status.UNARGMAXABLE]
     features = sorted({cell.settings["features"] for cell in measured}, reverse=True)
-    with drawing(PAGE, 2.4, "classes lost with and without prevention") as figure:
+    with drawing(PAGE, 2.4, "unargmaxable classes with and without prevention") as figure:
         panels = figure.subplots(1, len(features), sharey=True, squeeze=False)[0]
         for axes, number in zip(panels, features, strict=True):
             some = [cell for cell in measured if cell.settings["features"] == number]
             for row, cell in enumerate(some):
-                lost = np.array(cell.found["unargmaxable"])
-                spread = np.linspace(-0.3, 0.3, len(lost)) if len(lost) > 1 else np.zeros(1)
-                axes.scatter(lost, row + spread, s=5, alpha=0.6, linewidths=0, color=colour)
+                unargmaxable = np.array(cell.found["unargmaxable"])
+                spread = np.linspace(-0.3, 0.3, len(unargmaxable)) if len(unargmaxable) > 1 else np.zeros(1)
+                axes.scatter(unargmaxable, row + spread, s=5, alpha=0.6, linewidths=0, color=colour)
             most = max(cell.settings["classes"] for cell in some)
             axes.set_xscale("symlog", linthresh=1)
             axes.set(xlim=(-0.3, 1.5 * most), xlabel=f"unargmaxable of {most} classes, {number} features")

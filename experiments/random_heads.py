@@ -1,4 +1,4 @@
-"""Random heads: 10,000 classes, bias included, and fewer and fewer of them lost as features are added.
+"""Random heads: 10,000 classes, bias included, and ever fewer of them unargmaxable as features are added.
 
 The heads are the paper's own: drawn as its code draws them, with NumPy's legacy generator and seed 13;
 further seeds where a head is cheap. Every class gets a proven verdict over the box of ±100. For normal
@@ -126,8 +126,8 @@ def table(measured: Sequence[Cell]) -> str:
         )
         entries = [
             str(features), "none expected" if features > PAPER_LIMIT else "",
-            _lost(uniform), *_effort(uniform),
-            _lost(normal), _rounded(normal[0].found["expected"]), *_effort(normal),
+            _unargmaxable(uniform), *_effort(uniform),
+            _unargmaxable(normal), _rounded(normal[0].found["expected"]), *_effort(normal),
         ]  # fmt: skip
         rows.append(entries)
     return markdown_table(columns, rows, text_columns=0)
@@ -141,7 +141,7 @@ def _of(measured: Sequence[Cell], kind: Distribution, features: int) -> list[Cel
     ]
 
 
-def _lost(some: Sequence[Cell]) -> str:
+def _unargmaxable(some: Sequence[Cell]) -> str:
     is_any_undecided = any(cell.found["undecided"] for cell in some)
     return _each(some, "unargmaxable") + (" + undecided" if is_any_undecided else "")
 
@@ -162,7 +162,7 @@ def _rounded(number: float) -> str:
 
 
 def figures(measured: Sequence[Cell]) -> dict[str, Figure]:
-    """The classes lost and the steps needed against the features, for each distribution."""
+    """Unargmaxable classes, and the steps needed, against the features, for each distribution."""
     drawn = {
         f"random_heads_{kind}": random_heads(
             [_as_measured(cell) for cell in measured if cell.settings["distribution"] == kind]

@@ -30,7 +30,7 @@ from argmaxable.workflow.campaign.plan import CampaignModel, read_campaign
 from experiments._experiment import ROOT, Cell, Experiment, Scale, Settings, main
 from experiments._frequency import TENTHS, against_frequency, margin_correlation
 from experiments._markdown import markdown_table
-from experiments._settling import LOST, OUTCOMES, Settled, settle, tally
+from experiments._settling import OUTCOMES, UNARGMAXABLE, Settled, settle, tally
 from experiments._vocabulary import (
     BIG_5,
     GB_2312,
@@ -173,8 +173,8 @@ def _categories(
         return {}
     names = [category(label, standard) for label in labels]
     every = Counter(names)
-    lost = Counter(name for name, kind in zip(names, outcome, strict=True) if kind == LOST)
-    return {name: (every[name], lost[name]) for name in sorted(every)}
+    unargmaxable = Counter(name for name, kind in zip(names, outcome, strict=True) if kind == UNARGMAXABLE)
+    return {name: (every[name], unargmaxable[name]) for name in sorted(every)}
 
 
 # ---------------------------------------------------------------------- tables
@@ -188,9 +188,9 @@ def table(found: Sequence[Cell]) -> str:
 def _models_table(found: Sequence[Cell]) -> str:
     families: dict[str, list[int]] = {}
     for cell in found:
-        families.setdefault(cell.found["family"], []).append(_lost(cell))
+        families.setdefault(cell.found["family"], []).append(_unargmaxable(cell))
     theirs = [("paper: " + name, *numbers) for name, numbers in PAPER.items()]
-    ours = [("here: " + name, sum(map(bool, lost)), len(lost)) for name, lost in families.items()]
+    ours = [("here: " + name, sum(map(bool, counts)), len(counts)) for name, counts in families.items()]
     totals = [
         (f"**{who}, all**", sum(row[1] for row in rows), sum(row[2] for row in rows))
         for who, rows in (("paper", theirs), ("here", ours))
@@ -218,10 +218,10 @@ def _steps_table(found: Sequence[Cell]) -> str:
 
 
 def _categories_table(found: Sequence[Cell]) -> str:
-    with_lost = [cell for cell in found if _lost(cell) and cell.found["categories"]]
-    names = sorted({name for cell in with_lost for name in cell.found["categories"]}, key=_place)
+    affected = [cell for cell in found if _unargmaxable(cell) and cell.found["categories"]]
+    names = sorted({name for cell in affected for name in cell.found["categories"]}, key=_place)
     rows = [
-        (_name(cell), *(_share(cell.found["categories"].get(name)) for name in names)) for cell in with_lost
+        (_name(cell), *(_share(cell.found["categories"].get(name)) for name in names)) for cell in affected
     ]
     return markdown_table(["unargmaxable by category", *names], rows)
 
@@ -233,8 +233,8 @@ def _place(name: str) -> tuple[int, str]:
 def _share(pair: Sequence[int] | None) -> str:
     if pair is None:
         return ""
-    count, lost = pair
-    return f"{lost:,} of {count:,} ({100 * lost / count:.1f} %)"
+    count, unargmaxable = pair
+    return f"{unargmaxable:,} of {count:,} ({100 * unargmaxable / count:.1f} %)"
 
 
 def _frequency_table(found: Sequence[Cell]) -> str:
@@ -245,9 +245,9 @@ def _frequency_table(found: Sequence[Cell]) -> str:
             f"{frequency['counted']:,}",
             f"{frequency['steps']:+.2f}",
             _margin_entry(frequency["margin"]),
-            *(_lost_share(group) for group in (frequency["tenths"][0], frequency["tenths"][TENTHS - 1])),
+            *(_share_in(group) for group in (frequency["tenths"][0], frequency["tenths"][TENTHS - 1])),
             f"{frequency['unseen']:,}",
-            _lost_share(frequency["tenths"][TENTHS]) if frequency["unseen"] else "",
+            _share_in(frequency["tenths"][TENTHS]) if frequency["unseen"] else "",
         )
         for cell in found
         if (frequency := cell.found["frequency"])
@@ -273,12 +273,12 @@ def _margin_entry(margin: Settings | None) -> str:
     return f"{margin['correlation']:+.2f} ({low:+.2f} to {high:+.2f}, {margin['classes']})"
 
 
-def _lost_share(counts: Sequence[int]) -> str:
-    return f"{100 * counts[LOST] / max(sum(counts), 1):.1f} %"
+def _share_in(counts: Sequence[int]) -> str:
+    return f"{100 * counts[UNARGMAXABLE] / max(sum(counts), 1):.1f} %"
 
 
-def _lost(cell: Cell) -> int:
-    return int(cell.found["outcomes"][LOST])
+def _unargmaxable(cell: Cell) -> int:
+    return int(cell.found["outcomes"][UNARGMAXABLE])
 
 
 def _name(cell: Cell) -> str:
@@ -290,10 +290,10 @@ def _name(cell: Cell) -> str:
 
 def figures(found: Sequence[Cell]) -> dict[str, Figure]:
     """Easy and hard classes over the vocabulary, from frequent to rare, and in all."""
-    losing = [cell for cell in found if _lost(cell)]
+    affected = [cell for cell in found if _unargmaxable(cell)]
     drawn = {
         "real_models-vocabulary": _panels(
-            losing, lambda axes, cell: _stack(axes, cell.found["vocabulary"]), "order of the vocabulary"
+            affected, lambda axes, cell: _stack(axes, cell.found["vocabulary"]), "order of the vocabulary"
         )
     }
     counted = [cell for cell in found if cell.found["frequency"]]

@@ -26,7 +26,7 @@ from argmaxable.report.figures.style import LINE_COLOURS, PAGE, STATUS_COLOURS, 
 from experiments._corpus import Corpus, corpus
 from experiments._experiment import Cell, Experiment, Scale, Settings, main
 from experiments._markdown import markdown_table
-from experiments._settling import LOST, SOLVED, settle, tally
+from experiments._settling import SOLVED, UNARGMAXABLE, settle, tally
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -91,7 +91,7 @@ def _described(role: str, trained: Trained, words: Corpus, patience: int) -> dic
 Kind = tuple[str, int]
 _MARKS = (
     ("found by the solver", "o", STATUS_COLOURS[Status.ARGMAXABLE], SOLVED),
-    ("unargmaxable", "X", STATUS_COLOURS[Status.UNARGMAXABLE], LOST),
+    ("unargmaxable", "X", STATUS_COLOURS[Status.UNARGMAXABLE], UNARGMAXABLE),
 )
 
 
@@ -120,7 +120,7 @@ def _row(kind: Kind, seeds: Sequence[dict[str, Any]]) -> list[object]:
         _listed([each["outcomes"][0] for each in seeds]),
         _listed(["–" if each["mean_steps"] is None else f"{each['mean_steps']:.1f}" for each in seeds]),
         _listed([_left(each) for each in seeds]),
-        _listed([each["outcomes"][LOST] for each in seeds]),
+        _listed([each["outcomes"][UNARGMAXABLE] for each in seeds]),
     ]
 
 
@@ -143,7 +143,7 @@ def _listed(values: Sequence[object]) -> str:
 
 
 def figures(found: Sequence[Cell]) -> dict[str, Figure]:
-    """A mark for each seed: steps of the tokens found; tokens that only the solver finds, and tokens lost."""
+    """A mark for each seed: steps of the tokens found, and the counts of the solver's answers."""
     from matplotlib.ticker import LogLocator
 
     kinds = _by_kind(found)

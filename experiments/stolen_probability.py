@@ -88,12 +88,12 @@ def ask(head: am.Head, domain: Domain, counts: NDArray[np.int64]) -> dict[str, A
     """How many classes are unargmaxable, which share of each tenth of the vocabulary and of the text that is;
     the classes are ordered by count."""
     result = am.verify(head, domain, engine=am.Engine(workers=1))
-    lost = np.zeros(head.classes, bool)
-    lost[[verdict.class_id for verdict in result.unargmaxable]] = True
+    unargmaxable = np.zeros(head.classes, bool)
+    unargmaxable[[verdict.class_id for verdict in result.unargmaxable]] = True
     return {
         **count(result),
-        "tenths": [round(float(part.mean()), 4) for part in np.array_split(lost, TENTHS)],
-        "share_of_text": round(float(counts[lost].sum() / counts.sum()), 4),
+        "tenths": [round(float(part.mean()), 4) for part in np.array_split(unargmaxable, TENTHS)],
+        "share_of_text": round(float(counts[unargmaxable].sum() / counts.sum()), 4),
     }
 
 
@@ -120,9 +120,9 @@ def _row(features: int, seeds: Sequence[Cell]) -> list[str]:
     return [
         str(features),
         _spread([cell.found["test"] for cell in seeds], ".0f"),
-        _lost(seeds, "uniform"),
+        _unargmaxable(seeds, "uniform"),
         f"{expected:,.0f}" if expected >= 1 else f"{expected:.1g}" if expected >= 0.001 else "< 0.001",
-        *(_lost(seeds, name) for name in QUESTIONS),
+        *(_unargmaxable(seeds, name) for name in QUESTIONS),
         *(
             _spread([100 * cell.found[name]["share_of_text"] for cell in seeds], ".1f") + " %"
             for name in QUESTIONS
@@ -130,10 +130,10 @@ def _row(features: int, seeds: Sequence[Cell]) -> list[str]:
     ]
 
 
-def _lost(seeds: Sequence[Cell], name: str) -> str:
+def _unargmaxable(seeds: Sequence[Cell], name: str) -> str:
     is_any_undecided = any(cell.found[name]["undecided"] for cell in seeds)
-    lost = _spread([cell.found[name]["unargmaxable"] for cell in seeds], ",.0f")
-    return lost + (" + undecided" if is_any_undecided else "")
+    unargmaxable = _spread([cell.found[name]["unargmaxable"] for cell in seeds], ",.0f")
+    return unargmaxable + (" + undecided" if is_any_undecided else "")
 
 
 def _spread(values: Sequence[float], form: str) -> str:
@@ -151,7 +151,7 @@ def _features(cell: Cell) -> int:
 
 
 def figures(found: Sequence[Cell]) -> dict[str, Figure]:
-    """The number of lost tokens against d, and who they are."""
+    """The number of unargmaxable tokens against d, and who they are."""
     with drawing(PAGE, 2.8) as figure:
         left, *others = figure.subplots(1, 3, width_ratios=(1.3, 1, 1))
         _draw_numbers(left, found)

@@ -51,7 +51,7 @@ def test_a_corner_wins_after_descent(square: tuple[am.Checker, Slope]) -> None:
     assert not any(proven_by_descent(*square, class_id) for class_id in range(4))
 
 
-def test_the_descent_proves_the_middle_lost(square: tuple[am.Checker, Slope]) -> None:
+def test_the_descent_proves_the_middle_unargmaxable(square: tuple[am.Checker, Slope]) -> None:
     assert proven_by_descent(*square, 4)
     assert not wins_after_descent(*square, 4)
 
@@ -77,12 +77,12 @@ def test_the_same_cell_gives_the_same_numbers_again(small: Cell) -> None:
     assert measure(SMALL, None) == small.found
 
 
-def found(*, lost: int, own: int, missed: int, proven: int) -> Cell:
+def found(*, unargmaxable: int, own: int, missed: int, proven: int) -> Cell:
     tried = {"argmaxable": 10, "missed": missed, "unargmaxable": 20, "proven": proven}
     return Cell(
         SMALL,
         {
-            "classes": 80, "features": 4, "unargmaxable": lost, "undecided": 0,
+            "classes": 80, "features": 4, "unargmaxable": unargmaxable, "undecided": 0,
             "missed by own direction": own,
             "missed by reflection": dict.fromkeys(map(str, PATIENCES), own),
             "descents": {"1.0": tried, "0.1": tried},
@@ -91,24 +91,24 @@ def found(*, lost: int, own: int, missed: int, proven: int) -> Cell:
     )  # fmt: skip
 
 
-def test_precision_is_the_share_of_lost_classes_in_all_that_was_not_found() -> None:
-    assert precision([found(lost=30, own=10, missed=0, proven=0)], 10) == 0.75
+def test_precision_is_the_share_of_unargmaxable_classes_in_all_that_was_not_found() -> None:
+    assert precision([found(unargmaxable=30, own=10, missed=0, proven=0)], 10) == 0.75
 
 
 def test_a_search_that_finds_everything_in_a_head_without_losses_is_right() -> None:
-    assert precision([found(lost=0, own=0, missed=0, proven=0)], 0) == 1
+    assert precision([found(unargmaxable=0, own=0, missed=0, proven=0)], 0) == 1
 
 
 def test_what_a_descent_misses_is_scaled_up_from_the_classes_it_tried() -> None:
-    assert missed_by_descent([found(lost=30, own=40, missed=1, proven=0)] * 2, 1.0) == 8
+    assert missed_by_descent([found(unargmaxable=30, own=40, missed=1, proven=0)] * 2, 1.0) == 8
 
 
 def test_recall_is_taken_over_the_unargmaxable_classes_tried() -> None:
-    assert recall_of_weights([found(lost=30, own=1, missed=0, proven=15)], 0.1) == 0.75
+    assert recall_of_weights([found(unargmaxable=30, own=1, missed=0, proven=15)], 0.1) == 0.75
 
 
 def test_the_table_puts_seeds_of_one_size_into_one_row() -> None:
-    rows = table([found(lost=20, own=10, missed=1, proven=20)] * 2).splitlines()
+    rows = table([found(unargmaxable=20, own=10, missed=1, proven=20)] * 2).splitlines()
     assert rows[2] == (
         "| random, 80 × 4 | 20, 20 | 66.7 % | 66.7 % | 66.7 % | 66.7 % | 66.7 % | 95.2 % | 95.2 % "
         "| 100.0 % | 100.0 % |"
@@ -116,7 +116,12 @@ def test_the_table_puts_seeds_of_one_size_into_one_row() -> None:
 
 
 def test_the_table_has_the_worst_seed_in_brackets() -> None:
-    rows = table([found(lost=20, own=10, missed=0, proven=20), found(lost=20, own=20, missed=0, proven=20)])
+    rows = table(
+        [
+            found(unargmaxable=20, own=10, missed=0, proven=20),
+            found(unargmaxable=20, own=20, missed=0, proven=20),
+        ]
+    )
     assert "| 57.1 % (50.0) |" in rows.splitlines()[2]
 
 
@@ -126,19 +131,19 @@ def test_none_of_a_hundred_leaves_up_to_three_percent() -> None:
 
 
 def test_a_sample_allows_more_misses_than_it_has() -> None:
-    cell = found(lost=30, own=40, missed=0, proven=20)
+    cell = found(unargmaxable=30, own=40, missed=0, proven=20)
     assert missed_by_descent([cell], 1.0) == 0
     assert most_missed_by_descent(cell, 1.0) == pytest.approx(40 * highest_share(0, 10))
 
 
 def test_where_every_class_was_tried_nothing_is_left_to_chance() -> None:
-    cell = found(lost=20, own=10, missed=1, proven=15)
+    cell = found(unargmaxable=20, own=10, missed=1, proven=15)
     assert most_missed_by_descent(cell, 1.0) == 1
     assert least_recall_of_weights(cell, 1.0) == 0.75
 
 
 def test_a_sample_allows_less_recall_than_it_has() -> None:
-    assert least_recall_of_weights(found(lost=30, own=10, missed=0, proven=20), 1.0) < 0.9
+    assert least_recall_of_weights(found(unargmaxable=30, own=10, missed=0, proven=20), 1.0) < 0.9
 
 
 def test_real_heads_are_no_part_of_a_smoke_run() -> None:

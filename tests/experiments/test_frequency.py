@@ -9,30 +9,30 @@ import numpy as np
 import argmaxable as am
 from argmaxable.models.random_heads import random_head
 from experiments._frequency import against_frequency, margin_correlation
-from experiments._settling import LOST, Settled
+from experiments._settling import UNARGMAXABLE, Settled
 from experiments._vocabulary import Ranked
 
 
 def test_rare_victims_show_in_the_correlations_and_the_last_tenth() -> None:
-    outcome = np.repeat([0, LOST], [15, 5])
+    outcome = np.repeat([0, UNARGMAXABLE], [15, 5])
     settled = Settled(outcome, np.where(outcome, 6, 0), 0)
     order = Ranked(np.arange(20), 100.0 - np.arange(20))
     found = against_frequency(order, settled)
     assert found["steps"] < -0.7
-    assert found["tenths"][0][LOST] == 0
-    assert found["tenths"][-1][LOST] == 2
+    assert found["tenths"][0][UNARGMAXABLE] == 0
+    assert found["tenths"][-1][UNARGMAXABLE] == 2
     reversed_order = replace(order, frequency=order.frequency[::-1])
     assert against_frequency(reversed_order, settled)["steps"] == -found["steps"]
 
 
 def test_classes_never_counted_are_a_group_of_their_own() -> None:
-    outcome = np.repeat([0, LOST], [20, 5])
+    outcome = np.repeat([0, UNARGMAXABLE], [20, 5])
     settled = Settled(outcome, np.arange(25), 0)
     order = Ranked(np.arange(25), np.r_[np.arange(20.0, 0.0, -1.0), np.zeros(5)])
     found = against_frequency(order, settled)
     assert (found["counted"], found["unseen"]) == (20, 5)
     assert [sum(tally) for tally in found["tenths"]] == [*[2] * 10, 5]
-    assert [tally[LOST] for tally in found["tenths"]] == [*[0] * 10, 5]
+    assert [tally[UNARGMAXABLE] for tally in found["tenths"]] == [*[0] * 10, 5]
 
 
 def test_classes_never_counted_are_no_part_of_the_correlation() -> None:

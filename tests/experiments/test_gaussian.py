@@ -19,16 +19,16 @@ def test_angles_of_a_point_a_segment_a_triangle_and_a_tetrahedron(vertices: int,
     assert math.exp(log_inner_angle(vertices)) == pytest.approx(angle, rel=1e-10)
 
 
-def test_without_features_all_classes_but_the_one_with_the_largest_bias_are_lost() -> None:
+def test_without_features_all_classes_but_the_one_with_the_largest_bias_are_unargmaxable() -> None:
     assert expected_unargmaxable(100, 0, has_bias=True) == pytest.approx(99)
 
 
-def test_with_one_feature_and_no_bias_all_classes_but_the_two_outermost_are_lost() -> None:
+def test_with_one_feature_and_no_bias_all_classes_but_the_two_outermost_are_unargmaxable() -> None:
     assert expected_unargmaxable(100, 1, has_bias=False) == pytest.approx(98)
 
 
 @pytest.mark.parametrize("has_bias", [False, True])
-def test_with_fewer_classes_than_a_simplex_has_vertices_none_is_lost(has_bias: bool) -> None:
+def test_with_fewer_classes_than_a_simplex_has_vertices_none_is_unargmaxable(has_bias: bool) -> None:
     assert expected_unargmaxable(8, 7, has_bias=has_bias) == 0
 
 

@@ -141,14 +141,14 @@ def test_no_mixture_ever_says_a_word_that_its_components_can_not() -> None:
     torch.nn.init.normal_(model.embedding.weight, std=3.0)
     found = unargmaxable(model, words)
     assert found is not None
-    lost = {words.index(word) for word in found["reachable"]["words"]}
+    never = {words.index(word) for word in found["reachable"]["words"]}
     with torch.no_grad():
         said = model.head.log_prob(10 * torch.randn(20_000, 3)).argmax(dim=1).unique().tolist()
-    assert len(lost) > 10 < len(said)
-    assert lost.isdisjoint(said)
+    assert len(never) > 10 < len(said)
+    assert never.isdisjoint(said)
 
 
-def test_words_lost_everywhere_are_lost_within_the_box_too(measured: list[Cell]) -> None:
+def test_words_unargmaxable_everywhere_are_so_within_the_box_too(measured: list[Cell]) -> None:
     found = measured[0].found["unargmaxable"]
     assert set(found["everywhere"]["words"]) <= set(found["reachable"]["words"])
 

@@ -49,8 +49,8 @@ def test_heads_as_drawn_lose_classes(prevention: str) -> None:
 
 
 def test_equal_norms_of_two_features_don_t_survive_half_precision() -> None:
-    lost = measure(settings(EQUAL_NORMS, stored="float16", features=2), None)["unargmaxable"]
-    assert min(lost) > 0
+    unargmaxable = measure(settings(EQUAL_NORMS, stored="float16", features=2), None)["unargmaxable"]
+    assert min(unargmaxable) > 0
 
 
 def test_the_same_cell_gives_the_same_numbers_again() -> None:
@@ -66,7 +66,7 @@ def test_the_committed_run_has_a_hundred_heads_of_the_papers_size() -> None:
     assert sizes == {(kind, stored): (500, 10, 100) for kind in (EQUAL_NORMS, VORONOI) for stored in FORMATS}
 
 
-def test_the_table_counts_heads_with_losses_and_the_most_lost() -> None:
+def test_the_table_counts_affected_heads_and_shows_the_most_unargmaxable_classes() -> None:
     row = table([Cell(settings(EQUAL_NORMS, seeds=4), {"unargmaxable": [0, 3, 0, 1], "undecided": 0}, 1.0)])
     assert row.splitlines()[2].endswith("| 4 |  | 2 | 1 (3) |")
 

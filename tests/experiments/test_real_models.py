@@ -11,7 +11,7 @@ import argmaxable as am
 from argmaxable.models.random_heads import random_head
 from experiments._experiment import Cell, Scale
 from experiments._frequency import against_frequency, margin_correlation
-from experiments._settling import LOST, settle
+from experiments._settling import UNARGMAXABLE, settle
 from experiments._vocabulary import Ranked
 from experiments.real_models import (
     FREQUENCY_OF,
@@ -42,7 +42,7 @@ def test_tallies_sum_to_the_classes(head: am.Head) -> None:
     found = describe(labelled, SETTINGS, family="", name="")
     assert sum(found["outcomes"]) == sum(map(sum, found["vocabulary"])) == 80
     assert sum(count for count, _ in found["categories"].values()) == 80
-    assert sum(lost for _, lost in found["categories"].values()) == found["outcomes"][LOST]
+    assert sum(never for _, never in found["categories"].values()) == found["outcomes"][UNARGMAXABLE]
 
 
 def test_the_same_cell_gives_the_same_numbers() -> None:

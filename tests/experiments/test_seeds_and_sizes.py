@@ -91,7 +91,9 @@ def test_the_table_lists_the_seeds_beside_the_papers(found: dict[str, Any]) -> N
     assert "mean steps (reflections)" in written
 
 
-def test_the_figure_tells_what_the_solver_found_from_what_is_lost(found: dict[str, Any]) -> None:
+def test_the_figure_tells_what_the_solver_found_from_what_is_unargmaxable(
+    found: dict[str, Any],
+) -> None:
     figure = figures([Cell(SETTINGS, found, 1.0)])["seeds_and_sizes"]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
         "found by the solver",

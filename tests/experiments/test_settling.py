@@ -7,7 +7,7 @@ import pytest
 
 import argmaxable as am
 from argmaxable.models.random_heads import random_head
-from experiments._settling import LOST, SOLVED, margins, settle, tally
+from experiments._settling import SOLVED, UNARGMAXABLE, margins, settle, tally
 
 
 @pytest.fixture(scope="module")
@@ -18,13 +18,13 @@ def head() -> am.Head:
 def test_the_two_steps_find_what_verifying_finds(head: am.Head) -> None:
     settled = settle(head, patience=5)
     expected = [verdict.class_id for verdict in am.verify(head, engine=am.Engine(workers=1)).unargmaxable]
-    assert np.flatnonzero(settled.outcome == LOST).tolist() == expected
+    assert np.flatnonzero(settled.outcome == UNARGMAXABLE).tolist() == expected
     assert expected
 
 
 def test_patience_changes_who_finds_a_class_but_no_verdict(head: am.Head) -> None:
     short, long = settle(head, patience=1), settle(head, patience=200)
-    assert ((short.outcome == LOST) == (long.outcome == LOST)).all()
+    assert ((short.outcome == UNARGMAXABLE) == (long.outcome == UNARGMAXABLE)).all()
     assert (short.outcome == SOLVED).sum() > (long.outcome == SOLVED).sum()
 
 
@@ -33,7 +33,7 @@ def test_twins_that_reflections_do_not_reach_are_tied_all_the_same(head: am.Head
     weight = head.rows(slice(None))
     settled = settle(am.Head(np.vstack([weight, weight[hard]])), patience=1)
     assert settled.tied == 2
-    assert settled.outcome[[hard, -1]].tolist() == [LOST, LOST]
+    assert settled.outcome[[hard, -1]].tolist() == [UNARGMAXABLE, UNARGMAXABLE]
 
 
 def test_margins_are_those_that_a_linear_programme_finds(head: am.Head) -> None:
@@ -45,8 +45,8 @@ def test_margins_are_those_that_a_linear_programme_finds(head: am.Head) -> None:
 
 
 def test_no_unargmaxable_class_has_a_margin_above_zero(head: am.Head) -> None:
-    lost = np.flatnonzero(settle(head, patience=5).outcome == LOST)
-    assert (margins(head, lost) <= 0).all()
+    unargmaxable = np.flatnonzero(settle(head, patience=5).outcome == UNARGMAXABLE)
+    assert (margins(head, unargmaxable) <= 0).all()
 
 
 def best_gap(head: am.Head, class_id: int) -> float:
@@ -72,9 +72,9 @@ def test_only_classes_that_steps_find_enter_their_mean(head: am.Head) -> None:
     found = np.flatnonzero(settled.steps <= 5)
     assert 0 < len(found) < 80
     assert settled.mean_steps() == settled.mean_steps(found) == round(settled.steps[found].mean(), 3)
-    assert settled.mean_steps(np.flatnonzero(settled.outcome == LOST)) is None
+    assert settled.mean_steps(np.flatnonzero(settled.outcome == UNARGMAXABLE)) is None
 
 
 def test_identical_rows_are_tied() -> None:
     settled = settle(am.Head([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]), patience=5)
-    assert settled.tied == tally(settled.outcome)[LOST] == 2
+    assert settled.tied == tally(settled.outcome)[UNARGMAXABLE] == 2

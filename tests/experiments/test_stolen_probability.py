@@ -1,4 +1,4 @@
-"""Tokens lost by small trained heads, and how frequent they are."""
+"""Unargmaxable tokens of small trained heads, and how frequent they are."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_row_inside_the_hull_is_counted_with_its_frequency() -> None:
     assert found["undecided"] == 0
 
 
-def test_without_victims_no_part_of_the_text_is_lost() -> None:
+def test_without_victims_no_part_of_the_text_is_unargmaxable() -> None:
     found = ask(am.Head(np.eye(12)), DEFAULT_DOMAIN, COUNTS)
     assert found["unargmaxable"] == 0
     assert found["share_of_text"] == 0

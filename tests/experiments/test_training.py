@@ -134,7 +134,7 @@ def test_the_trigger_looks_back_beyond_its_patience(validations: list[float], ex
     assert _stalls(epochs, Schedule(patience=1)) is expected
 
 
-def test_a_lost_loss_is_an_error_that_names_the_rate(shape: Shape, text: Corpus) -> None:
+def test_an_infinite_loss_is_an_error_that_names_the_rate(shape: Shape, text: Corpus) -> None:
     with pytest.raises(FloatingPointError, match=r"lower the rate \(1e\+38\)"):
         train(shape, replace(SCHEDULE, rate=1e38, average_after=None), text)
 

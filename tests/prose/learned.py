@@ -340,10 +340,10 @@ def language_heads() -> list[float]:
     ]  # fmt: skip
 
 
-def _rarer_of_ten(lost: list[list[str]]) -> tuple[float, float]:
+def _rarer_of_ten(unargmaxable: list[list[str]]) -> tuple[float, float]:
     """How many of ten such words are of the rarer half of the vocabulary."""
     rank = {word: place for place, word in enumerate(record("experiments/text.json")["words"])}
-    shares = [sum(rank[word] >= len(rank) / 2 for word in words) / len(words) for words in lost]
+    shares = [sum(rank[word] >= len(rank) / 2 for word in words) / len(words) for words in unargmaxable]
     return round(10 * fmean(shares)), 10
 
 

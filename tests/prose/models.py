@@ -14,7 +14,7 @@ from experiments import (
     stolen_probability,
 )
 from experiments._experiment import Scale
-from experiments._settling import LOST, OUTCOMES
+from experiments._settling import OUTCOMES, UNARGMAXABLE
 from tests.prose.numbers import Claims
 from tests.prose.sources import cells, found, quoted, record, setting, significant, span
 
@@ -33,14 +33,14 @@ def model(name: str) -> Mapping[str, Any]:
     return one
 
 
-def losing() -> list[Mapping[str, Any]]:
+def affected() -> list[Mapping[str, Any]]:
     """Models with unargmaxable classes."""
-    return [each for each in _models() if each["outcomes"][LOST]]
+    return [each for each in _models() if each["outcomes"][UNARGMAXABLE]]
 
 
 def untied() -> list[Mapping[str, Any]]:
     """Models that lose classes other than by a tie: text recognisers."""
-    found = [each for each in losing() if each["outcomes"][LOST] > each["tied"]]
+    found = [each for each in affected() if each["outcomes"][UNARGMAXABLE] > each["tied"]]
     assert {each["family"] for each in found} == {"Text recognition"}
     return found
 
@@ -49,7 +49,7 @@ def counted() -> list[Mapping[str, Any]]:
     """Text recognisers with counts of their characters."""
     return [
         each
-        for each in losing()
+        for each in affected()
         if each.get("frequency") and "margin" in each["frequency"] and each["family"] == "Text recognition"
     ]
 
@@ -57,12 +57,12 @@ def counted() -> list[Mapping[str, Any]]:
 def in_tenth(model: Mapping[str, Any], tenth: int) -> float:
     """Percent of the classes in a tenth by frequency that are unargmaxable."""
     outcomes = model["frequency"]["tenths"][tenth]
-    return 100 * outcomes[LOST] / sum(outcomes)
+    return 100 * outcomes[UNARGMAXABLE] / sum(outcomes)
 
 
 def _share(model: Mapping[str, Any], category: str) -> float:
-    total, lost = model["categories"][category]
-    return 100 * lost / total
+    total, unargmaxable = model["categories"][category]
+    return 100 * unargmaxable / total
 
 
 _SMOL = "SmolLM2-135M-Instruct, Q4_1"
@@ -83,11 +83,11 @@ def models_exits() -> list[float]:
 
 
 def models_vocabulary() -> list[float]:
-    return [len(losing())]
+    return [len(affected())]
 
 
 def models_frequency() -> list[float]:
-    drawn = [each for each in losing() if each.get("frequency")]
+    drawn = [each for each in affected() if each.get("frequency")]
     return [len(drawn), *span([in_tenth(each, 9) for each in counted()]), len(counted())]
 
 
@@ -97,7 +97,7 @@ def models_agree() -> list[float]:
     assert not any(each["categories"]["Han, common"][1] for each in newest)
     common = {significant(each["categories"]["Han, common"][0], 3) for each in newest}
     smol = model(_SMOL)
-    assert smol["tied"] == smol["outcomes"][LOST]
+    assert smol["tied"] == smol["outcomes"][UNARGMAXABLE]
     assert min(_share(model(name), "symbols") for name in ("PP-OCRv5", "PP-OCRv6 small")) > 70
     return [
         len(counted()), *span([in_tenth(each, 9) for each in counted()]),
@@ -105,7 +105,7 @@ def models_agree() -> list[float]:
         *reversed(span([each["frequency"]["steps"] for each in counted()])),
         *common, max(each["categories"]["Han, less common"][1] for each in newest), 70,
         smol["mean_steps"], *quoted(1.2, source=f"{GRIVAS}, section 5.1"), smol["frequency"]["steps"],
-        smol["outcomes"][LOST], smol["classes"],
+        smol["outcomes"][UNARGMAXABLE], smol["classes"],
     ]  # fmt: skip
 
 
@@ -113,9 +113,9 @@ def models_differ() -> list[float]:
     paper = real_models.PAPER
     wide = untied()
     old = [model(name) for name in _OLD]
-    largest = max(100 * each["outcomes"][LOST] / each["classes"] for each in losing())
+    largest = max(100 * each["outcomes"][UNARGMAXABLE] / each["classes"] for each in affected())
     return [
-        len(losing()), len(_models()), sum(lost for lost, _ in paper.values()),
+        len(affected()), len(_models()), sum(unargmaxable for unargmaxable, _ in paper.values()),
         sum(of for _, of in paper.values()),
         len(wide), *span([each["features"] for each in wide]), *quoted(256, source=GRIVAS),
         max(each["features"] for each in wide), largest,
@@ -127,9 +127,9 @@ def models_differ() -> list[float]:
 def models_families() -> list[float]:
     families = Counter(each["family"] for each in _models())
     nko = [model(name) for name in activation_ranges.NKO]
-    assert not any(each["outcomes"][LOST] for each in nko)
+    assert not any(each["outcomes"][UNARGMAXABLE] for each in nko)
     speech = model("Whisper base")
-    assert speech["outcomes"][LOST] == speech["tied"] == 2
+    assert speech["outcomes"][UNARGMAXABLE] == speech["tied"] == 2
     (tokens,), (features,) = ({each[key] for each in nko} for key in ("classes", "features"))
     return [
         families["Language models of proteins"], families["Transliteration"], speech["classes"], tokens,
@@ -183,8 +183,8 @@ def _key(models: Sequence[Mapping[str, Any]], key: str) -> list[float]:
     return [model[key] for model in models]
 
 
-def _lost_by(models: Sequence[Mapping[str, Any]]) -> list[float]:
-    return [model["outcomes"][LOST] for model in models]
+def _unargmaxable_of(models: Sequence[Mapping[str, Any]]) -> list[float]:
+    return [model["outcomes"][UNARGMAXABLE] for model in models]
 
 
 def seeds_made() -> list[float]:
@@ -204,18 +204,18 @@ def seeds_figure() -> list[float]:
     narrow = [*_kind("student", 16), *_kind("on the text", 16)]
     teachers = _kind("teacher", 64)
     assert min(_key(narrow, "mean_steps")) > 100
-    assert not any(_lost_by(teachers))
+    assert not any(_unargmaxable_of(teachers))
     return [
         100,
         *span(_key(middle, "mean_steps")),
-        max(_lost_by(middle)),
+        max(_unargmaxable_of(middle)),
         *span(_key(teachers, "mean_steps")),
     ]
 
 
 def seeds_agree() -> list[float]:
     trained = _kind("on the text", 16)
-    return [*_key(trained, "mean_steps"), *_lost_by(trained)]
+    return [*_key(trained, "mean_steps"), *_unargmaxable_of(trained)]
 
 
 def seeds_differ() -> list[float]:
@@ -224,8 +224,8 @@ def seeds_differ() -> list[float]:
         for features in (16, 32)
         for pair in zip(_kind("student", features), _kind("on the text", features), strict=True)
     ]
-    assert sum(a["outcomes"][LOST] > b["outcomes"][LOST] for a, b in pairs) == 3
-    assert sum(a["outcomes"][LOST] < b["outcomes"][LOST] for a, b in pairs) == 1
+    assert sum(a["outcomes"][UNARGMAXABLE] > b["outcomes"][UNARGMAXABLE] for a, b in pairs) == 3
+    assert sum(a["outcomes"][UNARGMAXABLE] < b["outcomes"][UNARGMAXABLE] for a, b in pairs) == 1
     return [
         *quoted(366, 8, 3, source=f"{GRIVAS}, section 4.2"),
         sum(student["mean_steps"] > plain["mean_steps"] for student, plain in pairs),

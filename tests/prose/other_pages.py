@@ -5,7 +5,7 @@ from __future__ import annotations
 from argmaxable.prove import boundary, prover, shared_rows
 from argmaxable.run import phases
 from argmaxable.search import reflection
-from experiments._settling import LOST
+from experiments._settling import UNARGMAXABLE
 from tests.prose.models import model
 from tests.prose.numbers import Claims
 from tests.prose.sources import benchmark, span
@@ -35,7 +35,7 @@ def smollm_head() -> list[float]:
 def smollm_tied() -> list[float]:
     found = model(_SMOL)
     special = found["categories"]["special"][1]
-    return [found["outcomes"][LOST] - special, special]
+    return [found["outcomes"][UNARGMAXABLE] - special, special]
 
 
 METHOD: Claims = {"method-order": method_order}

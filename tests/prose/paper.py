@@ -6,8 +6,8 @@ from collections import Counter
 from typing import Any
 
 from experiments import real_models
-from experiments._settling import LOST
-from tests.prose.models import _models, _share, counted, in_tenth, losing, model, untied
+from experiments._settling import UNARGMAXABLE
+from tests.prose.models import _models, _share, affected, counted, in_tenth, model, untied
 from tests.prose.numbers import Claims
 from tests.prose.sources import benchmark, record, span
 
@@ -34,39 +34,39 @@ def _read() -> tuple[int, int]:
     return read["after"], read["occurrences"]
 
 
-def _percent_lost(name: str) -> tuple[int, int, float]:
+def _percent_unargmaxable(name: str) -> tuple[int, int, float]:
     found = model(name)
-    lost = found["outcomes"][LOST]
-    return lost, found["classes"], 100 * lost / found["classes"]
+    unargmaxable = found["outcomes"][UNARGMAXABLE]
+    return unargmaxable, found["classes"], 100 * unargmaxable / found["classes"]
 
 
 def abstract() -> list[float]:
     paper, (after, images) = real_models.PAPER.values(), _read()
-    assert len(losing()) - len(untied()) == 2
-    largest = max(100 * each["outcomes"][LOST] / each["classes"] for each in losing())
+    assert len(affected()) - len(untied()) == 2
+    largest = max(100 * each["outcomes"][UNARGMAXABLE] / each["classes"] for each in affected())
     return [
-        sum(lost for lost, _ in paper), sum(of for _, of in paper), len(_models()), len(losing()),
+        sum(some for some, _ in paper), sum(of for _, of in paper), len(_models()), len(affected()),
         len(untied()),
         largest, _lesson()["taught"], 100 * after / images,
     ]  # fmt: skip
 
 
 def domain() -> list[float]:
-    return [model("PP-OCRv4, Chinese")["outcomes"][LOST], _lesson()["proven"]["unargmaxable_before"]]
+    return [model("PP-OCRv4, Chinese")["outcomes"][UNARGMAXABLE], _lesson()["proven"]["unargmaxable_before"]]
 
 
 def survey() -> list[float]:
     families = Counter(each["family"] for each in _models())
     assert families["Language models"] == families["Speech recognition and translation"] == 1
     assert sum(families.values()) == sum(families[name] for name in SURVEYED)
-    assert model("Whisper base")["outcomes"][LOST] == model("Whisper base")["tied"] == 2
-    assert not any(each["outcomes"][LOST + 1] for each in _models())
+    assert model("Whisper base")["outcomes"][UNARGMAXABLE] == model("Whisper base")["tied"] == 2
+    assert not any(each["outcomes"][UNARGMAXABLE + 1] for each in _models())
     smol, wide = model("SmolLM2-135M-Instruct, Q4_1"), untied()
     features = span([each["features"] for each in wide])
     return [
         *(families[name] for name in ("Text recognition", "Pronunciation and diacritics", "Sound")),
         families["Files and images"], families["Chemical reactions"], families["Transliteration"],
-        families["Language models of proteins"], len(losing()), 4, smol["tied"],
+        families["Language models of proteins"], len(affected()), 4, smol["tied"],
         smol["classes"], len(wide), *features, features[1],
     ]  # fmt: skip
 
@@ -77,9 +77,9 @@ def sizes() -> list[float]:
     assert third["classes"] == fourth["classes"]
     assert 2.5 < fifth["classes"] / fourth["classes"] < 3
     return [
-        *(value for name in names for value in _percent_lost(name)),
-        third["features"], fourth["features"], _percent_lost("PP-OCRv4, Chinese")[2], fifth["features"],
-        _percent_lost("PP-OCRv5")[2],
+        *(value for name in names for value in _percent_unargmaxable(name)),
+        third["features"], fourth["features"], _percent_unargmaxable("PP-OCRv4, Chinese")[2],
+        fifth["features"], _percent_unargmaxable("PP-OCRv5")[2],
     ]  # fmt: skip
 
 

@@ -21,7 +21,7 @@ GRIVAS = "Grivas, Bogoychev & Lopez 2022"
 _CLASSES = 10_000
 
 
-def _lost(distribution: str, features: int) -> list[int]:
+def _counts(distribution: str, features: int) -> list[int]:
     return found("random_heads", "unargmaxable", distribution=distribution, features=features)
 
 
@@ -29,10 +29,10 @@ def _steps(distribution: str, features: int) -> float:
     return mean("random_heads", "mean_steps_found", distribution=distribution, features=features)
 
 
-def _first_without_loss(distribution: str) -> int:
+def _first_without_any(distribution: str) -> int:
     """The least number of features from which on no head loses a class."""
-    losing_ = [features for features in random_heads.FEATURES if any(_lost(distribution, features))]
-    return next(features for features in random_heads.FEATURES if features > max(losing_))
+    affected = [features for features in random_heads.FEATURES if any(_counts(distribution, features))]
+    return next(features for features in random_heads.FEATURES if features > max(affected))
 
 
 def _most_steps(distribution: str) -> int:
@@ -49,42 +49,42 @@ def _largest_deviation(up_to: int) -> float:
         100 * abs(count / _expected(f) - 1)
         for f in random_heads.FEATURES
         if f <= up_to
-        for count in _lost("normal", f)
+        for count in _counts("normal", f)
     )
 
 
 def random_heads_made() -> list[float]:
     (classes,) = {cell.settings["classes"] for cell in cells("random_heads")}
-    several = min(f for f in random_heads.FEATURES if len(_lost("uniform", f)) > 1)
+    several = min(f for f in random_heads.FEATURES if len(_counts("uniform", f)) > 1)
     return [classes, random_heads.PAPER_SEED, several, random_heads.PATIENCE]
 
 
 def random_heads_uniform() -> list[float]:
-    none = _first_without_loss("uniform")
+    none = _first_without_any("uniform")
     return [
-        *_lost("uniform", 2), 2, *span(_lost("uniform", 20)), 20, max(_lost("uniform", none)), none,
+        *_counts("uniform", 2), 2, *span(_counts("uniform", 20)), 20, max(_counts("uniform", none)), none,
         _steps("uniform", 2), _steps("uniform", 6), _most_steps("uniform"), _steps("uniform", 50),
     ]  # fmt: skip
 
 
 def random_heads_normal() -> list[float]:
-    none, most = _first_without_loss("normal"), _most_steps("normal")
+    none, most = _first_without_any("normal"), _most_steps("normal")
     return [
-        *_lost("normal", 2), max(_lost("normal", none)), none, _steps("normal", 2), _steps("normal", most),
-        most, _steps("normal", 50),
+        *_counts("normal", 2), max(_counts("normal", none)), none, _steps("normal", 2),
+        _steps("normal", most), most, _steps("normal", 50),
     ]  # fmt: skip
 
 
 def random_heads_agree() -> list[float]:
     most, one_each = (
         _most_steps("uniform"),
-        max(f for f in random_heads.FEATURES if len(_lost("normal", f)) == 1),
+        max(f for f in random_heads.FEATURES if len(_counts("normal", f)) == 1),
     )
     return [
-        _first_without_loss("uniform"), most, _steps("uniform", most), most, _steps("uniform", 15), 15,
+        _first_without_any("uniform"), most, _steps("uniform", most), most, _steps("uniform", 15), 15,
         next(f for f in random_heads.FEATURES if _steps("uniform", f) < 0.1),
         significant(_largest_deviation(one_each), 2), one_each,
-        fmean(_lost("normal", 20)), _expected(20), 20,
+        fmean(_counts("normal", 20)), _expected(20), 20,
     ]  # fmt: skip
 
 
@@ -94,10 +94,10 @@ def random_heads_sharper() -> list[float]:
 
 def random_heads_differ() -> list[float]:
     most, few = _most_steps("normal"), {"distribution": "uniform", "features": 2}
-    (lost,), (missed,) = (found("random_heads", key, **few) for key in ("unargmaxable", "not_found"))
+    (unargmaxable,), (missed,) = (found("random_heads", key, **few) for key in ("unargmaxable", "not_found"))
     return [
         _steps("normal", 2), 2, _steps("normal", most), most, _most_steps("uniform"),
-        *(_steps("uniform", features) for features in (2, 4, 6)), _CLASSES - lost - missed,
+        *(_steps("uniform", features) for features in (2, 4, 6)), _CLASSES - unargmaxable - missed,
         max(found("random_heads", "not_found")), random_heads.PATIENCE,
     ]  # fmt: skip
 
@@ -113,7 +113,7 @@ def _heads(prevention: str, features: int, stored: str) -> list[int]:
 _PLAIN, _BIASED, _EQUAL, _VORONOI = "none, no bias", "none, random bias", "equal norms", "bias −‖w‖²/2"
 
 
-def _losing(prevention: str, stored: str) -> int:
+def _affected(prevention: str, stored: str) -> int:
     return sum(count > 0 for count in _heads(prevention, 2, stored))
 
 
@@ -145,8 +145,8 @@ def prevention_says() -> list[float]:
     assert not any(_heads(_EQUAL, 2, "float64"))
     assert not any(_heads(_EQUAL, 10, "float16"))
     return [
-        2, setting("prevention", "classes"), _losing(_EQUAL, "float32"), len(equal["float32"]),
-        _losing(_EQUAL, "float16"), _losing(_VORONOI, "float16"), len(_heads(_VORONOI, 2, "float16")), 10,
+        2, setting("prevention", "classes"), _affected(_EQUAL, "float32"), len(equal["float32"]),
+        _affected(_EQUAL, "float16"), _affected(_VORONOI, "float16"), len(_heads(_VORONOI, 2, "float16")), 10,
     ]  # fmt: skip
 
 

@@ -31,7 +31,7 @@ def test_every_number_in_a_sentence_is_what_was_measured(page: str) -> None:
 
 PAGE = """# A page of 2026
 <!-- numbers: one -->
-Of 1,000 words 27.5 % are lost with d = 8 (Table 3), nine in WikiText-2.
+Of 1,000 words 27.5 % are unargmaxable with d = 8 (Table 3), nine in WikiText-2.
 
 | 5 | 6 |
 |---|---|

@@ -156,11 +156,11 @@ figure.__doc__ = f"{figure.__doc__}\n\n{_EPILOG}"
 
 def _decision_regions(request: _Request) -> Figure:
     from argmaxable.report.figures import decision_regions
-    from argmaxable.report.figures.examples import FOUND_CLASS, LOST_CLASS
+    from argmaxable.report.figures.examples import ARGMAXABLE_CLASS, UNARGMAXABLE_CLASS
 
     if request.bias and request.subjects:
         raise InputError("--bias chooses an example. Leave it out when you pass a MODEL.")
-    head = _head(request) or (FOUND_CLASS if request.bias else LOST_CLASS)
+    head = _head(request) or (ARGMAXABLE_CLASS if request.bias else UNARGMAXABLE_CLASS)
     return decision_regions(head, extent=request.extent, title=request.title)
 
 

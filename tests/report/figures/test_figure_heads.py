@@ -14,7 +14,7 @@ from argmaxable.layers import PLIF
 from argmaxable.models.random_heads import Distribution, random_head
 from argmaxable.questions.argmax import verify
 from argmaxable.report.figures import decision_regions, hull, measure_random_heads, plif, random_heads, save
-from argmaxable.report.figures.examples import FOUND_CLASS, LOST_CLASS, ball_of_classes
+from argmaxable.report.figures.examples import ARGMAXABLE_CLASS, UNARGMAXABLE_CLASS, ball_of_classes
 from argmaxable.report.figures.plif import knots_and_values
 
 
@@ -25,30 +25,30 @@ def statuses(head: am.Head) -> list[Status]:
 
 
 def test_the_example_loses_one_class_and_a_bias_brings_it_back() -> None:
-    assert statuses(LOST_CLASS) == [Status.ARGMAXABLE] * 3 + [Status.UNARGMAXABLE]
-    assert statuses(FOUND_CLASS) == [Status.ARGMAXABLE] * 4
+    assert statuses(UNARGMAXABLE_CLASS) == [Status.ARGMAXABLE] * 3 + [Status.UNARGMAXABLE]
+    assert statuses(ARGMAXABLE_CLASS) == [Status.ARGMAXABLE] * 4
 
 
 def test_decision_regions_name_the_classes_without_one() -> None:
-    views = decision_regions(LOST_CLASS).axes
+    views = decision_regions(UNARGMAXABLE_CLASS).axes
     assert views[0].get_title() == "who wins where; no region: d"
     assert [text.get_text() for text in views[0].texts] == ["a", "b", "c"]
 
 
 def test_with_a_bias_there_is_no_view_by_direction() -> None:
-    assert len(decision_regions(LOST_CLASS).axes) == 3
-    assert len(decision_regions(FOUND_CLASS).axes) == 2
+    assert len(decision_regions(UNARGMAXABLE_CLASS).axes) == 3
+    assert len(decision_regions(ARGMAXABLE_CLASS).axes) == 2
 
 
 def test_the_extent_sets_the_window() -> None:
-    axes = decision_regions(FOUND_CLASS, extent=7).axes[0]
+    axes = decision_regions(ARGMAXABLE_CLASS, extent=7).axes[0]
     assert axes.get_xlim() == axes.get_ylim() == (-7, 7)
 
 
 @pytest.mark.parametrize("extent", [0, -1, float("inf"), float("nan")])
 def test_an_extent_that_is_no_size_is_rejected(extent: float) -> None:
     with pytest.raises(am.InputError, match="finite number above 0"):
-        decision_regions(LOST_CLASS, extent=extent)
+        decision_regions(UNARGMAXABLE_CLASS, extent=extent)
 
 
 def test_regions_of_too_many_classes_are_rejected() -> None:

@@ -111,7 +111,7 @@ def repair(
         np.concatenate([draft.points, task.standing_points]), engine=engine, progress=progress,
     )  # fmt: skip
     _require_kept(task, after)
-    was_lost = np.array([verdict.class_id for verdict in before.unargmaxable], np.intp)
+    was_unargmaxable = np.array([verdict.class_id for verdict in before.unargmaxable], np.intp)
     found = np.array([verdict.class_id for verdict in after.argmaxable], np.intp)
     rows = draft.head.rows(slice(None)) - head.rows(slice(None))
     lengths = np.sqrt((rows * rows).sum(axis=1))
@@ -122,7 +122,7 @@ def repair(
         reached=draft.reached, least=draft.least,
         row_change=float(lengths.max() / max(float(np.median(usual)), np.finfo(float).tiny)),
         movement=logit_movement(head, draft.head, domain), margins=margins, points=draft.points, result=after,
-        gained=np.setdiff1d(np.intersect1d(was_lost, found), task.chosen),
+        gained=np.setdiff1d(np.intersect1d(was_unargmaxable, found), task.chosen),
         seconds=time.perf_counter() - started,
     )  # fmt: skip
 

@@ -7,11 +7,13 @@ import numpy as np
 from argmaxable.core.head import Head
 
 # Class d lies inside the triangle of the others: Figure 1 of Grivas et al. 2022.
-LOST_CLASS = Head(
+UNARGMAXABLE_CLASS = Head(
     [[1.0, 0.2], [-0.7, 0.9], [-0.4, -1.0], [-0.15, 0.1]], labels="abcd", name="four classes, two features"
 )
 # The same with a bias that gives d a region of its own.
-FOUND_CLASS = Head(LOST_CLASS.weight, [0.0, 0.0, 0.0, 0.3], labels="abcd", name="the same with a bias")
+ARGMAXABLE_CLASS = Head(
+    UNARGMAXABLE_CLASS.weight, [0.0, 0.0, 0.0, 0.3], labels="abcd", name="the same with a bias"
+)
 # Chosen so that no region of its rankings is too small to see, without the bias and with it.
 FOUR_IN_PLANE = Head(
     [[1.0, 1.9], [0.0, 0.5], [-1.7, 0.8], [0.8, -1.8]], [0.5, 1.1, -0.3, -0.6], labels="abcd",

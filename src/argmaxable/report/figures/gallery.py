@@ -14,7 +14,7 @@ from argmaxable.questions.argmax import verify
 from argmaxable.report.figures.braid import braid, construction, slices
 from argmaxable.report.figures.counts import unargmaxable_counts
 from argmaxable.report.figures.effort import MOST_PANELS, Effort, steps_needed, steps_over_classes
-from argmaxable.report.figures.examples import FOUND_CLASS, LOST_CLASS, ball_of_classes
+from argmaxable.report.figures.examples import ARGMAXABLE_CLASS, UNARGMAXABLE_CLASS, ball_of_classes
 from argmaxable.report.figures.hull import hull
 from argmaxable.report.figures.plif import plif
 from argmaxable.report.figures.random_heads import measure_random_heads, random_heads
@@ -47,8 +47,8 @@ class FigureGroup:
 
 def all_figures(groups: Sequence[FigureGroup], *, title: str | None = None) -> Iterator[tuple[str, Figure]]:
     """Every figure with a name for its file, one after the other; those about runs are headed `title`."""
-    yield "decision-regions", decision_regions(LOST_CLASS)
-    yield "decision-regions-bias", decision_regions(FOUND_CLASS)
+    yield "decision-regions", decision_regions(UNARGMAXABLE_CLASS)
+    yield "decision-regions-bias", decision_regions(ARGMAXABLE_CLASS)
     for features in (2, 3):
         yield f"hull-{features}d", random_hull(features)
     yield "reflections", reflections()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from argmaxable.core.result import Result
 
-_MOST_NAMED, _MOST_LOST_NAMED = 40, 12
+_MOST_NAMED, _MOST_UNARGMAXABLE_NAMED = 40, 12
 
 
 def require_drawable(features: int) -> None:
@@ -100,7 +100,7 @@ def _write_names(axes: Any, result: Result, rows: NDArray[np.float64]) -> None:
     """Labels outward of their points; of crowded heads only those of argmaxable classes, or none."""
     centre = rows.mean(axis=0)
     for verdict in result.verdicts:
-        most = _MOST_NAMED if verdict.status is Status.ARGMAXABLE else _MOST_LOST_NAMED
+        most = _MOST_NAMED if verdict.status is Status.ARGMAXABLE else _MOST_UNARGMAXABLE_NAMED
         if len(rows) <= most:
             x, y = 1.0 * (rows[verdict.class_id] >= centre) * 2 - 1
             axes.annotate(
