@@ -4,7 +4,8 @@ progress, the committed JSON, and the tables in docs/results.md.
 An experiment is a list of *cells* (settings that JSON can hold) and a function that measures one. A finished
 cell is kept in .cache/experiments (of each text by itself), so the same command resumes after a stop. Runs of
 days are committed cell by cell, and another machine continues from the committed ones. Each process computes
-on one thread: small models gain nothing from a second, and the numbers do not depend on the machine's cores.
+on one thread unless told otherwise: small models gain nothing from a second, and the numbers do not depend on
+the machine's cores.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ FIGURES = ROOT / "docs" / "results"
 
 Settings = Mapping[str, Any]
 Measure = Callable[[Settings, Path | None], Mapping[str, Any]]
-_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _LOOK_EVERY = 1.0  # seconds
 # The options that choose among cells, and what of a cell's settings (or its model's shape) each looks at.
 _CHOICES = {"parts": "part", "heads": "head", "mixtures": "mixtures", "seeds": "seed"}
@@ -62,13 +63,14 @@ class Scale(StrEnum):
 
 @dataclass(frozen=True)
 class Cell:
-    """One measurement: its settings and what it found, with the processor seconds it took and the commit of
-    the code that took them."""
+    """One measurement: its settings and what it found, with the processor seconds it took, the commit of the
+    code that took them, and on how many threads (which the last digits may depend on)."""
 
     settings: Settings
     found: Mapping[str, Any]
     seconds: float
     commit: str = ""
+    threads: int = 1
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ def main(experiment: Experiment, description: str | None) -> None:
             _forget(folder)
         elif not is_trial:
             _restore(experiment, scale, text, folder)
-        run = _Run(experiment, text, folder, options.workers, options.device, options.steps)
+        run = _run(experiment, text, folder, options)
         try:
             measured = _measure_all(run, scale, options)
         finally:
@@ -168,7 +170,16 @@ def _options(experiment: Experiment, description: str | None) -> argparse.Namesp
         action="store_true",
         help="of --paper and --long: measure finished cells a second time and record whether they agree",
     )
-    parser.add_argument("--workers", type=positive, default=len(os.sched_getaffinity(0)), help="processes")
+    parser.add_argument(
+        "--workers", type=positive, help="processes (default: as many as there are cores for)"
+    )
+    parser.add_argument(
+        "--threads",
+        type=positive,
+        default=1,
+        help="threads of each process (default: 1); with more, a long cell ends sooner, and the last digits "
+        "of its numbers may be different",
+    )
     if experiment.needs_text:
         text_of(parser)
     else:
@@ -222,7 +233,7 @@ def _measure_again(
         folder.mkdir(exist_ok=True)
         if options.fresh:
             _forget(folder)
-        run = _Run(experiment, text, folder, options.workers, options.device)
+        run = _run(experiment, text, folder, options)
         run.measure(chosen)
         now = json.loads(json.dumps([asdict(cell) for cell in _kept(folder, chosen)]))
     others = [entry for entry in record.get("again", ()) if entry["settings"] not in chosen]
@@ -332,6 +343,7 @@ class _Run:
     workers: int
     device: str
     steps: int | None = None
+    threads: int = 1
 
     def measure(self, wanted: Sequence[Settings]) -> list[Settings]:
         """Measure the cells that are not kept yet; returns their settings."""
@@ -349,7 +361,8 @@ class _Run:
         return missing
 
     def _compute(self, missing: Sequence[Settings], waiting: Sequence[Waiting], shown: Shown) -> None:
-        os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))  # read by the libraries as a worker loads them
+        # Read by the libraries as a worker loads them.
+        os.environ.update(dict.fromkeys(_THREADS, str(self.threads)))
         commit = circumstances()["commit"]
         # Several processes on one GPU compete for its memory.
         workers = 1 if self.device.startswith("cuda") else self.workers
@@ -358,7 +371,7 @@ class _Run:
             running: dict[Future[None], Waiting] = {
                 pool.submit(
                     _measure, self.experiment.measure, settings, self.text, commit,
-                    _path(self.folder, settings), self.device, self.steps,
+                    _path(self.folder, settings), self.device, self.steps, self.threads,
                 ): cell
                 for settings, cell in zip(missing, waiting, strict=True)
             }  # fmt: skip
@@ -387,6 +400,12 @@ class _Run:
             pool.shutdown(cancel_futures=True)
 
 
+def _run(experiment: Experiment, text: Path | None, folder: Path, options: argparse.Namespace) -> _Run:
+    """With as many processes as the cores have threads for, unless their number is given."""
+    workers = options.workers or max(1, len(os.sched_getaffinity(0)) // options.threads)
+    return _Run(experiment, text, folder, workers, options.device, options.steps, options.threads)
+
+
 def _start_worker() -> None:
     # Ctrl-C reaches the whole group: only the process that started the workers should speak of it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -400,6 +419,7 @@ def _measure(
     path: Path,
     device: str,
     steps: int | None,
+    threads: int,
 ) -> None:
     started = time.process_time()  # not by the clock: others may want this machine too
     spent = path.with_suffix(".spent")  # by processes that were interrupted, up to their last checkpoint
@@ -417,9 +437,8 @@ def _measure(
     )
     with using(means):
         found = measure(settings, text)
-    _write_json(
-        path, {"settings": dict(settings), "found": dict(found), "seconds": seconds(), "commit": commit}
-    )
+    cell = Cell(dict(settings), dict(found), seconds(), commit, threads)
+    _write_json(path, asdict(cell))
     means.forget()
     spent.unlink(missing_ok=True)
     progress.unlink(missing_ok=True)

@@ -92,7 +92,9 @@ def require_text(who: str, path: Path) -> None:
 
 def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of processes or steps; expected 1 or more.")
+        raise argparse.ArgumentTypeError(
+            f"{text} is not a number of processes, threads or steps; expected 1 or more."
+        )
     return int(text)
 
 

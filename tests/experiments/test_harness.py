@@ -146,6 +146,23 @@ def test_a_cell_computes_on_one_thread(gone_on: GoneOn) -> None:
     assert {line.split()[1] for line in _notes(gone_on.place)} == {"1"}
 
 
+def test_a_cell_computes_on_as_many_threads_as_asked_for_and_records_them(place: Path, run: Run) -> None:
+    run("--threads", "2")
+    assert {line.split()[1] for line in _notes(place)} == {"2"}
+    record = json.loads((place / "results" / "toy.json").read_text())
+    assert [cell["threads"] for cell in record["cells"]] == [2, 2, 2]
+
+
+@pytest.mark.parametrize(("threads", "processes"), [("1", 6), ("4", 1), ("8", 1)])
+def test_processes_share_the_cores_with_their_threads(
+    monkeypatch: pytest.MonkeyPatch, threads: str, processes: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)), raising=False)
+    monkeypatch.setattr(sys, "argv", ["toy", "--threads", threads])
+    run = _experiment._run(TOY, None, Path(), _experiment._options(TOY, None))
+    assert (run.workers, run.threads) == (processes, int(threads))
+
+
 def test_a_finished_run_writes_record_figure_and_page(gone_on: GoneOn) -> None:
     record = json.loads((gone_on.place / "results" / "toy.json").read_text())
     assert record["scale"] == "committed"
