@@ -18,6 +18,7 @@ BASE := $(VENV)/.installed-base
 TEST := $(VENV)/.installed-test
 DEV  := $(VENV)/.installed-dev
 DOCS := $(VENV)/.installed-docs
+DATA := $(VENV)/.installed-experiments
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -77,7 +78,7 @@ docs: $(TEST) $(DOCS) ## build the documentation site into .site/ (after make no
 mutants: $(TEST) ## change the trusted code in many ways and see whether a test notices (docs/mutants.md; MUTANTS=part of a name); resumes
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m scripts.mutants $(MUTANTS)
 
-experiments: $(TEST) ## run the papers' experiments on the text in TEXT=directory (valid.txt, test.txt); resumes
+experiments: $(TEST) $(DATA) ## run the papers' experiments on the text in TEXT=directory (valid.txt, test.txt); resumes
 	@$(BIN)/python -m experiments
 
 experiments-smoke: $(TEST) ## run every experiment once at a toy size
@@ -107,4 +108,9 @@ $(DEV): $(BASE)
 $(DOCS): $(BASE)
 	@echo "Installing what builds the site into $(VENV)"
 	@$(PIP) -e '.[docs]'
+	@touch $@
+
+$(DATA): $(BASE)
+	@echo "Installing what the experiments need into $(VENV)"
+	@$(PIP) -e '.[experiments]'
 	@touch $@

@@ -25,14 +25,16 @@ def main() -> int:
     if not options.smoke:
         # Before the first of them: not after half an hour.
         require_text("Some experiments", options.text)
-    names = _names(is_long=options.long)
+    names, failed = _names(is_long=options.long), []
     for number, name in enumerate(names, start=1):
         print(f"== {name} ({number} of {len(names)})", flush=True)
         command = [sys.executable, "-m", f"experiments.{name}", *_passed_on(options)]
         done = subprocess.run(command, env={**os.environ, "TEXT": str(options.text)}, check=False)
         if done.returncode:
-            return done.returncode
-    return 0
+            failed.append(name)  # the others need nothing of it
+    if failed:
+        print(f"{len(failed)} of {len(names)} experiments failed: {', '.join(failed)}.", file=sys.stderr)
+    return 1 if failed else 0
 
 
 def _names(*, is_long: bool) -> list[str]:

