@@ -120,13 +120,13 @@ def say_again(entries: Sequence[Mapping[str, Any]]) -> str:
     )
     commits = ", ".join(dict.fromkeys(entry["commit"] for entry in entries))
     if not different:
-        outcome = f"all {numbers:,} numbers are the same to the last digit"
+        outcome = f"all {numbers:,} numbers are identical"
     else:
         outcome = (
-            f"of {numbers:,} numbers, {different:,} are not the same to the last digit, and {beyond:,} "
+            f"of {numbers:,} numbers, {different:,} are not identical, and {beyond:,} "
             f"differ by more than {TOLERANCE:.0%}"
         )
-    return f"Measured a second time (commit {commits}): {names}. Times apart, {outcome}."
+    return f"Measured a second time (commit {commits}): {names}. Except for times, {outcome}."
 
 
 def name_of(settings: Mapping[str, Any]) -> str:

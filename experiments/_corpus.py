@@ -83,17 +83,6 @@ def _read_only(values: Sequence[int]) -> NDArray[np.int64]:
     return array
 
 
-def described(text: Corpus) -> dict[str, object]:
-    """What a page says of a text: its tokens, the share of them that are unknown, its words by frequency."""
-    parts = {"train": text.train, "valid": text.valid, "test": text.test}
-    unknown = text.words.index(UNKNOWN)
-    return {
-        "tokens": {name: len(tokens) for name, tokens in parts.items()},
-        "unknown": {name: round(float((tokens == unknown).mean()), 5) for name, tokens in parts.items()},
-        "words": list(text.words),
-    }
-
-
 # ---------------------------------------------------------------------- texts on disk
 
 
@@ -129,12 +118,22 @@ def _files(directory: Path, patterns: Iterable[str]) -> list[Path]:
     return []
 
 
+def articles(directory: Path) -> dict[str, int]:
+    """How many articles each part of the text has; none where no line begins one."""
+    return {part: sum(map(_begins_article, lines)) for part, lines in _parts(directory).items()}
+
+
 def _read(directory: Path) -> dict[str, Tokens]:
+    return {part: _tokens(lines) for part, lines in _parts(directory).items()}
+
+
+def _parts(directory: Path) -> dict[str, list[str]]:
+    """The lines of each part."""
     files = text_files(directory)
     lines = {part: [line for path in paths for line in _lines(path)] for part, paths in files.items()}
     if "train" not in lines:
         lines = _cut([*lines["valid"], *lines["test"]])
-    return {part: _tokens(lines[part]) for part in ("train", "valid", "test")}
+    return {part: lines[part] for part in ("train", "valid", "test")}
 
 
 def _lines(path: Path) -> list[str]:

@@ -196,7 +196,10 @@ def _seeds(found: Sequence[Kind]) -> str:
     most = max(len(kind.found) for kind in found)
     if most == 1:
         return "Perplexities of one seed."
-    return f"Perplexities: means of {most} seeds ± half of the 95 % interval; differences are paired by seed."
+    return (
+        f"Perplexities: means of {most} seeds ± half the width of the 95 % confidence interval; differences "
+        "are paired by seed."
+    )
 
 
 def _costs(found: Sequence[Kind], *, is_long: bool) -> str:

@@ -153,8 +153,8 @@ def _row(model: str, features: int, parts: Parts) -> list[object]:
     """What was not measured is left blank."""
     both = [parts.get(EVERYWHERE), parts.get(HULL)]
     items = next((f"{part['items']:,}" for part in both if part is not None), "")
-    first = ["" if part is None else part["never_first"] for part in both]
-    places = ["" if part is None else f"{part['places'][1]} ({part['places'][2]})" for part in both]
+    first = ["" if part is None else f"{part['never_first']:,}" for part in both]
+    places = ["" if part is None else f"{part['places'][1]:,} ({part['places'][2]:,})" for part in both]
     known = [part for part in (*both, parts.get(REACH)) if part is not None]
     undecided = sum(part["undecided"] for part in known)
     return [model.upper(), features, items, *first, *places, *_reach_cells(parts.get(REACH)), undecided]

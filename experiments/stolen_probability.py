@@ -201,7 +201,7 @@ def _draw_tenths(axes: Any, found: Sequence[Cell], name: str) -> None:
 
 EXPERIMENT = Experiment(
     name="stolen_probability",
-    source="Demeter et al. 2020, as told by Grivas et al. 2022, section 2.2",
+    source="Demeter et al. 2020, as reported by Grivas et al. 2022, section 2.2",
     expected="words inside the hull in AWD-LSTM language models with small heads; the effect begins to "
     "dissipate as d grows to 200. (No counts are known to us.)",
     cells=cells,

@@ -504,7 +504,7 @@ def test_a_finished_cell_is_measured_again_and_the_page_says_what_came_of_it(
     assert measured(long_place) == ["5", "4", "50", "40", "40"]
     (entry,) = _long_record(long_place)["again"]
     assert (entry["settings"]["number"], entry["numbers"], entry["different"]) == (40, 1, 0)
-    said = "small. Times apart, all 1 numbers are the same to the last digit."
+    said = "small. Except for times, all 1 numbers are identical."
     assert said in (long_place / "results.md").read_text()
 
 
@@ -518,7 +518,7 @@ def test_what_is_different_the_second_time_is_counted(
     run("--long", "--again", "--parts", "large", experiment=SEARCHED)
     entries = _long_record(long_place)["again"]
     assert [(entry["different"], entry["beyond_tolerance"]) for entry in entries] == [(1, 0), (1, 1)]
-    said = "of 2 numbers, 2 are not the same to the last digit, and 1 differ by more than 1%."
+    said = "of 2 numbers, 2 are not identical, and 1 differ by more than 1%."
     assert said in (long_place / "results.md").read_text()
 
 

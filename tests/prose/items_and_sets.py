@@ -6,8 +6,8 @@ from statistics import median
 from typing import Any
 
 from experiments import recommenders
-from tests.prose.numbers import Claims
-from tests.prose.sources import cells, found, quoted, setting, span
+from prose.numbers import Claims
+from prose.sources import cells, found, quoted, setting, span
 
 # ---------------------------------------------------------------------- label sets
 
@@ -99,6 +99,7 @@ def recommenders_reach() -> list[float]:
     first = [median(each) for each in found("recommenders", "reached", part=_ONE_USER)]
     among = [median(places[0] for places in each) for each in found("recommenders", "places", part=_ONE_USER)]
     als, bpr = _never(_MIXTURES, many)
+    mixed = found("recommenders", "places", part=_MIXTURES)
     assert als == 1
     for part in (_ALL, _MIXTURES, _ONE_USER):
         assert not any(found("recommenders", "undecided", part=part))
@@ -107,6 +108,7 @@ def recommenders_reach() -> list[float]:
         recommenders.EDITS, *span(first), *span(among), recommenders.PLACES,
         setting("recommenders", "users", part=_ONE_USER),
         *span(found("recommenders", "reached_by_any", part=_ONE_USER)), recommenders.PLACES,
+        max(never for _, never, _ in mixed), max(open_ for *_, open_ in mixed),
     ]  # fmt: skip
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from statistics import fmean
 from typing import Any
 
+from scipy.stats import t as student
+
 from experiments import language_models, synthetic_bottleneck
 from experiments._experiment import Scale
 from experiments._language_model_tables import SLOW_PLIF
 from experiments._statistics import half_interval
-from tests.prose.learned import PUBLISHED, USUAL, kl_of, problem_of, unargmaxable_words
-from tests.prose.numbers import Claims
-from tests.prose.sources import cells, found, record, setting, span
+from prose.learned import PUBLISHED, USUAL, kl_of, problem_of, unargmaxable_words
+from prose.numbers import Claims
+from prose.sources import cells, found, record, setting, span
 
 
 def long() -> list[float]:
@@ -22,15 +24,22 @@ def long_rules() -> list[float]:
     small, large = (language_models._LONG[part] for part in ("small", "large"))
     rules, shape = large["schedule"], large["shape"]
     assert large["search"]["epochs"] == 3
+    text = record("experiments/text.json")
+    assert text["text"] == record(f"experiments/results/{_LONG}.json")["text"]
+    assert text["least_count"]["10000"] == 2
+    assert text["articles"]["valid"] == text["articles"]["test"]
     return [
         small["schedule"]["epochs"], large["sizes"]["vocabulary"], shape["features"], shape["hidden"],
         *large["mixtures"], rules["epochs"], small["schedule"]["patience"], rules["patience"],
         small["schedule"]["average_after"], rules["stop_after"], *language_models._RATES,
-        small["search"]["epochs"], len(language_models.HEADS),
+        small["search"]["epochs"], large["sizes"]["vocabulary"],
+        *(100 * text["unknown"]["10000"][part] for part in ("train", "test")),
+        text["articles"]["valid"], len(language_models.HEADS),
     ]  # fmt: skip
 
 
 _LONG = "long/language_models"
+_SEEDS = language_models._SEEDS
 
 
 def _long(head: str, key: str) -> list[Any]:
@@ -91,6 +100,9 @@ def long_small() -> list[float]:
 def long_caveats() -> list[float]:
     gaps = {head: _long_gap(head) for head in language_models.HEADS if head != "linear"}
     assert [head for head, (mean, half) in gaps.items() if abs(mean) > half] == ["mos", "mos-plif"]
+    # Half of the interval, widened from t's quantile for 5 % to that for 5 % over the number of comparisons.
+    wider = float(student.ppf(1 - 0.025 / len(gaps), _SEEDS - 1) / student.ppf(1 - 0.025, _SEEDS - 1))
+    assert all(abs(mean) < wider * half for mean, half in gaps.values())
     chosen = {
         head: setting(_LONG, "schedule", part="small", head=head)["rate"] for head in language_models.HEADS
     }
@@ -102,7 +114,8 @@ def long_caveats() -> list[float]:
     averaged = [count for head in language_models.HEADS for count in _long(head, "averaged_epochs")]
     short, epochs = _long_epochs()
     return [
-        short, chosen["lms-plif"], len(chosen) - 1, *others, *others, epochs, *span(averaged), 0.05, 5,
+        len(gaps), 5, short, chosen["lms-plif"], len(chosen) - 1, *others, *others, epochs, *span(averaged),
+        0.05, 5,
     ]  # fmt: skip
 
 
@@ -120,7 +133,7 @@ def long_words() -> list[float]:
     )
     return [
         epochs, -1, 1, *before, setting(_LONG, "vocabulary", part="small"), short,
-        *{len(each["words"]) for each in plif}, 1, ends, short, slopes,
+        *{len(each["words"]) for each in plif}, short, epochs, 1, ends, short, slopes,
     ]  # fmt: skip
 
 
@@ -303,13 +316,15 @@ def long_grid() -> list[float]:
     short = [kl_of(head, **size) for head in ("lms", "mos")]
     falls = {head: kl[head][30] / kl_of(head, **size) for head in heads}
     assert min(falls, key=falls.__getitem__) == "mos"
+    assert all(kl[PUBLISHED][at] > kl["mos"][at] for at in _GRID_FEATURES)
+    assert all(modes[PUBLISHED][at] > modes["mos"][at] for at in _GRID_FEATURES)
     unreached = {at: each["reached"] - each["least"] for at, each in _grid("linear", "proven").items()}
     assert max(unreached[10], unreached[30]) < 1e-4
     assert unreached[50] < 0.003
     return [
         setting(_GRID, "contexts"), *_GRID_FEATURES[1:], 30, *below,
         100 * (1 - kl["lms"][50] / kl["mos"][50]),
-        *percent["mos"], *percent["lms"], *percent["linear"],
+        *percent["mos"], *percent["lms"], *percent["linear"], *kl[PUBLISHED].values(), *kl["mos"].values(),
         setting("synthetic_bottleneck", "contexts", **USUAL, **size), USUAL["visits"], *short,
         kl["lms"][30], kl["mos"][30], kl["lms-plif"][50], kl["linear"][50], 1e-4, 30, 0.003,
     ]  # fmt: skip

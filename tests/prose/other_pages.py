@@ -6,9 +6,9 @@ from argmaxable.prove import boundary, prover, shared_rows
 from argmaxable.run import phases
 from argmaxable.search import reflection
 from experiments._settling import UNARGMAXABLE
-from tests.prose.models import model
-from tests.prose.numbers import Claims
-from tests.prose.sources import benchmark, span
+from prose.models import model
+from prose.numbers import Claims
+from prose.sources import benchmark, span
 
 _SMOL = "SmolLM2-135M-Instruct, Q4_1"
 

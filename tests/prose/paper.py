@@ -7,9 +7,9 @@ from typing import Any
 
 from experiments import real_models
 from experiments._settling import UNARGMAXABLE
-from tests.prose.models import _models, _share, affected, counted, in_tenth, model, untied
-from tests.prose.numbers import Claims
-from tests.prose.sources import benchmark, record, span
+from prose.models import _models, _share, affected, counted, in_tenth, model, untied
+from prose.numbers import Claims
+from prose.sources import benchmark, record, span
 
 SURVEYED = (
     "Text recognition",

@@ -11,8 +11,8 @@ from experiments import (
 )
 from experiments._experiment import Cell
 from experiments._gaussian import expected_unargmaxable
-from tests.prose.numbers import Claims
-from tests.prose.sources import cells, found, mean, quoted, setting, significant, span
+from prose.numbers import Claims
+from prose.sources import cells, found, mean, quoted, setting, significant, span
 
 GRIVAS = "Grivas, Bogoychev & Lopez 2022"
 

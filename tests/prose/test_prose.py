@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.prose.items_and_sets import ITEMS_AND_SETS
-from tests.prose.learned import LEARNED
-from tests.prose.long_runs import LONG_RUNS
-from tests.prose.models import MODELS
-from tests.prose.numbers import Claims, agrees, faults, paragraphs
-from tests.prose.other_pages import METHOD, OCR, QUANTISATION
-from tests.prose.paper import PAPER
-from tests.prose.random_heads import RANDOM_HEADS
-from tests.prose.sources import ROOT, quoted
+from prose.items_and_sets import ITEMS_AND_SETS
+from prose.learned import LEARNED
+from prose.long_runs import LONG_RUNS
+from prose.models import MODELS
+from prose.numbers import Claims, agrees, faults, paragraphs
+from prose.other_pages import METHOD, OCR, QUANTISATION
+from prose.paper import PAPER
+from prose.random_heads import RANDOM_HEADS
+from prose.sources import ROOT, quoted
 
 PAGES: dict[str, Claims] = {
     "docs/results.md": {**RANDOM_HEADS, **MODELS, **LEARNED, **LONG_RUNS, **ITEMS_AND_SETS},
