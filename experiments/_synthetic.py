@@ -128,9 +128,9 @@ class Learned:
         return function(block)
 
 
-def learn(problem: Problem, name: str, *, features: int, visits: int) -> Learned:
+def learn(problem: Problem, name: str, *, features: int, visits: int, rate: float = 1.0) -> Learned:
     """Minimise the cross-entropy over the head and all contexts' vectors by Adam, every context visited so
-    many times."""
+    many times. `rate` multiplies all learning rates."""
     device = means().torch_device()
     checkpoint = means().checkpoint(problem, name, features, visits)
     head = _fresh_head(name, features, problem).to(device)
@@ -144,8 +144,8 @@ def learn(problem: Problem, name: str, *, features: int, visits: int) -> Learned
     for visit in range(first, visits):
         for place, number in enumerate(order.permutation(problem.count).tolist()[: means().steps]):
             share = _schedule((visit * problem.count + place) / steps)
-            for group, rate in zip(optimizer.param_groups, rates, strict=True):
-                group["lr"] = rate * share
+            for group, own in zip(optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate * own * share
             _step(head, vectors[number], problem.target(number).to(device), optimizer)
         means().reached(visit + 1, visits)
         state = {"visit": visit + 1, "order": order.bit_generator.state, "optimizer": optimizer.state_dict()}

@@ -64,7 +64,10 @@ class Column:
 
 
 # The long runs: visits are doubled, each time from a fresh start, until twice as many have taken less than
-# half a percent off the lowest KL two times in a row (once happens by chance), or there are 800.
+# half a percent off the lowest KL two times in a row (once happens by chance), or there are 800. Before that,
+# every head tries multiples of the learning rates on the first seed of each problem, with the first number of
+# visits; the lowest KL chooses.
+_RATES = (0.3, 1.0, 3.0)
 _UNTIL = 0.005
 _IN_A_ROW = 2
 _MOST_VISITS = 800
@@ -127,17 +130,52 @@ def _part(classes: int, alpha: float) -> str:
     return f"M{classes}-alpha{alpha:g}"
 
 
+def search() -> list[Settings]:
+    """Every head with every multiple of the rates, on each problem of the long runs."""
+    return [
+        {**{name: value for name, value in cell.items() if name != "until"}, "rate": rate, "is_search": True}
+        for cell in cells(Scale.LONG)
+        if cell["seed"] == 0
+        for rate in _RATES
+    ]
+
+
+def long_cells(found: Sequence[Cell]) -> list[Settings]:
+    """The cells of the long runs whose rates were all tried, with the best of them."""
+    tried: dict[tuple[Any, ...], list[Cell]] = {}
+    for cell in found:
+        tried.setdefault(_searched(cell.settings), []).append(cell)
+    return [
+        {**cell, "rate": best_rate(tried[_searched(cell)])}
+        for cell in cells(Scale.LONG)
+        if len(tried.get(_searched(cell), ())) == len(_RATES)
+    ]
+
+
+def _searched(settings: Settings) -> tuple[Any, ...]:
+    return tuple(settings[name] for name in (*_SIZE, "head"))
+
+
+def best_rate(tried: Sequence[Cell]) -> float:
+    """The multiple of the lowest KL; one with which it was no longer finite has none."""
+    finite = [cell for cell in tried if cell.found["divergence"] is not None]
+    return float(min(finite, key=lambda cell: float(cell.found["divergence"])).settings["rate"])
+
+
 def measure(settings: Settings, _text: Path | None) -> dict[str, Any]:
-    """Learn one head and judge it; for the linear one also what is provably least."""
+    """Learn one head and judge it; for the linear one also what is provably least. A search finds the KL."""
     from experiments._synthetic import Problem, judge, learn, prove
 
     problem = Problem(settings["alpha"], settings["classes"], settings["contexts"], seed=settings["seed"])
     head, features, visits = settings["head"], settings["features"], settings["visits"]
 
     def attempt(visits: int) -> tuple[Learned, Judged]:
-        learned = learn(problem, head, features=features, visits=visits)
+        learned = learn(problem, head, features=features, visits=visits, rate=settings.get("rate", 1.0))
         return learned, judge(problem, learned)
 
+    if settings.get("is_search"):
+        _, judged = attempt(visits)
+        return {"divergence": judged.divergence if math.isfinite(judged.divergence) else None}
     if "until" in settings:
         learned, judged, by_visits = until_converged(attempt, visits, settings["until"])
         found: dict[str, Any] = {**asdict(judged), "by_visits": by_visits}
@@ -386,8 +424,40 @@ _GAINS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 )
 
 
-def visits_table(_search: Sequence[Cell], found: Sequence[Cell]) -> str:
-    """Of a long run: how often each head visited the contexts until more visits hardly gained anything."""
+def search_table(search: Sequence[Cell], found: Sequence[Cell]) -> str:
+    """Of a long run: which rates were chosen, and how often each head visited the contexts until more visits
+    hardly gained anything."""
+    return "\n\n".join(filter(None, [_rates_table(search), _visits_table(found)]))
+
+
+def _rates_table(search: Sequence[Cell]) -> str:
+    """What each head chose in each problem, and how much higher the KL is with the other rates."""
+    rows = []
+    for group in groups(search):
+        chosen = {head: _chosen_rate(group.by_head[head]) for head in group.heads}
+        rows.append([*_sizes(group)[:-1], *(chosen.get(head, "") for head in HEADS)])
+    title = (
+        "The search: the multiple of the learning rates with the lowest KL after "
+        f"{SIZES[Scale.LONG][0].visits} visits (first seed), and how much higher the KL is with the others"
+    )
+    return _rows(title, [*_SIZE_COLUMNS[:-1], *HEADS.values()], rows) if rows else ""
+
+
+def _chosen_rate(tried: Sequence[Cell]) -> str:
+    """Nothing before all were tried."""
+    if len(tried) < len(_RATES):
+        return ""
+    kl = {cell.settings["rate"]: cell.found["divergence"] for cell in tried}
+    best = best_rate(tried)
+    others = (
+        f"{rate:g}: " + ("diverged" if kl[rate] is None else f"+{100 * (kl[rate] / kl[best] - 1):.1f} %")
+        for rate in _RATES
+        if rate != best
+    )
+    return f"**{best:g}** ({', '.join(others)})"
+
+
+def _visits_table(found: Sequence[Cell]) -> str:
     compared = _comparable(groups(found))
     if not compared:
         return ""
@@ -492,7 +562,7 @@ EXPERIMENT = Experiment(
     table=table,
     figures=figures,
     weight=weight,
-    long=Long(list, lambda _: cells(Scale.LONG), len(cells(Scale.LONG)), visits_table),
+    long=Long(search, long_cells, len(cells(Scale.LONG)), search_table),
 )
 
 if __name__ == "__main__":

@@ -31,11 +31,13 @@ from experiments.synthetic_bottleneck import (
     figures,
     groups,
     interval,
+    long_cells,
     measure,
     rounds,
+    search,
+    search_table,
     table,
     until_converged,
-    visits_table,
 )
 
 SMALL = Problem(alpha=0.5, classes=6, contexts=20, seed=0)
@@ -193,6 +195,42 @@ def test_every_cell_of_the_long_grid_has_a_part_that_the_options_can_choose() ->
     assert not any("part" in cell for cell in cells(Scale.COMMITTED))
 
 
+def tried(kl: dict[float, float | None], head: str = "linear") -> list[Cell]:
+    """What a search found with each multiple of the rates."""
+    first = next(cell for cell in search() if cell["head"] == head)
+    return [Cell({**first, "rate": rate}, {"divergence": value}, 1.0) for rate, value in kl.items()]
+
+
+def test_every_head_tries_the_same_rates_on_every_problem() -> None:
+    rates: dict[str, set[float]] = {}
+    for cell in search():
+        rates.setdefault(json.dumps({**cell, "rate": 0}, sort_keys=True), set()).add(cell["rate"])
+    assert len({frozenset(each) for each in rates.values()}) == 1
+    assert len(rates) == sum(cell["seed"] == 0 for cell in cells(Scale.LONG))
+
+
+def test_the_rate_of_the_lowest_kl_is_chosen_for_all_seeds_once_all_were_tried() -> None:
+    found = tried({0.3: 1.2, 1.0: 1.1, 3.0: None})
+    assert long_cells(found[:2]) == []
+    (chosen,) = long_cells(found)
+    assert chosen["rate"] == 1.0
+    assert "is_search" not in chosen
+
+
+def test_the_search_is_shown_with_what_the_other_rates_cost() -> None:
+    row = search_table(tried({0.3: 1.2, 1.0: 1.0, 3.0: None}), []).splitlines()[-1]
+    assert "| **1** (0.3: +20.0 %, 3: diverged) |" in row
+
+
+def test_a_search_finds_the_kl_of_its_rate() -> None:
+    slow, usual = (
+        measure({**TINY, "head": "linear", "is_search": True, "rate": rate}, None)["divergence"]
+        for rate in (0.01, 1.0)
+    )
+    assert usual < slow
+    assert usual == measure({**TINY, "head": "linear"}, None)["divergence"]
+
+
 @pytest.mark.parametrize(
     ("by_visits", "shown"),
     [
@@ -205,14 +243,14 @@ def test_every_cell_of_the_long_grid_has_a_part_that_the_options_can_choose() ->
 def test_visits_that_did_not_suffice_are_marked(by_visits: list[list[float]], shown: str) -> None:
     ends = [found(1.0, head=head) for head in HEADS]
     ends = [replace(cell, found={**cell.found, "by_visits": by_visits}) for cell in ends]
-    row = visits_table([], ends).splitlines()[-1]
+    row = search_table([], ends).splitlines()[-1]
     assert row.endswith(f"| {' | '.join([shown] * len(HEADS))} |")
 
 
 def test_a_run_of_some_heads_has_nothing_to_compare_yet() -> None:
     some = [found(1.0, head=head) for head in ("linear", "mos")]
     assert table(some) == "No problem has all heads yet."
-    assert visits_table([], some) == ""
+    assert search_table([], some) == ""
     assert "synthetic_bottleneck" not in figures(some)
 
 
