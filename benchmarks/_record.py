@@ -6,7 +6,9 @@ import json
 import os
 import platform
 import subprocess
+from contextlib import suppress
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +38,17 @@ def circumstances() -> dict[str, Any]:
         "python": platform.python_version(),
         "numpy": np.__version__,
         "scipy": scipy.__version__,
+        **_installed("torch", "implicit"),
     }
+
+
+def _installed(*packages: str) -> dict[str, str]:
+    """Versions of packages, without importing them: PyTorch takes a second."""
+    found = {}
+    for package in packages:
+        with suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
 
 
 def commit_of(checkout: Path) -> str:

@@ -278,7 +278,8 @@ def long_synthetic() -> list[float]:
     assert synthetic_bottleneck._IN_A_ROW == 2
     return [
         contexts, few[0].classes, *sizes, *alphas, wide.classes, *wide.features,
-        often.classes, *often.features, *synthetic_bottleneck._RATES, visits, visits, 100 * until, synthetic_bottleneck._MOST_VISITS,
+        often.classes, *often.features, *synthetic_bottleneck._RATES, visits, visits, 100 * until,
+        synthetic_bottleneck._MOST_VISITS,
     ]  # fmt: skip
 
 
