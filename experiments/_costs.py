@@ -18,11 +18,12 @@ import torch
 from benchmarks._record import circumstances
 from experiments import synthetic_bottleneck
 from experiments._awd_lstm import Shape
+from experiments._cells import Scale, Settings
 from experiments._corpus import corpus
-from experiments._experiment import PAGE, Scale, Settings
 from experiments._language_model_tables import NAMES, PAPER_COST
 from experiments._markdown import markdown_table
 from experiments._options import text_of
+from experiments._places import PAGE
 from experiments._synthetic import Problem, learn
 from experiments._training import _prepare, step_bytes
 from experiments.language_models import _LONG, _SEEDS, recipe, search

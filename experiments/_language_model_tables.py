@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from argmaxable.report.figures.style import FAINT, INK, LINE_COLOURS, PAGE, drawing
-from experiments._experiment import Cell
+from experiments._cells import Cell
 from experiments._markdown import markdown_table
 from experiments._statistics import half_interval
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments._corpus import UNKNOWN, Corpus, articles, corpus
-from experiments._experiment import _digest
 from experiments._options import text_of
+from experiments._storage import digest_of
 
 PATH = Path(__file__).parent / "text.json"
 _SIZES = (1_000, 10_000)  # of the vocabularies
@@ -24,7 +24,7 @@ def described(text: Path) -> dict[str, Any]:
     by_size = {size: corpus(text, vocabulary=size) for size in _SIZES}
     smallest = by_size[_SIZES[0]]
     return {
-        "text": _digest(text),
+        "text": digest_of(text),
         "tokens": {part: len(getattr(smallest, part)) for part in _PARTS},
         "articles": articles(text),
         "unknown": {str(size): _unknown(words) for size, words in by_size.items()},

@@ -25,8 +25,9 @@ import numpy as np
 from argmaxable.models.fetch.pypi import resolve
 from argmaxable.theory.ranges import Ranges, measure_ranges
 from argmaxable.workflow.campaign.plan import read_campaign
+from experiments._cells import Cell, Experiment, Scale, Settings
 from experiments._corpus import text_files
-from experiments._experiment import Cell, Experiment, Scale, Settings, main
+from experiments._experiment import main
 from experiments._markdown import markdown_table
 from experiments.real_models import CAMPAIGN
 

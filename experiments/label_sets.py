@@ -22,7 +22,8 @@ from torch import Tensor, nn
 
 import argmaxable as am
 from argmaxable.layers import DFTLinear
-from experiments._experiment import Cell, Experiment, Scale, Settings, main
+from experiments._cells import Cell, Experiment, Scale, Settings
+from experiments._experiment import main
 from experiments._markdown import markdown_table
 
 if TYPE_CHECKING:

@@ -33,7 +33,8 @@ from argmaxable import Box, Everywhere, Head, Result, verify
 from argmaxable.run.plan import ONE_PROCESS
 from argmaxable.theory.rank import measure_rank
 from argmaxable.theory.spectrum import rows_of
-from experiments._experiment import Cell, Experiment, Long, Scale, Settings, main
+from experiments._cells import Cell, Experiment, Long, Scale, Settings
+from experiments._experiment import main
 from experiments._language_model_tables import HEADS, SLOW_PLIF, figures, search_table, table
 
 if TYPE_CHECKING:

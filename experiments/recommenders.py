@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import argmaxable as am
-from experiments._experiment import Cell, Experiment, Scale, Settings, main
+from experiments._cells import Cell, Experiment, Scale, Settings
+from experiments._experiment import main
 from experiments._markdown import markdown_table
 from experiments._recommender import Factors, ratings_of, reach_of, train
 

@@ -23,8 +23,9 @@ import numpy as np
 
 from argmaxable.core.verdict import Status
 from argmaxable.report.figures.style import LINE_COLOURS, PAGE, STATUS_COLOURS, drawing, grouped
+from experiments._cells import Cell, Experiment, Scale, Settings
 from experiments._corpus import Corpus, corpus
-from experiments._experiment import Cell, Experiment, Scale, Settings, main
+from experiments._experiment import main
 from experiments._markdown import markdown_table
 from experiments._settling import SOLVED, UNARGMAXABLE, settle, tally
 

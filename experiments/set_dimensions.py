@@ -19,7 +19,8 @@ import numpy as np
 
 import argmaxable as am
 from argmaxable.theory.sign_patterns import trigonometric_rows
-from experiments._experiment import Cell, Experiment, Scale, Settings, main
+from experiments._cells import Cell, Experiment, Scale, Settings
+from experiments._experiment import main
 from experiments._markdown import markdown_table
 
 if TYPE_CHECKING:

@@ -26,8 +26,9 @@ from argmaxable.core.domain import Domain
 from argmaxable.models.random_heads import Distribution, random_head
 from argmaxable.questions.argmax import DEFAULT_DOMAIN
 from argmaxable.report.figures.style import FAINT, INK, LINE_COLOURS, PAGE, drawing, grouped, paint
+from experiments._cells import Cell, Experiment, Scale, Settings
 from experiments._corpus import corpus
-from experiments._experiment import Cell, Experiment, Scale, Settings, main
+from experiments._experiment import main
 from experiments._gaussian import expected_unargmaxable
 from experiments._markdown import markdown_table
 

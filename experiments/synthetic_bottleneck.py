@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from argmaxable.report.figures.style import FAINT, INK, LINE_COLOURS, PAGE, drawing
-from experiments._experiment import Cell, Experiment, Long, Scale, Settings, main
+from experiments._cells import Cell, Experiment, Long, Scale, Settings
+from experiments._experiment import main
 from experiments._markdown import markdown_table
 from experiments._statistics import half_interval
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from experiments._experiment import Cell, Scale
+from experiments._cells import Cell, Scale
 from experiments._translator import SPECIAL, PieceSplitter, Seen, Translator, numbers, run
 from experiments.activation_ranges import SMOL, cells, measure, table
 from experiments.real_models import cells as models

@@ -7,7 +7,7 @@ import pytest
 
 import argmaxable as am
 from argmaxable.questions.ceiling.descent import Slope
-from experiments._experiment import Cell, Scale
+from experiments._cells import Cell, Scale
 from experiments.approximate_search import (
     BOX,
     EXPERIMENT,

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
+from experiments._cells import Scale
 from experiments._costs import PATH, section, synthetic_hours, table, with_costs
-from experiments._experiment import PAGE, Scale
+from experiments._places import PAGE
 from experiments.synthetic_bottleneck import SIZES, Column
 
 RECORD = json.loads(PATH.read_text(encoding="utf-8"))

@@ -19,12 +19,13 @@ from typing import Any
 import pytest
 import toy_experiment
 
-from experiments import _experiment
-from experiments._experiment import Cell, Experiment, Long, Settings, with_section
+from experiments import _experiment, _places, _running
+from experiments._cells import Cell, Experiment, Long, Scale, Settings
+from experiments._publishing import with_section
 
 TOY = toy_experiment.EXPERIMENT
 NEEDS_TEXT = replace(TOY, needs_text=True)
-COMMITTED = sorted(path.stem for path in _experiment.RESULTS.glob("*.json"))
+COMMITTED = sorted(path.stem for path in _places.RESULTS.glob("*.json"))
 PAGE = "# Results\n\nBefore.\n<!-- begin toy -->\nold\n<!-- end toy -->\nAfter.\n"
 LONG_PAGE = PAGE + "<!-- begin toy_long -->\nnothing\n<!-- end toy_long -->\n"
 
@@ -54,7 +55,7 @@ def long_place(place: Path) -> Path:
 @pytest.fixture
 def run(place: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Call an experiment's main with these arguments; cells are measured in a thread of this process."""
-    monkeypatch.setattr(_experiment, "ProcessPoolExecutor", Threads)
+    monkeypatch.setattr(_running, "ProcessPoolExecutor", Threads)
     return _runner(monkeypatch)
 
 
@@ -88,7 +89,7 @@ def _set_up(place: Path, patch: pytest.MonkeyPatch) -> Path:
         ("ROOT", ""), ("CACHE", ".cache"), ("RESULTS", "results"), ("FIGURES", "figures"),
         ("PAGE", "results.md"),
     ]:  # fmt: skip
-        patch.setattr(_experiment, name, place / path)
+        patch.setattr(_places, name, place / path)
     (place / "results").mkdir()
     (place / "results.md").write_text(PAGE)
     patch.setenv("TOY_NOTES", str(place / "notes"))
@@ -159,7 +160,7 @@ def test_processes_share_the_cores_with_their_threads(
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)), raising=False)
     monkeypatch.setattr(sys, "argv", ["toy", "--threads", threads])
-    run = _experiment._run(TOY, None, Path(), _experiment._options(TOY, None))
+    run = _running.run_of(TOY, None, Path(), _experiment._options(TOY, None))
     assert (run.workers, run.threads) == (processes, int(threads))
 
 
@@ -377,16 +378,16 @@ def test_a_page_without_the_place_is_an_error_that_names_the_lines(page: str) ->
 @pytest.mark.parametrize("name", COMMITTED)
 def test_the_page_shows_what_the_committed_results_say(name: str) -> None:
     experiment: Experiment = importlib.import_module(f"experiments.{name}").EXPERIMENT
-    record = json.loads((_experiment.RESULTS / f"{name}.json").read_text())
-    page = _experiment.PAGE.read_text(encoding="utf-8")
+    record = json.loads((_places.RESULTS / f"{name}.json").read_text())
+    page = _places.PAGE.read_text(encoding="utf-8")
     assert page == with_section(page, experiment, record), f"python -m experiments.{name} --redraw"
 
 
 @pytest.mark.parametrize("name", COMMITTED)
 def test_the_committed_results_are_of_the_cells_the_experiment_has_now(name: str) -> None:
     experiment: Experiment = importlib.import_module(f"experiments.{name}").EXPERIMENT
-    record = json.loads((_experiment.RESULTS / f"{name}.json").read_text())
-    wanted = json.loads(json.dumps([dict(cell) for cell in experiment.cells(_experiment.Scale.COMMITTED)]))
+    record = json.loads((_places.RESULTS / f"{name}.json").read_text())
+    wanted = json.loads(json.dumps([dict(cell) for cell in experiment.cells(Scale.COMMITTED)]))
     assert [cell["settings"] for cell in record["cells"]] == wanted
 
 

@@ -13,7 +13,7 @@ import torch
 
 from experiments._awd_lstm import AWDLSTM, Shape, parameters
 from experiments._awd_lstm import HEADS as BUILT
-from experiments._experiment import Cell, Scale
+from experiments._cells import Cell, Scale
 from experiments._language_model_tables import SLOW_PLIF, differences, search_table
 from experiments._statistics import half_interval
 from experiments.language_models import (

@@ -13,8 +13,8 @@ from fake_device import FakeDevice
 
 from experiments import _small_models, _synthetic, _training
 from experiments._awd_lstm import AWDLSTM, Shape
+from experiments._cells import Scale
 from experiments._corpus import Corpus, corpus
-from experiments._experiment import Scale
 from experiments._means import Means, means, using
 from experiments._synthetic import Problem, judge, learn
 from experiments._training import Epoch, Schedule, train

@@ -9,7 +9,7 @@ import pytest
 
 import argmaxable as am
 from argmaxable.models.random_heads import random_head
-from experiments._experiment import Cell, Scale
+from experiments._cells import Cell, Scale
 from experiments._frequency import against_frequency, margin_correlation
 from experiments._settling import UNARGMAXABLE, settle
 from experiments._vocabulary import Ranked

@@ -9,7 +9,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from experiments import recommenders
-from experiments._experiment import Scale
+from experiments._cells import Scale
 from experiments._recommender import _ALPHA, Factors, _implicit, ratings_of, reach_of
 
 

@@ -12,7 +12,7 @@ import torch
 from scipy.stats import t as student
 
 from argmaxable.theory.cross_entropy import kl_divergence
-from experiments._experiment import Cell, Scale
+from experiments._cells import Cell, Scale
 from experiments._synthetic import (
     Judged,
     Learned,

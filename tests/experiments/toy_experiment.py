@@ -9,7 +9,8 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from argmaxable.core.errors import LoadError
-from experiments._experiment import Cell, Experiment, Scale, Settings, main
+from experiments._cells import Cell, Experiment, Scale, Settings
+from experiments._experiment import main
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

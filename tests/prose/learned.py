@@ -10,7 +10,7 @@ import numpy as np
 
 from experiments import language_models, synthetic_bottleneck
 from experiments._awd_lstm import Shape
-from experiments._experiment import Scale
+from experiments._cells import Scale
 from experiments._statistics import half_interval
 from experiments._synthetic import Problem
 from prose.numbers import Claims

@@ -13,7 +13,7 @@ from experiments import (
     set_dimensions,
     stolen_probability,
 )
-from experiments._experiment import Scale
+from experiments._cells import Scale
 from experiments._settling import OUTCOMES, UNARGMAXABLE
 from prose.numbers import Claims
 from prose.sources import cells, found, quoted, record, setting, significant, span
@@ -38,8 +38,13 @@ def affected() -> list[Mapping[str, Any]]:
     return [each for each in _models() if each["outcomes"][UNARGMAXABLE]]
 
 
+def with_enough_classes() -> list[Mapping[str, Any]]:
+    """The models whose rows can have an unargmaxable class in general position."""
+    return [each for each in _models() if each["classes"] >= each["features"] + 2]
+
+
 def untied() -> list[Mapping[str, Any]]:
-    """Models that lose classes other than by a tie: text recognisers."""
+    """Models with classes that are unargmaxable other than by a tie: text recognisers."""
     found = [each for each in affected() if each["outcomes"][UNARGMAXABLE] > each["tied"]]
     assert {each["family"] for each in found} == {"Text recognition"}
     return found
@@ -114,7 +119,7 @@ def models_differ() -> list[float]:
     wide = untied()
     old = [model(name) for name in _OLD]
     largest = max(100 * each["outcomes"][UNARGMAXABLE] / each["classes"] for each in affected())
-    enough = [each for each in _models() if each["classes"] >= each["features"] + 2]
+    enough = with_enough_classes()
     assert all(each in enough for each in affected())
     recognisers = cells("real_models")
     names = [cell.settings["name"] for cell in recognisers if cell.found["family"] == "Text recognition"]

@@ -9,7 +9,7 @@ from experiments import (
     approximate_search,
     random_heads,
 )
-from experiments._experiment import Cell
+from experiments._cells import Cell
 from experiments._gaussian import expected_unargmaxable
 from prose.numbers import Claims
 from prose.sources import cells, found, mean, quoted, setting, significant, span
