@@ -24,6 +24,7 @@ from experiments._language_model_tables import NAMES, PAPER_COST
 from experiments._markdown import markdown_table
 from experiments._options import text_of
 from experiments._places import PAGE
+from experiments._rounds import RATES
 from experiments._synthetic import Problem, learn
 from experiments._training import _prepare, step_bytes
 from experiments.language_models import _LONG, _SEEDS, recipe, search
@@ -115,7 +116,7 @@ def synthetic_hours() -> dict[int, float]:
         started = time.process_time()
         learn(problem, cell["head"], features=cell["features"], visits=1)
         # A round, one twice as long, and one four times as long; before the first seed's, the search.
-        rounds = 7 + (len(synthetic_bottleneck._RATES) if cell["seed"] == 0 else 0)
+        rounds = 7 + (len(RATES) if cell["seed"] == 0 else 0)
         seconds = rounds * cell["visits"] * (time.process_time() - started)
         hours[cell["classes"]] = hours.get(cell["classes"], 0.0) + seconds / 3600
     return {classes: round(value, 1) for classes, value in hours.items()}

@@ -13,6 +13,7 @@ from scipy.stats import t as student
 
 from argmaxable.theory.cross_entropy import kl_divergence
 from experiments._cells import Cell, Scale
+from experiments._rounds import until_converged
 from experiments._synthetic import (
     Judged,
     Learned,
@@ -24,21 +25,17 @@ from experiments._synthetic import (
     learn,
     prove,
 )
-from experiments.synthetic_bottleneck import (
+from experiments._synthetic_tables import (
     EQUATION_14,
     HEADS,
-    cells,
     figures,
     groups,
     interval,
-    long_cells,
-    measure,
     rounds,
-    search,
     search_table,
     table,
-    until_converged,
 )
+from experiments.synthetic_bottleneck import cells, long_cells, measure, search
 
 SMALL = Problem(alpha=0.5, classes=6, contexts=20, seed=0)
 TINY = {"alpha": 0.5, "classes": 6, "contexts": 8, "features": 2, "visits": 3, "seed": 0}
