@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -100,9 +101,19 @@ def test_the_product_on_a_gpu_is_one_that_torch_has() -> None:
     assert (result.shape, result.dtype) == ((8, 24), torch.float32)
 
 
-ONEDNN = pytest.mark.skipif(
-    products._onednn_linear() is None, reason="this processor has no AVX-512: there is one library to use"
-)
+@pytest.fixture
+def onednn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products by oneDNN, which any processor can make, though not any faster than MKL."""
+    linear = products._working_linear()
+    assert linear is not None
+    monkeypatch.setattr(products, "_onednn_linear", lambda: linear)
+
+
+@pytest.fixture
+def mkl(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "_onednn_linear", lambda: None)
+
+
 # Rows and columns of the first factor, columns of the second: one more row than is added to a sum at a time.
 SIZES = pytest.mark.parametrize("sizes", [(1, 1, 1), (7, 5, 3), (products._ROWS_AT_ONCE + 1, 40, 24)])
 
@@ -119,14 +130,13 @@ def is_close(found: Tensor, exact: Tensor, scale: Tensor) -> bool:
     return bool(((found.double() - exact).abs() <= 64 * 2.0**-24 * scale).all())
 
 
-@pytest.mark.parametrize("library", [pytest.param("oneDNN", marks=ONEDNN), "MKL"])
+@pytest.mark.parametrize("library", ["onednn", "mkl"])
 @pytest.mark.parametrize("by_columns", [False, True])
 @SIZES
 def test_products_and_sums_are_right_to_rounding(
-    library: str, by_columns: bool, sizes: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+    library: str, by_columns: bool, sizes: tuple[int, int, int], request: pytest.FixtureRequest
 ) -> None:
-    if library == "MKL":
-        monkeypatch.setattr(products, "_onednn_linear", lambda: None)
+    request.getfixturevalue(library)
     a, b, bias = factors(*sizes)
     if by_columns:
         a, b = a.T.contiguous().T, b.T.contiguous().T
@@ -138,16 +148,6 @@ def test_products_and_sums_are_right_to_rounding(
     assert is_close(total, exact + 1, scale + 1)
 
 
-@ONEDNN
-def test_the_two_libraries_do_not_make_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise the tests above may have seen one of them only."""
-    a, b, _ = factors(200, 300, 100)
-    by_onednn = products.product(a, b)
-    monkeypatch.setattr(products, "_onednn_linear", lambda: None)
-    assert not torch.equal(products.product(a, b), by_onednn)
-
-
-@ONEDNN
 @pytest.mark.parametrize(
     "unsuited",
     [
@@ -156,38 +156,53 @@ def test_the_two_libraries_do_not_make_the_same_sums(monkeypatch: pytest.MonkeyP
         pytest.param(lambda each: each.repeat(2, 2)[: len(each), : each.shape[1]], id="a part"),
     ],
 )
-def test_onednn_multiplies_only_what_it_is_fast_with(unsuited: Callable[[Tensor], Tensor]) -> None:
+def test_onednn_multiplies_only_what_it_is_fast_with(
+    unsuited: Callable[[Tensor], Tensor], onednn: None
+) -> None:
     a, b, _ = factors(6, 5, 4)
     assert products._linear_for(a, b) is not None
     assert products._linear_for(unsuited(a), b) is None
     assert products._linear_for(a, unsuited(b)) is None
 
 
-@ONEDNN
-def test_without_features_a_product_is_zero() -> None:
+def test_without_features_a_product_is_zero(onednn: None) -> None:
     assert torch.equal(products.product(torch.ones(3, 0), torch.ones(0, 2)), torch.zeros(3, 2))
 
 
 def test_a_version_of_pytorch_without_that_function_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products.torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
-
     def changed(*arguments: object) -> Tensor:
         raise RuntimeError("_linear_pointwise() expected at most 2 arguments")
 
     monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", changed)
-    assert products._onednn_linear.__wrapped__() is None
+    assert products._working_linear() is None
 
 
-def test_a_processor_without_avx512_uses_mkl(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
-    assert products._onednn_linear.__wrapped__() is None
+@pytest.mark.parametrize(
+    ("capability", "is_amd", "is_used"),
+    [("AVX512", True, True), ("AVX512", False, False), ("AVX2", True, False)],
+)
+def test_onednn_is_used_only_where_mkl_is_slow(
+    capability: str, is_amd: bool, is_used: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    monkeypatch.setattr(products, "_is_amd", lambda: is_amd)
+    assert (products._onednn_linear.__wrapped__() is not None) == is_used
 
 
-@ONEDNN
-def test_whether_onednn_is_used_does_not_depend_on_the_default_dtype() -> None:
+def test_without_linux_the_maker_is_what_the_platform_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(path: Path, **settings: str) -> str:
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(Path, "read_text", missing)
+    for name in ("AMD64 Family 25 Model 97 Stepping 2, AuthenticAMD", "Intel64 Family 6, GenuineIntel"):
+        monkeypatch.setattr(products.platform, "processor", lambda name=name: name)
+        assert products._is_amd() == name.endswith("AMD")
+
+
+def test_whether_onednn_works_does_not_depend_on_the_default_dtype() -> None:
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        assert products._onednn_linear.__wrapped__() is not None
+        assert products._working_linear() is not None
     finally:
         torch.set_default_dtype(before)
