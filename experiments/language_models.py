@@ -91,7 +91,7 @@ _WIKITEXT: dict[str, Any] = {
 _RATES = (5.0, 10.0, 20.0)
 _SMALL = "small"
 _LARGE = "large"
-_FIFTEEN = "large-bf16"
+_LARGE_BF16 = "large-bf16"
 _LARGE_SHAPE = {"features": 128, "hidden": 256, "layers": 2, "bins": 1_000, "drop": {**_DROP, "words": 0.1}}
 _LONG: dict[str, dict[str, Any]] = {
     _SMALL: {
@@ -111,7 +111,7 @@ _LONG: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 # The published number of components, and a linear head to compare with. In float32 a run of the mixture would
 # take one core three hours, so the products of both have factors rounded to bfloat16 in training.
-_LONG[_FIFTEEN] = {
+_LONG[_LARGE_BF16] = {
     **_LONG[_LARGE], "mixtures": (15,), "heads": ("linear", "mos"),
     **{name: {**_LONG[_LARGE][name], "products": "bf16"} for name in ("search", "schedule")},
 }  # fmt: skip

@@ -109,6 +109,14 @@ def test_stretches_of_varying_length_cover_the_text() -> None:
     assert len({end - start for start, end in ends}) > 5
 
 
+def test_bfloat16_products_are_those_of_training_only(shape: Shape, text: Corpus, trained: Trained) -> None:
+    before = torch.backends.mkldnn.matmul.fp32_precision
+    rounded = train(shape, replace(SCHEDULE, products="bf16"), text)
+    assert torch.backends.mkldnn.matmul.fp32_precision == before
+    # The same to rounding: processors without such units make the same products as before.
+    assert rounded.test == pytest.approx(trained.test, rel=0.05)
+
+
 def test_the_average_is_the_mean_of_what_was_added() -> None:
     layer = nn.Linear(1, 1, bias=False)
     average = _Average(layer)
