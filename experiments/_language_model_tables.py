@@ -171,15 +171,16 @@ def _linear(found: Sequence[Kind]) -> Kind | None:
 def _perplexities(found: Sequence[Kind], *, has_papers: bool) -> str:
     """Beside the papers' own, if the sizes are those that they are shown with."""
     papers = (PENN_TREEBANK, WIKITEXT_2, CONTROLLED) if has_papers else ()
-    columns = ["head", "parameters", "validation", "test", "test − linear"]
+    is_uneven = len({len(kind.found) for kind in found}) > 1
+    columns = ["head", *(["seeds"] if is_uneven else []), "parameters", "validation", "test", "test − linear"]
     columns += ["PTB¹", "WikiText-2¹", "PTB²"][: len(papers)]
     rows, linear = [], _linear(found)
     for kind in found:
         gap = "" if linear is None or kind is linear else _signed(kind.all("test"), linear.all("test"))
         rows.append(
             [
-                kind.name, f"{kind.found[0]['parameters']:,}", _spread(kind.all("validation")),
-                _spread(kind.all("test")), gap,
+                kind.name, *([len(kind.found)] if is_uneven else []), f"{kind.found[0]['parameters']:,}",
+                _spread(kind.all("validation")), _spread(kind.all("test")), gap,
                 *(paper.get(kind.head, "") for paper in papers),
             ]
         )  # fmt: skip
@@ -193,12 +194,13 @@ def _perplexities(found: Sequence[Kind], *, has_papers: bool) -> str:
 
 
 def _seeds(found: Sequence[Kind]) -> str:
-    most = max(len(kind.found) for kind in found)
-    if most == 1:
+    counts = {len(kind.found) for kind in found}
+    if counts == {1}:
         return "Perplexities of one seed."
+    seeds = f"of {counts.pop()} seeds" if len(counts) == 1 else "over the seeds"
     return (
-        f"Perplexities: means of {most} seeds ± half the width of the 95 % confidence interval; differences "
-        "are paired by seed."
+        f"Perplexities: means {seeds} ± half the width of the 95 % confidence interval; differences are "
+        "paired by seed."
     )
 
 

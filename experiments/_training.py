@@ -294,9 +294,10 @@ class _Training:
 
 @contextmanager
 def _products(precision: str) -> Iterator[None]:
-    """With "bf16", processors that have units for it multiply factors rounded to bfloat16, and sum in float32;
-    the recurrent layers' products stay as they are."""
-    setting = torch.backends.mkldnn.matmul
+    """With "bf16", processors that have units for it multiply factors rounded to bfloat16 and sum in float32;
+    products of the recurrent layers stay as they are."""
+    library: Any = torch.backends.mkldnn  # whose stubs do not know its settings
+    setting = library.matmul
     before = setting.fp32_precision
     setting.fp32_precision = precision
     try:

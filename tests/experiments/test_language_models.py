@@ -113,6 +113,16 @@ def test_tables_have_a_row_for_each_head(measured: list[Cell]) -> None:
     assert all(f"| {name} |" in text for name in HEADS.values())
 
 
+def test_where_heads_have_unequal_numbers_of_seeds_the_table_counts_them(measured: list[Cell]) -> None:
+    linear = next(cell for cell in measured if cell.settings["head"] == "linear")
+    again = replace(linear, settings={**linear.settings, "seed": 1})
+    assert "| head | parameters |" in EXPERIMENT.table([linear, again])
+    text = EXPERIMENT.table([*measured, again])
+    assert "| head | seeds | parameters |" in text
+    assert "| linear | 2 |" in text
+    assert "| MoS | 1 |" in text
+
+
 def test_a_rate_is_chosen_when_a_head_has_tried_all() -> None:
     def tried(head: str, rate: float, validation: float) -> Cell:
         settings = {"part": "small", "head": head, "seed": 0, "schedule": {"rate": rate, "epochs": 8}}

@@ -7,13 +7,14 @@ from typing import Any
 
 from scipy.stats import t as student
 
-from experiments import language_models, synthetic_bottleneck
-from experiments._experiment import Scale
-from experiments._language_model_tables import SLOW_PLIF
+from experiments import _rounds, language_models, synthetic_bottleneck
+from experiments._awd_lstm import Shape
+from experiments._cells import Scale
 from experiments._statistics import half_interval
+from prose.large_models import expected_seconds
 from prose.learned import PUBLISHED, USUAL, kl_of, problem_of, unargmaxable_words
 from prose.numbers import Claims
-from prose.sources import cells, found, record, setting, span
+from prose.sources import found, record, setting, span
 
 
 def long() -> list[float]:
@@ -21,8 +22,10 @@ def long() -> list[float]:
 
 
 def long_rules() -> list[float]:
-    small, large = (language_models._LONG[part] for part in ("small", "large"))
+    small, large, rounded = language_models._LONG.values()
     rules, shape = large["schedule"], large["shape"]
+    assert rounded["schedule"] == {**rules, "products": "bf16"}
+    assert rounded["mixtures"] == (Shape.mixtures,)
     assert large["search"]["epochs"] == 3
     text = record("experiments/text.json")
     assert text["text"] == record(f"experiments/results/{_LONG}.json")["text"]
@@ -34,7 +37,8 @@ def long_rules() -> list[float]:
         small["schedule"]["average_after"], rules["stop_after"], *language_models._RATES,
         small["search"]["epochs"], large["sizes"]["vocabulary"],
         *(100 * text["unknown"]["10000"][part] for part in ("train", "test")),
-        text["articles"]["valid"], len(language_models.HEADS),
+        text["articles"]["valid"], len(language_models.HEADS), *rounded["mixtures"],
+        expected_seconds("mos", *rounded["mixtures"]) / 60,
     ]  # fmt: skip
 
 
@@ -137,129 +141,6 @@ def long_words() -> list[float]:
     ]  # fmt: skip
 
 
-_LARGE = tuple(language_models._LONG["large"]["heads"])
-_TWICE = ("linear", "sigsoftmax", "random-plif", "mos")  # the heads that have two seeds; the others have one
-
-
-def _large_cell(head: str, seed: int = 0) -> Any:
-    (cell,) = cells(_LONG, part="large", head=head, seed=seed)
-    return cell
-
-
-def _large(head: str, seed: int = 0) -> Any:
-    """What a large model found."""
-    return _large_cell(head, seed).found
-
-
-def _large_gaps(head: str) -> list[float]:
-    """On the test text, of every seed."""
-    return [
-        float(_large(head, seed)["test"] - _large("linear", seed)["test"])
-        for seed in range(2 if head in _TWICE else 1)
-    ]
-
-
-def _large_rate(head: str) -> float:
-    return float(_large_cell(head).settings["schedule"]["rate"])
-
-
-def _turn(found: Any) -> int:
-    """The best epoch before averaging."""
-    curve = found["by_epoch"][: -found["averaged_epochs"]]
-    return 1 + int(curve.index(min(curve)))
-
-
-def long_large_figure() -> list[float]:
-    done = {(cell.settings["head"], cell.settings["seed"]) for cell in cells(_LONG, part="large")}
-    assert done == {(head, seed) for head in _LARGE for seed in range(2 if head in _TWICE else 1)}
-    assert max(_large_gaps("random-plif")) < 0
-    assert all(first < 0 < second for first, second in map(_large_gaps, ("sigsoftmax", "mos")))
-    return [*_large_gaps("lms-plif"), *_large_gaps("mos-plif"), _turn(_large("lms-plif"))]
-
-
-def long_large() -> list[float]:
-    rates = {head: _large_rate(head) for head in _LARGE}
-    assert {head for head, rate in rates.items() if rate != max(language_models._RATES)} == {"mos"}
-    undecided = {head: _large_gaps(head) for head in _TWICE if head != "linear"}
-    assert all(abs(fmean(gaps)) < half_interval(gaps) for gaps in undecided.values())
-    return [
-        _large_cell("mos").settings["shape"]["mixtures"],
-        *(_large("linear", seed)["test"] for seed in (0, 1)),
-        *(abs(gap) for head in ("random-plif", "sigsoftmax", "mos") for gap in undecided[head]),
-        *_large_gaps("lms-plif"), *_large_gaps("mos-plif"), rates["mos"], max(rates.values()),
-    ]  # fmt: skip
-
-
-def long_large_short() -> list[float]:
-    plif, linear = (_large(head)["by_epoch"] for head in ("lms-plif", "linear"))
-    epochs, turn = language_models._LONG["large"]["search"]["epochs"], _turn(_large("lms-plif"))
-    assert epochs == 3
-    searched = {head: _large(head)["by_epoch"][epochs - 1] for head in _LARGE}
-    assert min(searched, key=searched.__getitem__) == "lms-plif"
-    assert max(searched, key=searched.__getitem__) == "random-plif"
-    assert all(plif[epoch] < linear[epoch] for epoch in range(turn))
-    unaveraged = len(plif) - _large("lms-plif")["averaged_epochs"]
-    assert all(plif[epoch] > linear[epoch] for epoch in range(turn, unaveraged))
-    assert min(plif) > min(linear)
-    return [
-        searched["linear"] - searched["lms-plif"], searched["random-plif"] - searched["linear"], turn,
-    ]  # fmt: skip
-
-
-def _fit(head: str) -> list[float]:
-    """Perplexity on the training and on the validation text in the best epoch."""
-    found = _large(head)
-    best = found["by_epoch"].index(min(found["by_epoch"]))
-    return [found["training_by_epoch"][best], found["validation"]]
-
-
-def long_large_overfit() -> list[float]:
-    (drop,) = {value for head in _LARGE for value in _large_cell(head).settings["shape"]["drop"].values()}
-    plif = _large("lms-plif")
-    training, turn = plif["training_by_epoch"], _turn(plif)
-    assert training == sorted(training, reverse=True)
-    assert min(_LARGE[1:], key=lambda head: _fit(head)[0]) == "mos"
-    assert abs(_fit("lms-plif")[0] / _fit("random-plif")[0] - 1) < 0.05
-    others = [value for head in ("random-plif", "lms-plif", "mos") for value in _fit(head)]
-    return [*_fit("sigsoftmax"), drop, *others, training[turn - 1], turn, training[-1]]
-
-
-def long_large_slow() -> list[float]:
-    slow, usual = (_large_cell(head).settings["schedule"] for head in (SLOW_PLIF, "lms-plif"))
-    assert slow["rate"] == usual["rate"] == usual["slope_rate"]
-    slopes = _large(SLOW_PLIF)["plif"]["slopes"]
-    return [
-        usual["slope_rate"], slow["slope_rate"], -_large_gaps(SLOW_PLIF)[0], *_large_gaps("lms-plif"),
-        slopes["least"], slopes["greatest"],
-    ]  # fmt: skip
-
-
-def _expected_seconds(head: str, mixtures: int) -> float:
-    """Of an epoch of a large model, by a few steps."""
-    costs = record("experiments/long_costs.json")["language_models"]
-    (seconds,) = (
-        each["seconds"]
-        for each in costs
-        if (each["part"], each["head"], each["mixtures"]) == ("large", head, mixtures)
-    )
-    return float(seconds)
-
-
-def long_large_words() -> list[float]:
-    for head in (head for head in _LARGE if not head.startswith("mos")):
-        for seed in range(2 if head in _TWICE else 1):
-            never = _large(head, seed)["unargmaxable"].values()
-            assert not any(each["words"] or each["undecided"] for each in never)
-    linear, mos = (_large_cell(head, 1) for head in ("linear", "mos"))
-    most = linear.settings["schedule"]["epochs"]
-    epochs = [len(cell.found["by_epoch"]) for cell in cells(_LONG, part="large")]
-    many, longest = max(language_models._LONG["large"]["mixtures"]), len(mos.found["by_epoch"])
-    return [
-        linear.settings["vocabulary"], -1, 1, *span(epochs), most, linear.seconds / 60, mos.seconds / 60,
-        many, longest, _expected_seconds("mos", many) * longest / 3600,
-    ]  # fmt: skip
-
-
 def long_synthetic() -> list[float]:
     columns = synthetic_bottleneck.SIZES[Scale.LONG]
     few, many = ([column for column in columns if column.classes == classes] for classes in (100, 1000))
@@ -275,11 +156,11 @@ def long_synthetic() -> list[float]:
     assert {column.seeds for column in columns} == {1, often.seeds}
     assert (wide.alphas, often.alphas, often.seeds) == ((0.1,), (0.1,), 3)
     assert until is not None
-    assert synthetic_bottleneck._IN_A_ROW == 2
+    assert _rounds.IN_A_ROW == 2
     return [
         contexts, few[0].classes, *sizes, *alphas, wide.classes, *wide.features,
-        often.classes, *often.features, *synthetic_bottleneck._RATES, visits, visits, 100 * until,
-        synthetic_bottleneck._MOST_VISITS,
+        often.classes, *often.features, *_rounds.RATES, visits, visits, 100 * until,
+        _rounds.MOST_VISITS,
     ]  # fmt: skip
 
 
@@ -333,7 +214,7 @@ def long_grid() -> list[float]:
 
 def long_grid_end() -> list[float]:
     rounds = {head: _grid(head, "by_visits") for head in synthetic_bottleneck.HEADS}
-    most = synthetic_bottleneck._MOST_VISITS
+    most = _rounds.MOST_VISITS
     *stopped, three = (
         sum(each[features][-1][0] == most for each in rounds.values()) for features in _GRID_FEATURES
     )
@@ -362,12 +243,6 @@ LONG_RUNS: Claims = {
     "long-small": long_small,
     "long-caveats": long_caveats,
     "long-words": long_words,
-    "long-large-figure": long_large_figure,
-    "long-large": long_large,
-    "long-large-short": long_large_short,
-    "long-large-slow": long_large_slow,
-    "long-large-overfit": long_large_overfit,
-    "long-large-words": long_large_words,
     "long-grid-figure": long_grid_figure,
     "long-grid": long_grid,
     "long-grid-end": long_grid_end,

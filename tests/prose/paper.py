@@ -7,7 +7,7 @@ from typing import Any
 
 from experiments import real_models
 from experiments._settling import UNARGMAXABLE
-from prose.models import _models, _share, affected, counted, in_tenth, model, untied
+from prose.models import _models, _share, affected, counted, in_tenth, model, untied, with_enough_classes
 from prose.numbers import Claims
 from prose.sources import benchmark, record, span
 
@@ -66,8 +66,8 @@ def survey() -> list[float]:
     return [
         *(families[name] for name in ("Text recognition", "Pronunciation and diacritics", "Sound")),
         families["Files and images"], families["Chemical reactions"], families["Transliteration"],
-        families["Language models of proteins"], len(affected()), 4, smol["tied"],
-        smol["classes"], len(wide), *features, features[1],
+        families["Language models of proteins"], len(with_enough_classes()), len(_models()), len(affected()),
+        4, smol["tied"], smol["classes"], len(wide), *features, features[1],
     ]  # fmt: skip
 
 

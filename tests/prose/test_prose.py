@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from prose.items_and_sets import ITEMS_AND_SETS
+from prose.large_models import LARGE_MODELS
 from prose.learned import LEARNED
 from prose.long_runs import LONG_RUNS
 from prose.models import MODELS
@@ -15,7 +16,7 @@ from prose.random_heads import RANDOM_HEADS
 from prose.sources import ROOT, quoted
 
 PAGES: dict[str, Claims] = {
-    "docs/results.md": {**RANDOM_HEADS, **MODELS, **LEARNED, **LONG_RUNS, **ITEMS_AND_SETS},
+    "docs/results.md": {**RANDOM_HEADS, **MODELS, **LEARNED, **LONG_RUNS, **LARGE_MODELS, **ITEMS_AND_SETS},
     "docs/paper.md": PAPER,
     "docs/method.md": METHOD,
     "docs/stories/ocr.md": OCR,

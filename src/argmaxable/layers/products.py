@@ -5,9 +5,9 @@ units for it. On processors it would be slower (5 to 40 times, measured on one w
 exact: there, factors are widened to float32, which makes the same products of bfloat16 parameters. float16
 stays with float32 products too: gradients of single logits are below its reach until the loss is scaled.
 
-float32 products on AMD's processors with AVX-512 are left to oneDNN. PyTorch itself would call MKL, which does
-not use AVX-512 there: it takes 1.5 to 2.8 times as long (measured on Zen 5). On Intel's, MKL does use it, and
-oneDNN would take 0.9 to 1.6 times as long (measured on a Xeon of the fourth generation).
+float32 products on AMD's processors with AVX-512 are left to oneDNN. PyTorch itself would call MKL, which
+does not use AVX-512 there: it takes 1.5 to 2.8 times as long (measured on Zen 5). On Intel's, MKL uses it:
+there, oneDNN would take 0.9 to 1.6 times as long (measured on a Xeon with AMX).
 """
 
 from __future__ import annotations
