@@ -20,6 +20,7 @@ from experiments import synthetic_bottleneck
 from experiments._awd_lstm import Shape
 from experiments._cells import Scale, Settings
 from experiments._corpus import corpus
+from experiments._language_model_plan import LARGE, LONG, SEEDS, long_cell, recipe, search
 from experiments._language_model_tables import NAMES, PAPER_COST
 from experiments._markdown import markdown_table
 from experiments._options import text_of
@@ -27,7 +28,6 @@ from experiments._places import PAGE
 from experiments._rounds import RATES
 from experiments._synthetic import Problem, learn
 from experiments._training import _prepare, step_bytes
-from experiments.language_models import _LARGE, _LONG, _SEEDS, _long_cell, recipe, search
 
 PATH = Path(__file__).parent / "long_costs.json"
 _STEPS = 10
@@ -61,7 +61,7 @@ def megabytes_a_step(settings: Settings, text: Path) -> float:
 def language_models(text: Path) -> list[dict[str, Any]]:
     rate = min(cell["schedule"]["rate"] for cell in search())
     planned = [cell for cell in search() if cell["schedule"]["rate"] == rate]
-    left_out = [_long_cell(_LARGE, head, mixtures, 0, rate, "search") for head, mixtures in _LEFT_OUT]
+    left_out = [long_cell(LARGE, head, mixtures, 0, rate, "search") for head, mixtures in _LEFT_OUT]
     return [
         {
             "part": cell["part"], "head": cell["head"], "mixtures": cell["shape"]["mixtures"],
@@ -77,7 +77,7 @@ def table(measured: Sequence[Mapping[str, Any]]) -> str:
     rows = []
     linear = {cell["part"]: cell["seconds"] for cell in measured if cell["head"] == "linear"}
     for cell in measured:
-        sizes = _LONG[cell["part"]]
+        sizes = LONG[cell["part"]]
         mixture = f", K = {cell['mixtures']}" if cell["head"].startswith("mos") else ""
         whole = sizes["schedule"]["epochs"] * cell["seconds"] / 3600
         searched = 3 * sizes["search"]["epochs"] * cell["seconds"] / 3600
@@ -86,7 +86,7 @@ def table(measured: Sequence[Mapping[str, Any]]) -> str:
                 cell["part"], f"{NAMES[cell['head']]}{mixture}", f"{cell['seconds']:,.0f}",
                 f"{cell['seconds'] / linear[cell['part']]:.2f} ×", _paper_cost(cell),
                 f"{cell['megabytes']:.0f}", sizes["schedule"]["epochs"], f"{whole:.1f}",
-                f"{_SEEDS * whole + searched:.1f}",
+                f"{SEEDS * whole + searched:.1f}",
             ]
         )  # fmt: skip
     columns = [

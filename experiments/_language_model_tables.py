@@ -69,8 +69,8 @@ class Kind:
 
 
 def kinds(cells: Sequence[Cell]) -> list[Kind]:
-    """The heads that there are cells of, a mixture of each size by itself."""
-    sizes = {_mixtures(cell) for cell in cells if cell.settings["head"].startswith("mos")}
+    """The heads that there are cells of, a mixture of each size by itself (named where sizes may differ)."""
+    has_sizes = any("part" in cell.settings for cell in cells)  # of the mixtures, that of a part is its own
     found = []
     for head, name in NAMES.items():
         own = [cell for cell in cells if cell.settings["head"] == head]
@@ -79,7 +79,7 @@ def kinds(cells: Sequence[Cell]) -> list[Kind]:
                 (cell for cell in own if _mixtures(cell) == mixtures),
                 key=lambda cell: (int(cell.settings["seed"]), _rate(cell)),
             )
-            size = f", K = {mixtures}" if head.startswith("mos") and len(sizes) > 1 else ""
+            size = f", K = {mixtures}" if head.startswith("mos") and has_sizes else ""
             found.append(
                 Kind(head, name + size, mixtures, [*map(_rate, chosen)], [cell.found for cell in chosen])
             )

@@ -14,18 +14,15 @@ import torch
 from experiments._awd_lstm import AWDLSTM, Shape, parameters
 from experiments._awd_lstm import HEADS as BUILT
 from experiments._cells import Cell, Scale
-from experiments._language_model_tables import SLOW_PLIF, differences, search_table
+from experiments._language_model_plan import cells, recipe, search
+from experiments._language_model_tables import HEADS, SLOW_PLIF, differences, search_table
 from experiments._statistics import half_interval
 from experiments.language_models import (
     EXPERIMENT,
-    HEADS,
     _reached,
-    cells,
     measure,
     plif_of,
     rank_of,
-    recipe,
-    search,
     unargmaxable,
 )
 

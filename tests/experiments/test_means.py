@@ -15,10 +15,11 @@ from experiments import _small_models, _synthetic, _training
 from experiments._awd_lstm import AWDLSTM, Shape
 from experiments._cells import Scale
 from experiments._corpus import Corpus, corpus
+from experiments._language_model_plan import cells, recipe
+from experiments._language_model_tables import HEADS
 from experiments._means import Means, means, using
 from experiments._synthetic import Problem, judge, learn
 from experiments._training import Epoch, Schedule, train
-from experiments.language_models import HEADS, cells, recipe
 
 SCHEDULE = Schedule(epochs=4, batch=10, stretch=20, rate=5.0, slope_rate=5.0, patience=1, average_after=2)
 

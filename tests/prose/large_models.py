@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import fmean
 from typing import Any
 
-from experiments import language_models
+from experiments import _language_model_plan as plan
 from experiments._cells import Cell
 from experiments._language_model_tables import SLOW_PLIF
 from experiments._statistics import half_interval
@@ -13,7 +13,7 @@ from prose.numbers import Claims
 from prose.sources import cells, record, span
 
 _LONG = "long/language_models"
-_PLAN = language_models._LONG["large"]
+_PLAN = plan.LONG["large"]
 _HEADS = tuple(_PLAN["heads"])
 _TWICE = ("linear", "sigsoftmax", "random-plif", "mos")  # the heads that have two seeds; the others have one
 
@@ -71,7 +71,7 @@ def long_large_figure() -> list[float]:
 
 def long_large() -> list[float]:
     _seeds()
-    assert {head for head in _HEADS if _rate(head) != max(language_models._RATES)} == {"mos"}
+    assert {head for head in _HEADS if _rate(head) != max(plan.RATES)} == {"mos"}
     undecided = {head: _gaps(head) for head in ("random-plif", "sigsoftmax", "mos")}
     assert all(abs(fmean(gaps)) < half_interval(gaps) for gaps in undecided.values())
     return [

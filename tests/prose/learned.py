@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from experiments import language_models, synthetic_bottleneck
+from experiments import _language_model_plan as plan
+from experiments import synthetic_bottleneck
 from experiments._awd_lstm import Shape
 from experiments._cells import Scale
+from experiments._language_model_tables import HEADS
 from experiments._statistics import half_interval
 from experiments._synthetic import Problem
 from prose.numbers import Claims
@@ -233,16 +235,14 @@ def language_made() -> list[float]:
     text = record("experiments/text.json")
     assert text["text"] == record("experiments/results/language_models.json")["text"]
     shape, schedule = (setting("language_models", key, head="linear") for key in ("shape", "schedule"))
-    parameters = {
-        head: found("language_models", "parameters", head=head)[0] for head in language_models.HEADS
-    }
+    parameters = {head: found("language_models", "parameters", head=head)[0] for head in HEADS}
     apart = max(abs(count / parameters["linear"] - 1) for count in parameters.values())
-    assert apart < language_models._CLOSE_ENOUGH
+    assert apart < plan.CLOSE_ENOUGH
     published = Shape("linear", 10_000)
     control = setting("language_models", "shape", head="random-plif")["bins"]
     (inner,) = {value for name, value in shape["drop"].items() if name != "words"}
     return [
-        len(language_models.HEADS), 100 * language_models._CLOSE_ENOUGH,
+        len(HEADS), 100 * plan.CLOSE_ENOUGH,
         *(found("language_models", "hidden", head=head)[0] for head in ("mos", "mos-plif")), shape["hidden"],
         parameters["lms-plif"] - parameters["linear"],
         *(text["tokens"][part] for part in ("train", "valid", "test")),
@@ -250,7 +250,7 @@ def language_made() -> list[float]:
         *(100 * text["unknown"]["1000"][part] for part in ("train", "test")),
         shape["features"], shape["hidden"], published.features, published.hidden, schedule["epochs"],
         shape["mixtures"], published.mixtures, shape["bins"], published.bins,
-        language_models._PUBLISHED_BINS["mos-plif"], control, shape["bins"], schedule["rate"], inner,
+        plan.PUBLISHED_BINS["mos-plif"], control, shape["bins"], schedule["rate"], inner,
         shape["drop"]["words"],
     ]  # fmt: skip
 
@@ -292,7 +292,7 @@ def language_agrees() -> list[float]:
     (rank,) = {each["double"] for each in found("language_models", "rank", head="linear")}
     full = {
         each["double"]
-        for head in language_models.HEADS
+        for head in HEADS
         if head != "linear"
         for each in found("language_models", "rank", head=head)
     }

@@ -7,9 +7,11 @@ from typing import Any
 
 from scipy.stats import t as student
 
-from experiments import _rounds, language_models, synthetic_bottleneck
+from experiments import _language_model_plan as plan
+from experiments import _rounds, synthetic_bottleneck
 from experiments._awd_lstm import Shape
 from experiments._cells import Scale
+from experiments._language_model_tables import HEADS
 from experiments._statistics import half_interval
 from prose.large_models import expected_seconds
 from prose.learned import PUBLISHED, USUAL, kl_of, problem_of, unargmaxable_words
@@ -18,11 +20,11 @@ from prose.sources import found, record, setting, span
 
 
 def long() -> list[float]:
-    return [language_models._LONG["small"]["schedule"]["epochs"]]
+    return [plan.LONG["small"]["schedule"]["epochs"]]
 
 
 def long_rules() -> list[float]:
-    small, large, rounded = language_models._LONG.values()
+    small, large, rounded = plan.LONG.values()
     rules, shape = large["schedule"], large["shape"]
     assert rounded["schedule"] == {**rules, "products": "bf16"}
     assert rounded["mixtures"] == (Shape.mixtures,)
@@ -34,16 +36,16 @@ def long_rules() -> list[float]:
     return [
         small["schedule"]["epochs"], large["sizes"]["vocabulary"], shape["features"], shape["hidden"],
         *large["mixtures"], rules["epochs"], small["schedule"]["patience"], rules["patience"],
-        small["schedule"]["average_after"], rules["stop_after"], *language_models._RATES,
+        small["schedule"]["average_after"], rules["stop_after"], *plan.RATES,
         small["search"]["epochs"], large["sizes"]["vocabulary"],
         *(100 * text["unknown"]["10000"][part] for part in ("train", "test")),
-        text["articles"]["valid"], len(language_models.HEADS), *rounded["mixtures"],
+        text["articles"]["valid"], len(HEADS), *rounded["mixtures"],
         expected_seconds("mos", *rounded["mixtures"]) / 60,
     ]  # fmt: skip
 
 
 _LONG = "long/language_models"
-_SEEDS = language_models._SEEDS
+_SEEDS = plan.SEEDS
 
 
 def _long(head: str, key: str) -> list[Any]:
@@ -77,7 +79,7 @@ def _searched_gap(head: str) -> float:
 
 
 def _long_epochs() -> tuple[int, int]:
-    short, epochs = (language_models._LONG["small"][name]["epochs"] for name in ("search", "schedule"))
+    short, epochs = (plan.LONG["small"][name]["epochs"] for name in ("search", "schedule"))
     return short, epochs
 
 
@@ -102,20 +104,18 @@ def long_small() -> list[float]:
 
 
 def long_caveats() -> list[float]:
-    gaps = {head: _long_gap(head) for head in language_models.HEADS if head != "linear"}
+    gaps = {head: _long_gap(head) for head in HEADS if head != "linear"}
     assert [head for head, (mean, half) in gaps.items() if abs(mean) > half] == ["mos", "mos-plif"]
     # Half of the interval, widened from t's quantile for 5 % to that for 5 % over the number of comparisons.
     wider = float(student.ppf(1 - 0.025 / len(gaps), _SEEDS - 1) / student.ppf(1 - 0.025, _SEEDS - 1))
     assert all(abs(mean) < wider * half for mean, half in gaps.values())
-    chosen = {
-        head: setting(_LONG, "schedule", part="small", head=head)["rate"] for head in language_models.HEADS
-    }
+    chosen = {head: setting(_LONG, "schedule", part="small", head=head)["rate"] for head in HEADS}
     others = {rate for head, rate in chosen.items() if head != "lms-plif"}
-    curves = [curve for head in language_models.HEADS for curve in _long(head, "by_epoch")]
+    curves = [curve for head in HEADS for curve in _long(head, "by_epoch")]
     falls = [curve[-6] - curve[-1] for curve in curves]
     assert min(falls) > 0
     assert max(falls) < 0.05
-    averaged = [count for head in language_models.HEADS for count in _long(head, "averaged_epochs")]
+    averaged = [count for head in HEADS for count in _long(head, "averaged_epochs")]
     short, epochs = _long_epochs()
     return [
         len(gaps), 5, short, chosen["lms-plif"], len(chosen) - 1, *others, *others, epochs, *span(averaged),
