@@ -50,7 +50,6 @@ class Schedule:
     patience: int = 5  # n of the non-monotone trigger
     average_after: int | None = None  # epochs after which averages begin even if the trigger was silent
     stop_after: int | None = None  # epochs of averages without a better validation, after which training ends
-    products: str = "none"  # what a processor rounds factors of products to in training: "bf16", or nothing
 
 
 @dataclass(frozen=True)
@@ -272,8 +271,7 @@ class _Training:
         # The longer a stretch, the more its gradient says.
         for group in self.optimiser.param_groups:
             group["lr"] = group["full_rate"] * (end - start) / self.schedule.stretch
-        with _products(self.schedule.products):
-            loss, read = self.learn_from(start, end, states)
+        loss, read = self.learn_from(start, end, states)
         nn.utils.clip_grad_norm_(self.model.parameters(), self.schedule.clip)
         self.optimiser.step()
         if self.average is not None:
@@ -290,20 +288,6 @@ class _Training:
             penalty = penalty + self.schedule.change * read.raw.diff(dim=0).square().mean()
         (loss + penalty).backward()
         return float(loss.detach()), read
-
-
-@contextmanager
-def _products(precision: str) -> Iterator[None]:
-    """With "bf16", processors that have units for it multiply factors rounded to bfloat16 and sum in float32;
-    products of the recurrent layers stay as they are."""
-    library: Any = torch.backends.mkldnn  # whose stubs do not know its settings
-    setting = library.matmul
-    before = setting.fp32_precision
-    setting.fp32_precision = precision
-    try:
-        yield
-    finally:
-        setting.fp32_precision = before
 
 
 def _optimiser(model: AWDLSTM, schedule: Schedule) -> torch.optim.Optimizer:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -108,15 +107,6 @@ def test_stretches_of_varying_length_cover_the_text() -> None:
     assert ends[-1][1] == 1_000
     assert all(end == start for (_, end), (start, _) in pairwise(ends))
     assert len({end - start for start, end in ends}) > 5
-
-
-def test_bfloat16_products_are_those_of_training_only(shape: Shape, text: Corpus, trained: Trained) -> None:
-    library: Any = torch.backends.mkldnn  # whose stubs do not know its settings
-    before = library.matmul.fp32_precision
-    rounded = train(shape, replace(SCHEDULE, products="bf16"), text)
-    assert library.matmul.fp32_precision == before
-    # The same to rounding: processors without such units make the same products as before.
-    assert rounded.test == pytest.approx(trained.test, rel=0.05)
 
 
 def test_the_average_is_the_mean_of_what_was_added() -> None:
