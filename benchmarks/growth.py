@@ -75,9 +75,9 @@ def measure(classes: int, features: int, hard: int) -> Row:
     am.verify(planted(500, 32, 0.01).head)  # the first run pays for loading libraries
     result = am.verify(case.head)
     peak = peak_bytes()
-    lost = {verdict.class_id for verdict in result.unargmaxable}
-    assert set(case.inside.tolist()) <= lost, "a planted class was not found"
-    assert not set(case.outside.tolist()) & lost, "a class outside the hull was called unargmaxable"
+    unargmaxable = {verdict.class_id for verdict in result.unargmaxable}
+    assert set(case.inside.tolist()) <= unargmaxable, "a planted class was not found"
+    assert not set(case.outside.tolist()) & unargmaxable, "a class outside the hull was called unargmaxable"
     phases = result.cost.phases
     return {
         "classes": classes,

@@ -76,7 +76,7 @@ def planted(classes: int, features: int, share: float) -> Planted:
 def measure(case: Planted, share: float, timed: int, programme: float) -> dict[str, Any]:
     inside, outside = case.inside[:timed], case.outside[:timed]
     result = am.verify(case.head, only=[*inside.tolist(), *outside.tolist()])
-    lost = {verdict.class_id for verdict in result.unargmaxable}
+    unargmaxable = {verdict.class_id for verdict in result.unargmaxable}
     found = {verdict.class_id for verdict in result.argmaxable}
     seconds = {verdict.class_id: verdict.seconds for verdict in result.verdicts}
     per_class = result.cost.seconds / len(result.verdicts)
@@ -85,9 +85,9 @@ def measure(case: Planted, share: float, timed: int, programme: float) -> dict[s
         "features": case.head.features,
         "planted_share": share,
         "verified": len(result.verdicts),
-        "inside_proven": len(lost & set(inside.tolist())),
+        "inside_proven": len(unargmaxable & set(inside.tolist())),
         "outside_won": len(found & set(outside.tolist())),
-        "wrong": len(found & set(inside.tolist())) + len(lost & set(outside.tolist())),
+        "wrong": len(found & set(inside.tolist())) + len(unargmaxable & set(outside.tolist())),
         "undecided": len(result.undecided),
         "inside_seconds_each": round(float(np.mean([seconds[c] for c in inside.tolist()])), 2),
         "outside_seconds_each": round(float(np.mean([seconds[c] for c in outside.tolist()])), 2),

@@ -83,7 +83,7 @@ def measure(
 ) -> dict[str, Any]:
     engine = am.Engine(memory=memory)
     searching, found = timed(lambda: am.verify(head, only=ordinary, engine=engine))
-    solving, lost = timed(lambda: am.verify(head, only=planted, engine=engine))
+    solving, inside = timed(lambda: am.verify(head, only=planted, engine=engine))
     peak = peak_bytes()
     product = block_seconds(head, ordinary) / len(ordinary) * head.classes
     search_total = searching / len(ordinary) * (head.classes - all_planted)
@@ -94,8 +94,8 @@ def measure(
         "sample": len(ordinary),
         "argmaxable": len(found.argmaxable),
         "planted_in_sample": len(planted),
-        "planted_proven": len(lost.unargmaxable),
-        "undecided": len(found.undecided) + len(lost.undecided),
+        "planted_proven": len(inside.unargmaxable),
+        "undecided": len(found.undecided) + len(inside.undecided),
         "seconds": {"sample": round(searching, 1), "planted": round(solving, 1)},
         "classes_per_second": round(len(ordinary) / searching, 1),
         "seconds_per_planted": round(solving / len(planted), 1),

@@ -45,8 +45,8 @@ def main() -> None:
     asked = parser.parse_args()
     log = Log(asked.log)
     head = am.load_head(asked.model) if asked.model else _models.head("ppocrv4_rec_ch")
-    lost = am.verify(head, DOMAIN).unargmaxable
-    chosen = lost[:: max(1, len(lost) // asked.classes)][: asked.classes]
+    unargmaxable = am.verify(head, DOMAIN).unargmaxable
+    chosen = unargmaxable[:: max(1, len(unargmaxable) // asked.classes)][: asked.classes]
     with tempfile.TemporaryDirectory() as folder:
         written = {form: Path(folder) / form.value for form in StatementFormat}
         for form, place in written.items():
@@ -66,7 +66,7 @@ def main() -> None:
             form.value: sum(path.stat().st_size for path in place.iterdir()) / 1e6
             for form, place in written.items()
         }
-    counts = {"domain": str(DOMAIN), "unargmaxable": len(lost), "stated": len(chosen)}
+    counts = {"domain": str(DOMAIN), "unargmaxable": len(unargmaxable), "stated": len(chosen)}
     _record.write("other_solvers", {**counts, "megabytes": megabytes, "cpu_seconds": measured})
 
 

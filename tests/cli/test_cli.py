@@ -44,7 +44,7 @@ def square(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def lossy(tmp_path: Path) -> Path:
-    """Four corners, their centre, which is lost, and a twin of the first corner: two ties."""
+    """Four corners, their centre, which is unargmaxable, and a twin of the first corner: two ties."""
     path = tmp_path / "lossy.npz"
     weight = np.array([[1.0, 1], [1, -1], [-1, 1], [-1, -1], [0, 0], [1, 1]])
     np.savez(path, W=weight, b=np.zeros(6), labels=np.array(["a", "é", "c", "d", "middle", "😀"]))
@@ -79,7 +79,7 @@ def test_verify_exits_with_0_when_every_class_is_argmaxable(command: Command, sq
     assert "All 4 classes can be predicted for features within ±100." in ran.out
 
 
-def test_verify_exits_with_1_and_names_the_lost_classes(command: Command, lossy: Path) -> None:
+def test_verify_exits_with_1_and_names_the_unargmaxable_classes(command: Command, lossy: Path) -> None:
     ran = command("verify", lossy)
     assert ran.code == 1
     assert "3 of 6 classes can never be predicted" in ran.out
@@ -122,14 +122,18 @@ def test_json_counts_are_consistent(command: Command, lossy: Path) -> None:
     assert record["complete"] is True
 
 
-def test_json_gives_label_and_margin_bounds_of_each_lost_class(command: Command, lossy: Path) -> None:
-    lost = command("verify", lossy, "--json").record["unargmaxable_classes"]
+def test_json_gives_label_and_margin_bounds_of_each_unargmaxable_class(command: Command, lossy: Path) -> None:
+    unargmaxable = command("verify", lossy, "--json").record["unargmaxable_classes"]
     # Farthest off first; of tied classes nobody is ahead.
-    assert [(entry["class"], entry["label"]) for entry in lost] == [(4, "middle"), (0, "a"), (5, "😀")]
-    for entry in lost:
+    assert [(entry["class"], entry["label"]) for entry in unargmaxable] == [
+        (4, "middle"),
+        (0, "a"),
+        (5, "😀"),
+    ]
+    for entry in unargmaxable:
         assert entry["upper"] <= 0
         assert entry["lower"] is None or entry["lower"] <= entry["upper"]
-    assert [entry.get("tied_with") for entry in lost] == [None, [5], [0]]
+    assert [entry.get("tied_with") for entry in unargmaxable] == [None, [5], [0]]
 
 
 def test_json_exits_with_the_same_code_as_text(command: Command, square: Path, lossy: Path) -> None:
@@ -251,8 +255,8 @@ def test_workers_and_seed_change_no_verdict(command: Command, clustered: Path) -
         command("verify", clustered, "--json", "--workers", workers, "--seed", seed).record
         for workers, seed in (("1", "0"), ("1", "7"), ("2", "7"))
     ]
-    lost = [[entry["class"] for entry in record["unargmaxable_classes"]] for record in records]
-    assert lost[0] == lost[1] == lost[2]
+    unargmaxable = [[entry["class"] for entry in record["unargmaxable_classes"]] for record in records]
+    assert unargmaxable[0] == unargmaxable[1] == unargmaxable[2]
     assert all(record["undecided"] == 0 for record in records)
 
 
@@ -794,7 +798,7 @@ def test_prevent_leaves_no_class_lost(options: list[str], command: Command) -> N
 
 
 @pytest.mark.parametrize("options", [[], ["--bias"]], ids=" ".join)
-def test_prevent_off_shows_lost_classes(options: list[str], command: Command) -> None:
+def test_prevent_off_shows_unargmaxable_classes(options: list[str], command: Command) -> None:
     ran = command("prevent", "--classes", "200", "--dim", "6", "--off", *options)
     assert ran.code == 0
     assert "can never be predicted" in ran.out

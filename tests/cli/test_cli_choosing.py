@@ -39,7 +39,7 @@ def verified(command: Command, *arguments: str | Path) -> dict[str, Any]:
     return ran.record
 
 
-def lost(record: dict[str, Any]) -> list[str]:
+def unargmaxable(record: dict[str, Any]) -> list[str]:
     """The labels of all classes that were verified, in heads whose every class is unargmaxable."""
     assert record["unargmaxable"] == record["verified"]
     return [entry["label"] for entry in record["unargmaxable_classes"]]
@@ -74,7 +74,7 @@ PADDING = ["<padding 0>", "<padding 1>"]
 
 
 def test_without_a_choice_every_class_is_verified(command: Command, labelled: Path) -> None:
-    assert lost(verified(command, labelled)) == [*TOKENS, *PADDING]
+    assert unargmaxable(verified(command, labelled)) == [*TOKENS, *PADDING]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_classes_are_chosen_by_label(
     command: Command, labelled: Path, options: list[str], chosen: list[str]
 ) -> None:
     record = verified(command, labelled, *options)
-    assert lost(record) == chosen
+    assert unargmaxable(record) == chosen
     assert record["classes"] == len(TOKENS) + 2
 
 
@@ -225,7 +225,7 @@ def test_labels_are_read_from_a_file_of_any_kind(
 ) -> None:
     make, words = FILES[kind]
     path = make(tmp_path)
-    assert tuple(lost(verified(command, equal, "--labels", path))) == words
+    assert tuple(unargmaxable(verified(command, equal, "--labels", path))) == words
     record = command("inspect", equal, "--labels", path, "--json").record
     assert record["labels"] == {"source": str(path), "count": 5, "padding": 0, "first": list(words)}
 
@@ -243,7 +243,7 @@ def test_labels_are_read_from_a_sentencepiece_model(command: Command, tmp_path: 
     processor = sentencepiece.SentencePieceProcessor(model_file=str(path))
     pieces = [processor.id_to_piece(number) for number in range(len(processor))]
     np.savez(tmp_path / "equal.npz", W=np.ones((len(pieces), 2)))
-    found = lost(verified(command, tmp_path / "equal.npz", "--labels", path))
+    found = unargmaxable(verified(command, tmp_path / "equal.npz", "--labels", path))
     assert found == [piece.replace("▁", " ") for piece in pieces]
 
 
@@ -251,11 +251,16 @@ def test_a_file_with_fewer_labels_than_rows_leaves_padding(
     command: Command, equal: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "three.txt").write_text("a\nb\nc\n")
-    assert lost(verified(command, equal, "--labels", tmp_path / "three.txt")) == ["a", "b", "c", *PADDING]
+    assert unargmaxable(verified(command, equal, "--labels", tmp_path / "three.txt")) == [
+        "a",
+        "b",
+        "c",
+        *PADDING,
+    ]
     shown = command("inspect", equal, "--labels", tmp_path / "three.txt").out
     assert f"3 from {tmp_path / 'three.txt'}, 2 rows of padding: a  b  c\n" in shown
     kept = verified(command, equal, "--labels", tmp_path / "three.txt", "--skip-padding")
-    assert lost(kept) == ["a", "b", "c"]
+    assert unargmaxable(kept) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("name", ["inspect", "verify"])

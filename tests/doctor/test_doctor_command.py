@@ -91,7 +91,7 @@ def test_exactly_the_new_tokens_of_a_resized_model_are_at_the_mean(
 
 
 @MODELS
-def test_the_new_tokens_of_a_resized_model_are_proven_lost(
+def test_the_new_tokens_of_a_resized_model_are_proven_unargmaxable(
     command: Command, resized: tuple[transformers.PreTrainedModel, Path]
 ) -> None:
     classes = findings(command, resized[1])["at the mean"]["classes"]
@@ -107,7 +107,7 @@ def train(model: transformers.PreTrainedModel, folder: Path, rate: float) -> Non
 
 
 @MODELS
-def test_new_tokens_that_a_step_moved_a_little_are_near_the_mean_and_still_lost(
+def test_new_tokens_that_a_step_moved_a_little_are_near_the_mean_and_still_unargmaxable(
     command: Command, resized: tuple[transformers.PreTrainedModel, Path]
 ) -> None:
     train(*resized, rate=0.01)

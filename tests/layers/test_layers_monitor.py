@@ -50,11 +50,11 @@ def test_counts_are_those_of_verify_at_every_step_of_a_walk() -> None:
 
 def test_old_witnesses_settle_most_classes_of_a_head_that_moved_a_little() -> None:
     census, head = Census(BOX), some_head()
-    lost, _ = census.count(head)
+    unargmaxable, _ = census.count(head)
     assert census.reused == 0
     moved = am.Head(head.weight * (1 + 1e-4), head.bias)
     census.count(moved)
-    assert census.reused >= 0.9 * (CLASSES - lost)
+    assert census.reused >= 0.9 * (CLASSES - unargmaxable)
 
 
 def test_a_head_of_another_size_starts_afresh() -> None:

@@ -44,7 +44,7 @@ def layer_of(kind: str, **settings: object) -> SphericalLinear | VoronoiLinear:
     return layer
 
 
-def lost(layer: nn.Module, domain: Domain) -> int:
+def unargmaxable(layer: nn.Module, domain: Domain) -> int:
     result = am.verify(am.Head.from_module(layer), domain, engine=am.Engine(workers=1))
     assert not result.undecided
     return len(result.unargmaxable)
@@ -67,20 +67,22 @@ HOLDING: list[tuple[str, dict[str, float], Domain]] = [
 
 
 @pytest.mark.parametrize(("kind", "settings", "domain"), HOLDING)
-def test_over_a_guaranteed_domain_no_class_is_lost(
+def test_over_a_guaranteed_domain_no_class_is_unargmaxable(
     kind: str, settings: dict[str, float], domain: Domain
 ) -> None:
     layer = layer_of(kind, **settings)
     assert layer.guarantees(domain)
-    assert lost(layer, domain) == 0
+    assert unargmaxable(layer, domain) == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("norm", [None, nn.LayerNorm, nn.RMSNorm])
-def test_over_the_domain_a_layer_states_no_class_is_lost(kind: str, norm: type[nn.Module] | None) -> None:
+def test_over_the_domain_a_layer_states_no_class_is_unargmaxable(
+    kind: str, norm: type[nn.Module] | None
+) -> None:
     layer = layer_of(kind, behind=None if norm is None else moved_norm(norm))
     assert layer.guarantees(layer.domain)
-    assert lost(layer, layer.domain) == 0
+    assert unargmaxable(layer, layer.domain) == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -110,7 +112,7 @@ def test_training_keeps_the_guarantee(kind: str, norm: type[nn.Module] | None) -
         F.cross_entropy(model(x), targets).backward()
         optimizer.step()
     assert all(parameter.grad is not None for parameter in model.parameters())
-    assert lost(layer, layer.domain) == 0
+    assert unargmaxable(layer, layer.domain) == 0
 
 
 # ---------------------------------------------------------------------- where it fails
@@ -128,12 +130,12 @@ FAILING: list[tuple[str, dict[str, float], Domain]] = [
 
 
 @pytest.mark.parametrize(("kind", "settings", "domain"), FAILING)
-def test_where_nothing_is_promised_classes_are_lost(
+def test_where_nothing_is_promised_classes_are_unargmaxable(
     kind: str, settings: dict[str, float], domain: Domain
 ) -> None:
     layer = layer_of(kind, **settings)
     assert not layer.guarantees(domain)
-    assert lost(layer, domain) > 0
+    assert unargmaxable(layer, domain) > 0
 
 
 def test_a_norm_with_another_gain_voids_the_guarantee() -> None:
@@ -144,7 +146,7 @@ def test_a_norm_with_another_gain_voids_the_guarantee() -> None:
         norm.weight.mul_(torch.tensor([3.0, 1.0, 0.2, 1.0]))
     assert not layer.guarantees(stale)
     assert layer.guarantees(layer.domain)
-    assert lost(layer, layer.domain) == 0
+    assert unargmaxable(layer, layer.domain) == 0
 
 
 def test_equal_rows_tie_in_every_kind() -> None:
@@ -161,7 +163,7 @@ def test_nonnegative_voronoi_rows_survive_a_relu() -> None:
     layer = layer_of("voronoi")
     layer.weight = torch.rand(CLASSES, FEATURES)
     assert layer.guarantees(am.Box(0, math.inf))
-    assert lost(layer, am.Box(0, math.inf)) == 0
+    assert unargmaxable(layer, am.Box(0, math.inf)) == 0
 
 
 # ---------------------------------------------------------------------- the layers themselves
@@ -208,7 +210,7 @@ def test_an_existing_layer_is_changed_in_place(make: object) -> None:
     cosines = F.cosine_similarity(layer.weight, before)
     torch.testing.assert_close(cosines, torch.ones(CLASSES))
     torch.testing.assert_close(layer.weight.norm(dim=1).mean(), before.norm(dim=1).mean())
-    assert lost(layer, prevention_of(layer).domain_of(layer.weight)) == 0
+    assert unargmaxable(layer, prevention_of(layer).domain_of(layer.weight)) == 0
 
 
 @pytest.mark.parametrize(
@@ -264,5 +266,5 @@ def test_rows_that_rounding_makes_equal_are_promised_nothing() -> None:
     layer = SphericalLinear(3, 200)
     assert layer.guarantees(layer.domain)
     layer.to(torch.bfloat16)
-    assert lost(layer, layer.domain) > 0
+    assert unargmaxable(layer, layer.domain) > 0
     assert not layer.guarantees(layer.domain)

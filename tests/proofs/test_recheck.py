@@ -145,8 +145,8 @@ def test_every_unargmaxable_class_is_proven_by_rationals_alone(
         progress=lambda told: heard.append((told.done, told.total)),
     )
     assert found == Recheck(head.classes - len(result.undecided), len(result.undecided), 0, ())
-    lost = len(result.unargmaxable)
-    assert heard == [(done, lost) for done in range(lost + 1)]
+    unargmaxable = len(result.unargmaxable)
+    assert heard == [(done, unargmaxable) for done in range(unargmaxable + 1)]
 
 
 @pytest.mark.parametrize("domain_name", ["box", "everywhere", "ball", "RMSNorm", "LayerNorm"])

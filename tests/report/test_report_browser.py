@@ -44,7 +44,7 @@ def test_the_answer_is_the_heading(open_page: Opener) -> None:
     assert answer == "2 of 5 classes can never be predicted for features within ±100."
 
 
-def test_lost_classes_are_shown_first_and_the_others_on_demand(open_page: Opener) -> None:
+def test_unargmaxable_classes_are_shown_first_and_the_others_on_demand(open_page: Opener) -> None:
     page, _ = open_page(rendered(content_of(ABC)))
     assert labels(page) == ["z", "Ж"]
     choose_all(page)
@@ -141,7 +141,7 @@ def test_pages_turn(open_page: Opener) -> None:
     assert page.get_by_role("button", name="Next").is_disabled()
 
 
-def test_every_lost_class_is_printed(open_page: Opener) -> None:
+def test_every_unargmaxable_class_is_printed(open_page: Opener) -> None:
     many = subject(*(never(k, f"lost {k}") for k in range(1, 61)))
     page, _ = open_page(rendered(content_of(many)))
     page.evaluate("dispatchEvent(new Event('beforeprint'))")

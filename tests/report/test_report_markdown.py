@@ -27,7 +27,7 @@ def test_the_answer_comes_first() -> None:
     assert lines[2] == "**1 of 2 classes can never be predicted for features within ±100.**"
 
 
-def test_a_lost_character_has_its_code_point_and_its_blockers() -> None:
+def test_an_unargmaxable_character_has_its_code_point_and_its_blockers() -> None:
     mixture = am.Certificate(np.array([0, 2, 3, 4]), np.array([1.0, 3.0, 0.5, 0.5]))
     lost = never(1, "刈", mixture)
     text = markdown(content_of(subject(can(0, "的"), lost, can(2, "一"), can(3, "是"), can(4, "不"))))

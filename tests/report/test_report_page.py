@@ -43,12 +43,12 @@ def test_classes_are_called_what_they_are(labels: list[str], noun: object) -> No
     assert noun_for(labels) is noun
 
 
-def test_the_answer_names_the_lost() -> None:
+def test_the_answer_names_the_unargmaxable() -> None:
     found = content_of(subject(can(0, "的"), never(1, "刈"), can(2, "一")))
     assert found.answer == "1 of 3 classes can never be predicted for features within ±100."
 
 
-def test_the_answer_when_none_is_lost() -> None:
+def test_the_answer_when_none_is_unargmaxable() -> None:
     found = content_of(subject(can(0, "x y"), can(1, "z w")))
     assert found.answer == "All 2 classes can be predicted for features within ±100."
 
@@ -92,7 +92,7 @@ def test_every_method_is_explained() -> None:
     assert METHODS.keys() == set(am.Method)
 
 
-# ---------------------------------------------------------------------- who is lost
+# ---------------------------------------------------------------------- who is unargmaxable
 
 
 def test_kinds_are_told_apart_by_label() -> None:
@@ -215,7 +215,7 @@ def test_classes_that_took_no_step_make_no_chart() -> None:
     assert steps_chart([can(0, "a")], CLASSES) is None
 
 
-def test_steps_are_drawn_by_status_and_lost_classes_marked() -> None:
+def test_steps_are_drawn_by_status_and_unargmaxable_classes_marked() -> None:
     verdicts = [can(0, "a", steps=3), never(1, "b", steps=9), never(2, "c"), can(3, "d", steps=1)]
     chart = steps_chart(verdicts, CLASSES)
     assert chart is not None

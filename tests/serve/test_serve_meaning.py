@@ -94,6 +94,6 @@ def test_a_witness_that_float64_is_too_coarse_for_is_told_as_that() -> None:
     assert "between the numbers of float64" in witness_in_words(found, am.Box(-1.0, 1.0))
 
 
-def test_a_witness_of_a_lost_class_is_no_win() -> None:
+def test_a_witness_of_an_unargmaxable_class_is_no_win() -> None:
     found = verdict(NEVER, -1, -0.5, witness=am.Point(np.zeros(2)))
     assert "does not win" in witness_in_words(found, am.Box(-1.0, 1.0))

@@ -119,7 +119,7 @@ def test_a_runs_answer_is_the_reports(client: Client, database: Path) -> None:
     )
 
 
-def test_lost_classes_are_shown_first_and_all_on_demand(client: Client, database: Path) -> None:
+def test_unargmaxable_classes_are_shown_first_and_all_on_demand(client: Client, database: Path) -> None:
     run = keep(database, lossy())
     assert shown_labels(client().get(f"/runs/{run}").text) == ["middle", "a", "😀"]
     assert shown_labels(client().get(f"/runs/{run}?status=all").text) == list(LABELS)
@@ -222,7 +222,7 @@ def test_published_verdicts_are_said_to_be_unchecked(client: Client, database: P
 # ---------------------------------------------------------------------- a class
 
 
-def test_a_lost_class_names_what_blocks_it(client: Client, database: Path) -> None:
+def test_an_unargmaxable_class_names_what_blocks_it(client: Client, database: Path) -> None:
     run = keep(database, lost_by_a_mixture())
     page = text_of(client().get(f"/runs/{run}/classes/4").text)
     assert "Never predicted" in page

@@ -391,7 +391,7 @@ def test_the_page_tells_tied_classes_apart(tmp_path: Path, write: Write) -> None
     assert "2 of 4 (2 at best tied with identical rows): c  c again\n" in page
 
 
-def test_the_page_says_how_many_layers_have_lost_classes(survey: Path) -> None:
+def test_the_page_says_how_many_layers_have_unargmaxable_classes(survey: Path) -> None:
     page = page_of(survey)
     assert (
         "2 output layers in 2 runs: 1 with classes that can never be predicted, 0 classes undecided" in page

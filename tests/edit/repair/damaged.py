@@ -16,18 +16,18 @@ DTYPES = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bf
 
 
 def damaged(dtype: str = "float32", *, bias: bool = True, name: str = "damaged") -> am.Head:
-    """The corners and the two lost classes; without a bias the one in the middle is at best tied."""
+    """The corners and the two unargmaxable classes; without a bias the one in the middle is at best tied."""
     kind = DTYPES[dtype]
     return am.Head(ROWS.astype(kind), BIASES.astype(kind) if bias else None, LABELS, name=name)
 
 
 def random_damaged(seed: int, *, classes: int = 40, features: int = 3) -> am.Head:
-    """A random head of which some classes are lost, and the biases of a few lowered by hand."""
+    """A random head of which some classes are unargmaxable, and the biases of a few lowered by hand."""
     generator = np.random.default_rng(seed)
     bias = generator.standard_normal(classes) / 4
     bias[:3] -= 3.0
     return am.Head(generator.standard_normal((classes, features)).astype(np.float32), bias.astype(np.float32))
 
 
-def lost(head: am.Head, domain: am.Domain) -> list[int]:
+def unargmaxable(head: am.Head, domain: am.Domain) -> list[int]:
     return [verdict.class_id for verdict in am.verify(head, domain, engine=am.Engine(workers=1)).unargmaxable]

@@ -1,10 +1,10 @@
-"""Repairs keep their promises: the chosen classes win by the margin, no other is lost, logits move little."""
+"""Repairs keep their promises: the chosen classes win by the margin, the others stay, logits move little."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from damaged import BOX, LABELS, damaged, lost, random_damaged
+from damaged import BOX, LABELS, damaged, random_damaged, unargmaxable
 
 import argmaxable as am
 from argmaxable import Repair
@@ -33,7 +33,7 @@ def assert_kept_its_promises(done: Repair) -> None:
 
 
 @pytest.mark.parametrize(("seed", "name"), [*enumerate(DOMAINS)])
-def test_every_lost_class_wins_by_the_margin_and_none_is_lost(seed: int, name: str) -> None:
+def test_every_unargmaxable_class_wins_by_the_margin_and_the_others_stay(seed: int, name: str) -> None:
     done = am.repair(
         random_damaged(seed, classes=24), DOMAINS[name], margin=0.01, engine=am.Engine(workers=1)
     )
@@ -115,7 +115,7 @@ def test_a_head_without_bias_is_repaired_by_its_rows() -> None:
 def test_a_random_head_without_bias_loses_no_class_by_its_repair() -> None:
     generator = np.random.default_rng(4)
     head = am.Head(generator.standard_normal((40, 4)).astype(np.float32))
-    assert lost(head, BOX)
+    assert unargmaxable(head, BOX)
     assert_kept_its_promises(am.repair(head, BOX, engine=am.Engine(workers=1)))
 
 
@@ -177,7 +177,7 @@ def test_a_class_that_does_not_exist_is_refused() -> None:
         am.repair(damaged(), BOX, only=[6], engine=am.Engine(workers=1))
 
 
-def test_a_head_without_lost_classes_needs_no_repair() -> None:
+def test_a_head_without_unargmaxable_classes_needs_no_repair() -> None:
     with pytest.raises(am.InputError, match="nothing to repair"):
         am.repair(am.Head(np.eye(3)), BOX, engine=am.Engine(workers=1))
 

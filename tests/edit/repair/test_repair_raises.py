@@ -48,14 +48,14 @@ def least_change_by_linprog(head: am.Head, targets: dict[int, float]) -> float:
 
 
 def wishes(solver: MarginSolver, result: am.Result) -> tuple[Wanted, Wanted]:
-    """The lost classes by the margin, the others by half of what they have."""
+    """The unargmaxable classes by the margin, the others by half of what they have."""
     middle = solver.middle
-    lost = np.array([verdict.class_id for verdict in result.unargmaxable])
+    unargmaxable = np.array([verdict.class_id for verdict in result.unargmaxable])
     standing = [verdict for verdict in result.argmaxable]
     points = [solver.checker.point(v.class_id, v.witness) for v in standing if v.witness is not None]
     lower = np.array([verdict.lower for verdict in standing])
     return (
-        Wanted(lost, np.full(len(lost), MARGIN), np.tile(middle, (len(lost), 1))),
+        Wanted(unargmaxable, np.full(len(unargmaxable), MARGIN), np.tile(middle, (len(unargmaxable), 1))),
         Wanted(
             np.array([verdict.class_id for verdict in standing]),
             np.minimum(lower, MARGIN) / 2,

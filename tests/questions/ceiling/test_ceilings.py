@@ -178,10 +178,10 @@ def test_cold_and_hot_softmaxes_meet_the_tolerance_too(domain: am.Domain, temper
 
 def test_an_unargmaxable_class_never_has_more_than_one_half() -> None:
     head = random_head(4, classes=30)
-    lost = {verdict.class_id for verdict in am.verify(head, engine=am.Engine(workers=1)).unargmaxable}
-    assert lost
+    unargmaxable = {verdict.class_id for verdict in am.verify(head, engine=am.Engine(workers=1)).unargmaxable}
+    assert unargmaxable
     for ceiling in am.ceilings(head).classes:
-        if ceiling.class_id in lost:
+        if ceiling.class_id in unargmaxable:
             assert ceiling.upper <= 0.5
 
 
@@ -234,11 +234,11 @@ def test_a_ceiling_that_is_met_only_at_infinity_is_proven_from_above() -> None:
 
 def test_a_higher_temperature_lowers_no_ceiling_of_a_class_that_never_wins() -> None:
     head = random_head(6, classes=30)
-    lost = [
+    unargmaxable = [
         verdict.class_id
         for verdict in am.verify(head, am.Ball(4.0), engine=am.Engine(workers=1)).unargmaxable
     ]
-    cold, warm = (am.ceilings(head, am.Ball(4.0), only=lost, temperature=t) for t in (0.5, 1.0))
+    cold, warm = (am.ceilings(head, am.Ball(4.0), only=unargmaxable, temperature=t) for t in (0.5, 1.0))
     for low, high in zip(cold.classes, warm.classes, strict=True):
         assert low.lower <= high.upper
 

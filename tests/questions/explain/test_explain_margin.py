@@ -56,17 +56,17 @@ def test_margins_over_curved_domains_agree_with_clarabel(domain: am.Ball | am.RM
 
 def test_a_bias_raised_by_the_deficit_frees_the_class_and_by_less_does_not() -> None:
     head = head_with_bias(3)
-    lost = am.verify(head, BOX, engine=am.Engine(workers=1)).unargmaxable[0].class_id
-    least, enough = am.explain(head, BOX, class_=lost, rounds=0).deficit
+    unargmaxable = am.verify(head, BOX, engine=am.Engine(workers=1)).unargmaxable[0].class_id
+    least, enough = am.explain(head, BOX, class_=unargmaxable, rounds=0).deficit
     assert 0 < least <= enough
     for raise_by, status in (
         (least * 0.9999, am.Status.UNARGMAXABLE),
         (enough * 1.0001, am.Status.ARGMAXABLE),
     ):
         bias = head.biases()
-        bias[lost] += raise_by
+        bias[unargmaxable] += raise_by
         assert (
-            am.verify(am.Head(head.weight, bias), BOX, only=[lost], engine=am.Engine(workers=1))
+            am.verify(am.Head(head.weight, bias), BOX, only=[unargmaxable], engine=am.Engine(workers=1))
             .verdicts[0]
             .status
             is status

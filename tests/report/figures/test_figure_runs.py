@@ -44,7 +44,7 @@ def test_bars_have_the_counts_of_their_runs(database: Path) -> None:
     assert sum(bar.undecided for bar in bars.values()) == 8
 
 
-def test_the_most_lost_classes_come_first(database: Path) -> None:
+def test_the_most_unargmaxable_classes_come_first(database: Path) -> None:
     keep(database, random_head(4, 3, seed=0))
     keep(database, lossy())
     with open_store(str(database)) as store:
