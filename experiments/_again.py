@@ -132,5 +132,10 @@ def say_again(entries: Sequence[Mapping[str, Any]]) -> str:
 def name_of(settings: Mapping[str, Any]) -> str:
     """What tells a cell from the others of its run."""
     plain = [str(settings[key]) for key in ("part", "model", "name", "head") if key in settings]
+    mixtures = settings.get("shape", {}).get("mixtures")
+    if mixtures and settings["head"].startswith("mos"):
+        plain.append(f"K = {mixtures}")
     numbers = [f"{key} {settings[key]}" for key in ("features", "seed") if key in settings]
+    if settings.get("is_search"):
+        numbers.append(f"rate {settings.get('rate') or settings['schedule']['rate']:g}")
     return ", ".join([*plain, *numbers]) or json.dumps(dict(settings))

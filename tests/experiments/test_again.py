@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from experiments._again import compare
+from experiments._again import compare, name_of
 
 
 def cell(found: Any, **settings: Any) -> dict[str, Any]:
@@ -59,3 +59,15 @@ def test_what_the_second_run_lacks_is_a_difference() -> None:
 def test_a_run_without_committed_cells_claims_nothing() -> None:
     found = compare([cell({"x": 1}, seed=0)], [cell({"x": 1}, seed=1)])
     assert str(found) == "no cell that is committed was measured again."
+
+
+def test_a_cell_of_a_search_is_named_with_its_rate_and_a_mixture_with_its_size() -> None:
+    shape = {"mixtures": 15}
+    assert (
+        name_of({"part": "large", "head": "mos", "seed": 0, "shape": shape}) == "large, mos, K = 15, seed 0"
+    )
+    assert name_of({"part": "large", "head": "linear", "seed": 0, "shape": shape}) == "large, linear, seed 0"
+    searched = {"part": "M100", "head": "lms", "features": 10, "seed": 0, "rate": 0.3, "is_search": True}
+    assert name_of(searched) == "M100, lms, features 10, seed 0, rate 0.3"
+    of_a_model = {"part": "small", "head": "linear", "seed": 0, "schedule": {"rate": 5.0}, "is_search": True}
+    assert name_of(of_a_model) == "small, linear, seed 0, rate 5"
