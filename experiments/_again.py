@@ -133,7 +133,7 @@ def name_of(settings: Mapping[str, Any]) -> str:
     """What tells a cell from the others of its run."""
     plain = [str(settings[key]) for key in ("part", "model", "name", "head") if key in settings]
     mixtures = settings.get("shape", {}).get("mixtures")
-    if mixtures and settings["head"].startswith("mos"):
+    if mixtures and str(settings.get("head")).startswith("mos"):
         plain.append(f"K = {mixtures}")
     numbers = [f"{key} {settings[key]}" for key in ("features", "seed") if key in settings]
     if settings.get("is_search"):
