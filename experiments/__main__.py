@@ -16,8 +16,8 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from experiments._means import AUTO
-from experiments._options import checked, require_text, scale_of, text_of
+from experiments.harness.means import AUTO
+from experiments.harness.options import checked, require_text, scale_of, text_of
 
 
 def main() -> int:

@@ -25,10 +25,10 @@ import numpy as np
 from argmaxable.models.fetch.pypi import resolve
 from argmaxable.theory.ranges import Ranges, measure_ranges
 from argmaxable.workflow.campaign.plan import read_campaign
-from experiments._cells import Cell, Experiment, Scale, Settings
-from experiments._corpus import text_files
-from experiments._experiment import main
-from experiments._markdown import markdown_table
+from experiments.harness.cells import Cell, Experiment, Scale, Settings
+from experiments.harness.command import main
+from experiments.harness.corpus import text_files
+from experiments.harness.markdown import markdown_table
 from experiments.real_models import CAMPAIGN
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _without_quantisation(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _over_pairs(settings: Settings) -> dict[str, Any]:
     """A Transformer of fairseq over the pairs of sentences in its package."""
-    from experiments._translator import Seen, run
+    from experiments.models.translator import Seen, run
 
     source, seen = settings["source"], Seen()
     folder = source.partition("!")[2].partition("/checkpoints/")[0]

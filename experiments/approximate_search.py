@@ -27,9 +27,9 @@ import argmaxable as am
 from argmaxable.models.random_heads import Distribution, random_head
 from argmaxable.questions.ceiling.descent import Slope
 from benchmarks import _models
-from experiments._cells import Cell, Experiment, Scale, Settings
-from experiments._experiment import main
-from experiments._markdown import markdown_table
+from experiments.harness.cells import Cell, Experiment, Scale, Settings
+from experiments.harness.command import main
+from experiments.harness.markdown import markdown_table
 from experiments.random_heads import PATIENCE, reflections_needed
 
 if TYPE_CHECKING:

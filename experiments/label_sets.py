@@ -22,9 +22,9 @@ from torch import Tensor, nn
 
 import argmaxable as am
 from argmaxable.layers import DFTLinear
-from experiments._cells import Cell, Experiment, Scale, Settings
-from experiments._experiment import main
-from experiments._markdown import markdown_table
+from experiments.harness.cells import Cell, Experiment, Scale, Settings
+from experiments.harness.command import main
+from experiments.harness.markdown import markdown_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -31,16 +31,16 @@ from argmaxable import Box, Everywhere, Head, Result, verify
 from argmaxable.run.plan import ONE_PROCESS
 from argmaxable.theory.rank import measure_rank
 from argmaxable.theory.spectrum import rows_of
-from experiments._cells import Experiment, Long, Settings
-from experiments._experiment import main
-from experiments._language_model_plan import SEEDS, cells, long_cells, long_heads, recipe, search, weight
-from experiments._language_model_tables import figures, search_table, table
+from experiments.harness.cells import Experiment, Long, Settings
+from experiments.harness.command import main
+from experiments.language.plan import SEEDS, cells, long_cells, long_heads, recipe, search, weight
+from experiments.language.tables import figures, search_table, table
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from experiments._awd_lstm import AWDLSTM
-    from experiments._corpus import Corpus
+    from experiments.harness.corpus import Corpus
+    from experiments.models.awd_lstm import AWDLSTM
 
 _POINTS = 161  # of a PLIF, kept to be drawn
 
@@ -53,7 +53,7 @@ def measure(settings: Settings, text: Path | None) -> dict[str, Any]:
 
 
 def _searched(settings: Settings, text: Path | None) -> dict[str, Any]:
-    from experiments._training import train
+    from experiments.models.training import train
 
     words = _read(text, settings["vocabulary"])
     try:
@@ -66,8 +66,8 @@ def _searched(settings: Settings, text: Path | None) -> dict[str, Any]:
 
 
 def _measured(settings: Settings, text: Path | None) -> dict[str, Any]:
-    from experiments._awd_lstm import parameters
-    from experiments._training import contexts, step_bytes, train
+    from experiments.models.awd_lstm import parameters
+    from experiments.models.training import contexts, step_bytes, train
 
     words = _read(text, settings["vocabulary"])
     shape, schedule = recipe(settings, len(words.words))
@@ -93,7 +93,7 @@ def _measured(settings: Settings, text: Path | None) -> dict[str, Any]:
 
 @cache  # a process measures several cells of one text
 def _read(text: Path | None, vocabulary: int) -> Corpus:
-    from experiments._corpus import corpus
+    from experiments.harness.corpus import corpus
 
     return corpus(text, vocabulary=vocabulary)
 

@@ -20,9 +20,9 @@ import numpy as np
 
 import argmaxable as am
 from argmaxable.models.random_heads import random_head, with_equal_norms, with_voronoi_bias
-from experiments._cells import Cell, Experiment, Scale, Settings
-from experiments._experiment import main
-from experiments._markdown import markdown_table
+from experiments.harness.cells import Cell, Experiment, Scale, Settings
+from experiments.harness.command import main
+from experiments.harness.markdown import markdown_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -22,10 +22,10 @@ from argmaxable.models.random_heads import Distribution
 from argmaxable.questions.argmax import verify
 from argmaxable.report.figures.random_heads import Measured, random_heads
 from argmaxable.report.figures.style import INK
-from experiments._cells import Cell, Experiment, Scale, Settings
-from experiments._experiment import main
-from experiments._gaussian import expected_unargmaxable
-from experiments._markdown import markdown_table
+from experiments.harness.cells import Cell, Experiment, Scale, Settings
+from experiments.harness.command import main
+from experiments.harness.markdown import markdown_table
+from experiments.heads.gaussian import expected_unargmaxable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

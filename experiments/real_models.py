@@ -27,13 +27,13 @@ import argmaxable as am
 from argmaxable.models.random_heads import random_head
 from argmaxable.report.figures.style import FAINT, INK, LINE_COLOURS, PAGE, STATUS_COLOURS, drawing
 from argmaxable.workflow.campaign.plan import CampaignModel, read_campaign
-from experiments._cells import Cell, Experiment, Scale, Settings
-from experiments._experiment import main
-from experiments._frequency import TENTHS, against_frequency, margin_correlation
-from experiments._markdown import markdown_table
-from experiments._places import ROOT
-from experiments._settling import OUTCOMES, UNARGMAXABLE, Settled, settle, tally
-from experiments._vocabulary import (
+from experiments.harness.cells import Cell, Experiment, Scale, Settings
+from experiments.harness.command import main
+from experiments.harness.markdown import markdown_table
+from experiments.harness.places import ROOT
+from experiments.heads.frequency import TENTHS, against_frequency, margin_correlation
+from experiments.heads.settling import OUTCOMES, UNARGMAXABLE, Settled, settle, tally
+from experiments.heads.vocabulary import (
     BIG_5,
     GB_2312,
     HAN,

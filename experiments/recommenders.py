@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import argmaxable as am
-from experiments._cells import Cell, Experiment, Scale, Settings
-from experiments._experiment import main
-from experiments._markdown import markdown_table
-from experiments._recommender import Factors, ratings_of, reach_of, train
+from experiments.harness.cells import Cell, Experiment, Scale, Settings
+from experiments.harness.command import main
+from experiments.harness.markdown import markdown_table
+from experiments.models.recommender import Factors, ratings_of, reach_of, train
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

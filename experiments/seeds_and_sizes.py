@@ -23,16 +23,16 @@ import numpy as np
 
 from argmaxable.core.verdict import Status
 from argmaxable.report.figures.style import LINE_COLOURS, PAGE, STATUS_COLOURS, drawing, grouped
-from experiments._cells import Cell, Experiment, Scale, Settings
-from experiments._corpus import Corpus, corpus
-from experiments._experiment import main
-from experiments._markdown import markdown_table
-from experiments._settling import SOLVED, UNARGMAXABLE, settle, tally
+from experiments.harness.cells import Cell, Experiment, Scale, Settings
+from experiments.harness.command import main
+from experiments.harness.corpus import Corpus, corpus
+from experiments.harness.markdown import markdown_table
+from experiments.heads.settling import SOLVED, UNARGMAXABLE, settle, tally
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from experiments._training import Trained
+    from experiments.models.training import Trained
 
 PATIENCE = 2500  # reflections, as in the paper
 SEEDS = 3
@@ -58,7 +58,7 @@ def _cell(seed: int, **sizes: Any) -> dict[str, Any]:
 
 def measure(settings: Settings, text: Path | None) -> dict[str, Any]:
     """Everything that one seed trains; the order is that of the table."""
-    from experiments._small_models import small_model, speak
+    from experiments.models.small_lstm import small_model, speak
 
     seed, epochs, patience = settings["seed"], settings["epochs"], settings["patience"]
     words = corpus(text, vocabulary=settings["vocabulary"])
@@ -74,7 +74,7 @@ def measure(settings: Settings, text: Path | None) -> dict[str, Any]:
 
 
 def _described(role: str, trained: Trained, words: Corpus, patience: int) -> dict[str, Any]:
-    from experiments._small_models import head_of
+    from experiments.models.small_lstm import head_of
 
     head = head_of(trained, words)
     settled = settle(head, patience=patience)

@@ -26,11 +26,11 @@ from argmaxable.core.domain import Domain
 from argmaxable.models.random_heads import Distribution, random_head
 from argmaxable.questions.argmax import DEFAULT_DOMAIN
 from argmaxable.report.figures.style import FAINT, INK, LINE_COLOURS, PAGE, drawing, grouped, paint
-from experiments._cells import Cell, Experiment, Scale, Settings
-from experiments._corpus import corpus
-from experiments._experiment import main
-from experiments._gaussian import expected_unargmaxable
-from experiments._markdown import markdown_table
+from experiments.harness.cells import Cell, Experiment, Scale, Settings
+from experiments.harness.command import main
+from experiments.harness.corpus import corpus
+from experiments.harness.markdown import markdown_table
+from experiments.heads.gaussian import expected_unargmaxable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,7 +65,7 @@ def weight(settings: Settings) -> float:
 
 def measure(settings: Settings, text: Path | None) -> dict[str, Any]:
     """Train one head, ask both questions, and see what random heads of its size lose."""
-    from experiments._small_models import REACHABLE, head_of, small_model, without_bias
+    from experiments.models.small_lstm import REACHABLE, head_of, small_model, without_bias
 
     words = corpus(text, vocabulary=settings["vocabulary"])
     features, seed = settings["features"], settings["seed"]

@@ -23,10 +23,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments._cells import Cell, Experiment, Long, Scale, Settings
-from experiments._experiment import main
-from experiments._rounds import RATES, UNTIL, until_converged
-from experiments._synthetic_tables import (
+from experiments.harness.cells import Cell, Experiment, Long, Scale, Settings
+from experiments.harness.command import main
+from experiments.synthetic.rounds import RATES, UNTIL, until_converged
+from experiments.synthetic.tables import (
     ALPHAS,
     EQUATION_14,
     HEADS,
@@ -38,7 +38,7 @@ from experiments._synthetic_tables import (
 )
 
 if TYPE_CHECKING:
-    from experiments._synthetic import Judged, Learned
+    from experiments.synthetic.learning import Judged, Learned
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def _searched(settings: Settings) -> tuple[Any, ...]:
 
 def measure(settings: Settings, _text: Path | None) -> dict[str, Any]:
     """Learn one head and judge it; for the linear one also what is provably least. A search finds the KL."""
-    from experiments._synthetic import Problem, judge, learn, prove
+    from experiments.synthetic.learning import Problem, judge, learn, prove
 
     problem = Problem(settings["alpha"], settings["classes"], settings["contexts"], seed=settings["seed"])
     head, features, visits = settings["head"], settings["features"], settings["visits"]

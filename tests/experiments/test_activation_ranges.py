@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from experiments._cells import Cell, Scale
-from experiments._translator import SPECIAL, PieceSplitter, Seen, Translator, numbers, run
 from experiments.activation_ranges import SMOL, cells, measure, table
+from experiments.harness.cells import Cell, Scale
+from experiments.models.translator import SPECIAL, PieceSplitter, Seen, Translator, numbers, run
 from experiments.real_models import cells as models
 
 FEATURES, HEADS = 16, 8

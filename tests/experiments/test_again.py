@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from experiments._again import compare, name_of
+from experiments.harness.again import compare, name_of
 
 
 def cell(found: Any, **settings: Any) -> dict[str, Any]:

@@ -7,7 +7,6 @@ import pytest
 
 import argmaxable as am
 from argmaxable.questions.ceiling.descent import Slope
-from experiments._cells import Cell, Scale
 from experiments.approximate_search import (
     BOX,
     EXPERIMENT,
@@ -26,6 +25,7 @@ from experiments.approximate_search import (
     table,
     wins_after_descent,
 )
+from experiments.harness.cells import Cell, Scale
 
 SMALL = {"head": "random", "features": 4, "seed": 0, "classes": 80, "descents": 10}
 # A square and a point near its middle, pushed down by its bias.

@@ -9,7 +9,15 @@ import torch
 from torch import Tensor, nn
 
 from argmaxable.layers import PLIF
-from experiments._awd_lstm import AWDLSTM, HEADS, Drop, Shape, drop_features, parameters, with_parameters
+from experiments.models.awd_lstm import (
+    AWDLSTM,
+    HEADS,
+    Drop,
+    Shape,
+    drop_features,
+    parameters,
+    with_parameters,
+)
 
 NOTHING = Drop(words=0, inputs=0, between=0, outputs=0, recurrent=0)
 SMALL = Shape("linear", vocabulary=11, features=4, hidden=6, layers=2, mixtures=2, bins=8, drop=NOTHING)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from experiments import _progress
-from experiments._awd_lstm import Shape
-from experiments._corpus import corpus
-from experiments._means import Means, using
-from experiments._progress import Shown, Waiting, write
-from experiments._synthetic import Problem, learn
-from experiments._training import Schedule, train
+from experiments.harness import progress
+from experiments.harness.corpus import corpus
+from experiments.harness.means import Means, using
+from experiments.harness.progress import Shown, Waiting, write
+from experiments.models.awd_lstm import Shape
+from experiments.models.training import Schedule, train
+from experiments.synthetic.learning import Problem, learn
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_in_a_pipe_running_cells_have_a_line_now_and_then(
     write(cells[1].path, 12, 100)
     with Shown("toy", cells, total=2, finished=0) as shown:
         shown.look()
-        monkeypatch.setattr(_progress, "_LINES_EVERY", 0.0)
+        monkeypatch.setattr(progress, "_LINES_EVERY", 0.0)
         shown.look()
     assert capsys.readouterr().err.splitlines() == ["toy: second is at 12 of at most 100"]
 
@@ -66,7 +66,7 @@ def test_in_a_terminal_each_running_cell_has_a_bar(
 def test_a_half_written_note_is_left_for_the_next_look(
     cells: list[Waiting], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_progress, "_LINES_EVERY", 0.0)
+    monkeypatch.setattr(progress, "_LINES_EVERY", 0.0)
     cells[0].path.write_text("12")
     with Shown("toy", cells, total=2, finished=0) as shown:
         shown.look()

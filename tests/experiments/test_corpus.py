@@ -9,7 +9,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from experiments._corpus import Corpus, corpus
+from experiments.harness.corpus import Corpus, corpus
 
 
 def written(folder: Path, **parts: str) -> Path:

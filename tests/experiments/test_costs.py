@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from experiments._cells import Scale
-from experiments._costs import PATH, section, synthetic_hours, table, with_costs
-from experiments._places import PAGE
+from experiments.harness.cells import Scale
+from experiments.harness.places import PAGE
+from experiments.page.costs import PATH, section, synthetic_hours, table, with_costs
 from experiments.synthetic_bottleneck import SIZES, Column
 
 RECORD = json.loads(PATH.read_text(encoding="utf-8"))

@@ -8,9 +8,9 @@ import numpy as np
 
 import argmaxable as am
 from argmaxable.models.random_heads import random_head
-from experiments._frequency import against_frequency, margin_correlation
-from experiments._settling import UNARGMAXABLE, Settled
-from experiments._vocabulary import Ranked
+from experiments.heads.frequency import against_frequency, margin_correlation
+from experiments.heads.settling import UNARGMAXABLE, Settled
+from experiments.heads.vocabulary import Ranked
 
 
 def test_rare_victims_show_in_the_correlations_and_the_last_tenth() -> None:

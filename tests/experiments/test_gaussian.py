@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from oracles import hull_vertices
 
-from experiments._gaussian import expected_unargmaxable, log_inner_angle
+from experiments.heads.gaussian import expected_unargmaxable, log_inner_angle
 
 TETRAHEDRON = (3 * math.acos(1 / 3) - math.pi) / (4 * math.pi)
 

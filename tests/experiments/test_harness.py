@@ -19,13 +19,13 @@ from typing import Any
 import pytest
 import toy_experiment
 
-from experiments import _experiment, _places, _running
-from experiments._cells import Cell, Experiment, Long, Scale, Settings
-from experiments._publishing import with_section
+from experiments.harness import command, places, running
+from experiments.harness.cells import Cell, Experiment, Long, Scale, Settings
+from experiments.harness.publishing import with_section
 
 TOY = toy_experiment.EXPERIMENT
 NEEDS_TEXT = replace(TOY, needs_text=True)
-COMMITTED = sorted(path.stem for path in _places.RESULTS.glob("*.json"))
+COMMITTED = sorted(path.stem for path in places.RESULTS.glob("*.json"))
 PAGE = "# Results\n\nBefore.\n<!-- begin toy -->\nold\n<!-- end toy -->\nAfter.\n"
 LONG_PAGE = PAGE + "<!-- begin toy_long -->\nnothing\n<!-- end toy_long -->\n"
 
@@ -55,7 +55,7 @@ def long_place(place: Path) -> Path:
 @pytest.fixture
 def run(place: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Call an experiment's main with these arguments; cells are measured in a thread of this process."""
-    monkeypatch.setattr(_running, "ProcessPoolExecutor", Threads)
+    monkeypatch.setattr(running, "ProcessPoolExecutor", Threads)
     return _runner(monkeypatch)
 
 
@@ -89,7 +89,7 @@ def _set_up(place: Path, patch: pytest.MonkeyPatch) -> Path:
         ("ROOT", ""), ("CACHE", ".cache"), ("RESULTS", "results"), ("FIGURES", "figures"),
         ("PAGE", "results.md"),
     ]:  # fmt: skip
-        patch.setattr(_places, name, place / path)
+        patch.setattr(places, name, place / path)
     (place / "results").mkdir()
     (place / "results.md").write_text(PAGE)
     patch.setenv("TOY_NOTES", str(place / "notes"))
@@ -103,7 +103,7 @@ def _runner(patch: pytest.MonkeyPatch) -> Run:
 
     def call(*arguments: str, experiment: Experiment = TOY) -> None:
         patch.setattr(sys, "argv", ["toy", "--workers", "1", *arguments])
-        _experiment.main(experiment, "A toy.")
+        command.main(experiment, "A toy.")
 
     return call
 
@@ -160,7 +160,7 @@ def test_processes_share_the_cores_with_their_threads(
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)), raising=False)
     monkeypatch.setattr(sys, "argv", ["toy", "--threads", threads])
-    run = _running.run_of(TOY, None, Path(), _experiment._options(TOY, None))
+    run = running.run_of(TOY, None, Path(), command._options(TOY, None))
     assert (run.workers, run.threads) == (processes, int(threads))
 
 
@@ -378,15 +378,15 @@ def test_a_page_without_the_place_is_an_error_that_names_the_lines(page: str) ->
 @pytest.mark.parametrize("name", COMMITTED)
 def test_the_page_shows_what_the_committed_results_say(name: str) -> None:
     experiment: Experiment = importlib.import_module(f"experiments.{name}").EXPERIMENT
-    record = json.loads((_places.RESULTS / f"{name}.json").read_text())
-    page = _places.PAGE.read_text(encoding="utf-8")
+    record = json.loads((places.RESULTS / f"{name}.json").read_text())
+    page = places.PAGE.read_text(encoding="utf-8")
     assert page == with_section(page, experiment, record), f"python -m experiments.{name} --redraw"
 
 
 @pytest.mark.parametrize("name", COMMITTED)
 def test_the_committed_results_are_of_the_cells_the_experiment_has_now(name: str) -> None:
     experiment: Experiment = importlib.import_module(f"experiments.{name}").EXPERIMENT
-    record = json.loads((_places.RESULTS / f"{name}.json").read_text())
+    record = json.loads((places.RESULTS / f"{name}.json").read_text())
     wanted = json.loads(json.dumps([dict(cell) for cell in experiment.cells(Scale.COMMITTED)]))
     assert [cell["settings"] for cell in record["cells"]] == wanted
 

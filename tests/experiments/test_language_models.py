@@ -11,12 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from experiments._awd_lstm import AWDLSTM, Shape, parameters
-from experiments._awd_lstm import HEADS as BUILT
-from experiments._cells import Cell, Scale
-from experiments._language_model_plan import cells, recipe, search
-from experiments._language_model_tables import HEADS, SLOW_PLIF, differences, search_table
-from experiments._statistics import half_interval
+from experiments.harness.cells import Cell, Scale
+from experiments.harness.statistics import half_interval
+from experiments.language.plan import cells, recipe, search
+from experiments.language.tables import HEADS, SLOW_PLIF, differences, search_table
 from experiments.language_models import (
     EXPERIMENT,
     _reached,
@@ -25,6 +23,8 @@ from experiments.language_models import (
     rank_of,
     unargmaxable,
 )
+from experiments.models.awd_lstm import AWDLSTM, Shape, parameters
+from experiments.models.awd_lstm import HEADS as BUILT
 
 SMOKE = cells(Scale.SMOKE)
 TINY: dict[str, Any] = {

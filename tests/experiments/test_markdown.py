@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from experiments._markdown import markdown_table
+from experiments.harness.markdown import markdown_table
 
 
 def test_text_is_aligned_left_and_numbers_right() -> None:

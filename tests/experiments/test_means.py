@@ -11,15 +11,17 @@ import pytest
 import torch
 from fake_device import FakeDevice
 
-from experiments import _small_models, _synthetic, _training
-from experiments._awd_lstm import AWDLSTM, Shape
-from experiments._cells import Scale
-from experiments._corpus import Corpus, corpus
-from experiments._language_model_plan import cells, recipe
-from experiments._language_model_tables import HEADS
-from experiments._means import Means, means, using
-from experiments._synthetic import Problem, judge, learn
-from experiments._training import Epoch, Schedule, train
+from experiments.harness.cells import Scale
+from experiments.harness.corpus import Corpus, corpus
+from experiments.harness.means import Means, means, using
+from experiments.language.plan import cells, recipe
+from experiments.language.tables import HEADS
+from experiments.models import small_lstm
+from experiments.models import training as training_module
+from experiments.models.awd_lstm import AWDLSTM, Shape
+from experiments.models.training import Epoch, Schedule, train
+from experiments.synthetic import learning
+from experiments.synthetic.learning import Problem, judge, learn
 
 SCHEDULE = Schedule(epochs=4, batch=10, stretch=20, rate=5.0, slope_rate=5.0, patience=1, average_after=2)
 
@@ -57,16 +59,16 @@ def test_an_interrupted_training_ends_with_the_same_numbers(
     with using(Means("cpu")):
         whole = train(shape, SCHEDULE, text)
     made = 0
-    original = _training._Training._pass
+    original = training_module._Training._pass
 
-    def stopped(self: _training._Training) -> float:
+    def stopped(self: training_module._Training) -> float:
         nonlocal made
         if made == epochs:
             raise InterruptedError
         made += 1
         return original(self)
 
-    monkeypatch.setattr(_training._Training, "_pass", stopped)
+    monkeypatch.setattr(training_module._Training, "_pass", stopped)
     with pytest.raises(InterruptedError):
         train(shape, SCHEDULE, text)
     made = -10
@@ -82,7 +84,7 @@ def test_an_interrupted_synthetic_cell_ends_with_the_same_numbers(
     problem = Problem(0.1, 20, 40, seed=0)
     with using(Means("cpu")):
         whole = judge(problem, learn(problem, "lms", features=3, visits=4))
-    made, original = 0, _synthetic._step
+    made, original = 0, learning._step
 
     def stopped(*arguments: object) -> None:
         nonlocal made
@@ -91,7 +93,7 @@ def test_an_interrupted_synthetic_cell_ends_with_the_same_numbers(
         made += 1
         original(*arguments)  # type: ignore[arg-type]  # passes on whatever it is given
 
-    monkeypatch.setattr(_synthetic, "_step", stopped)
+    monkeypatch.setattr(learning, "_step", stopped)
     with pytest.raises(InterruptedError):
         learn(problem, "lms", features=3, visits=4)
     made = -1000
@@ -118,7 +120,7 @@ def test_without_a_harness_nothing_is_kept() -> None:
 def test_training_ends_when_averages_bring_nothing_better(
     text: Corpus, shape: Shape, validations: list[float], is_over: bool
 ) -> None:
-    training = _training._prepare(shape, replace(SCHEDULE, epochs=30, stop_after=2), text)
+    training = training_module._prepare(shape, replace(SCHEDULE, epochs=30, stop_after=2), text)
     training.epochs = [Epoch(1.0, 9.0, value, place > 1) for place, value in enumerate(validations)]
     assert training._is_over() is is_over
 
@@ -136,7 +138,7 @@ def test_tensors_on_two_devices_do_not_mix() -> None:
 
 def test_a_model_speaks_on_its_own_device(text: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     model = AWDLSTM(Shape("linear", len(text.words), features=4, hidden=6, layers=1))
-    expected = _small_models.speak(model, text, length=400, seed=1)
+    expected = small_lstm.speak(model, text, length=400, seed=1)
     asked: list[object] = []
     generator = torch.Generator
 
@@ -146,14 +148,14 @@ def test_a_model_speaks_on_its_own_device(text: Corpus, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(torch, "Generator", made)
     with FakeDevice(model.parameters()):
-        spoken = _small_models.speak(model, text, length=400, seed=1)
+        spoken = small_lstm.speak(model, text, length=400, seed=1)
     assert asked == [model.embedding.weight.device]
     assert np.array_equal(spoken, expected)
 
 
 def test_the_device_that_was_chosen_is_the_model_s(text: Corpus, shape: Shape) -> None:
     with using(Means("meta")):
-        training = _training._prepare(shape, SCHEDULE, text)
+        training = training_module._prepare(shape, SCHEDULE, text)
     assert training.model.embedding.weight.device.type == "meta"
     assert training.streams.device.type == "meta"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments._cells import Cell, Scale
+from experiments.harness.cells import Cell, Scale
 from experiments.prevention import (
     EQUAL_NORMS,
     EXPERIMENT,

@@ -8,8 +8,8 @@ import pytest
 import argmaxable as am
 from argmaxable.models.random_heads import Distribution
 from argmaxable.questions.argmax import verify
-from experiments._cells import Cell, Scale
-from experiments._gaussian import expected_unargmaxable
+from experiments.harness.cells import Cell, Scale
+from experiments.heads.gaussian import expected_unargmaxable
 from experiments.random_heads import (
     EXPERIMENT,
     FEATURES,

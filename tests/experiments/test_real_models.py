@@ -9,10 +9,10 @@ import pytest
 
 import argmaxable as am
 from argmaxable.models.random_heads import random_head
-from experiments._cells import Cell, Scale
-from experiments._frequency import against_frequency, margin_correlation
-from experiments._settling import UNARGMAXABLE, settle
-from experiments._vocabulary import Ranked
+from experiments.harness.cells import Cell, Scale
+from experiments.heads.frequency import against_frequency, margin_correlation
+from experiments.heads.settling import UNARGMAXABLE, settle
+from experiments.heads.vocabulary import Ranked
 from experiments.real_models import (
     FREQUENCY_OF,
     STANDARD_OF,

@@ -9,8 +9,8 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from experiments import recommenders
-from experiments._cells import Scale
-from experiments._recommender import _ALPHA, Factors, _implicit, ratings_of, reach_of
+from experiments.harness.cells import Scale
+from experiments.models.recommender import _ALPHA, Factors, _implicit, ratings_of, reach_of
 
 
 @pytest.fixture(autouse=True)

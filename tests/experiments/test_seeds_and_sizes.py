@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments._cells import Cell, Scale
-from experiments._corpus import corpus
-from experiments._small_models import REACHABLE, head_of, small_model, speak, without_bias
-from experiments._training import Trained, contexts
+from experiments.harness.cells import Cell, Scale
+from experiments.harness.corpus import corpus
+from experiments.models.small_lstm import REACHABLE, head_of, small_model, speak, without_bias
+from experiments.models.training import Trained, contexts
 from experiments.seeds_and_sizes import _left, cells, figures, measure, table
 
 TEXT = corpus(None, vocabulary=30)

@@ -7,7 +7,7 @@ import pytest
 
 import argmaxable as am
 from argmaxable.models.random_heads import random_head
-from experiments._settling import SOLVED, UNARGMAXABLE, margins, settle, tally
+from experiments.heads.settling import SOLVED, UNARGMAXABLE, margins, settle, tally
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import numpy as np
 
 import argmaxable as am
 from argmaxable.questions.argmax import DEFAULT_DOMAIN
-from experiments._cells import Cell, Scale
+from experiments.harness.cells import Cell, Scale
 from experiments.stolen_probability import (
     FEATURES,
     NORMAL,

@@ -12,9 +12,8 @@ import torch
 from scipy.stats import t as student
 
 from argmaxable.theory.cross_entropy import kl_divergence
-from experiments._cells import Cell, Scale
-from experiments._rounds import until_converged
-from experiments._synthetic import (
+from experiments.harness.cells import Cell, Scale
+from experiments.synthetic.learning import (
     Judged,
     Learned,
     Problem,
@@ -25,7 +24,8 @@ from experiments._synthetic import (
     learn,
     prove,
 )
-from experiments._synthetic_tables import (
+from experiments.synthetic.rounds import until_converged
+from experiments.synthetic.tables import (
     EQUATION_14,
     HEADS,
     figures,
@@ -63,7 +63,7 @@ def test_probabilities_have_the_variance_of_a_dirichlet_distribution(alpha: floa
 def test_a_block_too_large_to_keep_is_drawn_the_same_again(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = SMALL.target(3)
     assert SMALL.target(3) is kept
-    monkeypatch.setattr("experiments._synthetic._KEPT_LOGITS", 0)
+    monkeypatch.setattr("experiments.synthetic.learning._KEPT_LOGITS", 0)
     again = SMALL.target(3)
     assert again is not kept
     torch.testing.assert_close(again, kept, rtol=0, atol=0)

@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import nn
 
-from experiments._awd_lstm import AWDLSTM, Shape
-from experiments._corpus import Corpus, corpus
-from experiments._training import (
+from experiments.harness.corpus import Corpus, corpus
+from experiments.models.awd_lstm import AWDLSTM, Shape
+from experiments.models.training import (
     Epoch,
     Schedule,
     Trained,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from experiments._vocabulary import (
+from experiments.heads.vocabulary import (
     BIG_5,
     GB_2312,
     JIS_X_0208,

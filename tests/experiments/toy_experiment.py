@@ -9,8 +9,8 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from argmaxable.core.errors import LoadError
-from experiments._cells import Cell, Experiment, Scale, Settings
-from experiments._experiment import main
+from experiments.harness.cells import Cell, Experiment, Scale, Settings
+from experiments.harness.command import main
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

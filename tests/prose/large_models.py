@@ -5,10 +5,10 @@ from __future__ import annotations
 from statistics import fmean
 from typing import Any
 
-from experiments import _language_model_plan as plan
-from experiments._cells import Cell
-from experiments._language_model_tables import SLOW_PLIF
-from experiments._statistics import half_interval
+from experiments.harness.cells import Cell
+from experiments.harness.statistics import half_interval
+from experiments.language import plan
+from experiments.language.tables import SLOW_PLIF
 from prose.numbers import Claims
 from prose.sources import cells, record, span
 
@@ -121,7 +121,7 @@ def long_large_slow() -> list[float]:
 
 def expected_seconds(head: str, mixtures: int) -> float:
     """Of an epoch, by a few steps."""
-    costs = record("experiments/long_costs.json")["language_models"]
+    costs = record("experiments/page/costs.json")["language_models"]
     (seconds,) = (
         each["seconds"]
         for each in costs

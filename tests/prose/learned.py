@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from experiments import _language_model_plan as plan
 from experiments import synthetic_bottleneck
-from experiments._awd_lstm import Shape
-from experiments._cells import Scale
-from experiments._language_model_tables import HEADS
-from experiments._statistics import half_interval
-from experiments._synthetic import Problem
+from experiments.harness.cells import Scale
+from experiments.harness.statistics import half_interval
+from experiments.language import plan
+from experiments.language.tables import HEADS
+from experiments.models.awd_lstm import Shape
+from experiments.synthetic.learning import Problem
 from prose.numbers import Claims
 from prose.sources import cells, found, mean, quoted, record, setting, span
 
@@ -100,10 +100,10 @@ def synthetic_figure() -> list[float]:
 
 
 def synthetic_proven() -> list[float]:
-    from experiments import _synthetic
+    from experiments.synthetic import learning
 
     few = setting("synthetic_bottleneck", "contexts", classes=10_000)
-    return [_synthetic._PROVEN, _synthetic._DECOMPOSED, min(few, _synthetic._DECOMPOSED)]
+    return [learning._PROVEN, learning._DECOMPOSED, min(few, learning._DECOMPOSED)]
 
 
 def synthetic_agrees() -> list[float]:
@@ -232,7 +232,7 @@ def unargmaxable_words(head: str, domain: str) -> list[list[str]]:
 
 
 def language_made() -> list[float]:
-    text = record("experiments/text.json")
+    text = record("experiments/page/text.json")
     assert text["text"] == record("experiments/results/language_models.json")["text"]
     shape, schedule = (setting("language_models", key, head="linear") for key in ("shape", "schedule"))
     parameters = {head: found("language_models", "parameters", head=head)[0] for head in HEADS}
@@ -323,7 +323,7 @@ def _plif_cost(part: str) -> float:
     """Of an epoch with the present code, against the linear head."""
     seconds = {
         each["head"]: each["seconds"]
-        for each in record("experiments/long_costs.json")["language_models"]
+        for each in record("experiments/page/costs.json")["language_models"]
         if each["part"] == part
     }
     return float(seconds["lms-plif"] / seconds["linear"])
@@ -354,7 +354,7 @@ def language_heads() -> list[float]:
 
 def _rarer_of_ten(unargmaxable: list[list[str]]) -> tuple[float, float]:
     """How many of ten such words are of the rarer half of the vocabulary."""
-    rank = {word: place for place, word in enumerate(record("experiments/text.json")["words"])}
+    rank = {word: place for place, word in enumerate(record("experiments/page/text.json")["words"])}
     shares = [sum(rank[word] >= len(rank) / 2 for word in words) / len(words) for words in unargmaxable]
     return round(10 * fmean(shares)), 10
 

@@ -7,12 +7,13 @@ from typing import Any
 
 from scipy.stats import t as student
 
-from experiments import _language_model_plan as plan
-from experiments import _rounds, synthetic_bottleneck
-from experiments._awd_lstm import Shape
-from experiments._cells import Scale
-from experiments._language_model_tables import HEADS
-from experiments._statistics import half_interval
+from experiments import synthetic_bottleneck
+from experiments.harness.cells import Scale
+from experiments.harness.statistics import half_interval
+from experiments.language import plan
+from experiments.language.tables import HEADS
+from experiments.models.awd_lstm import Shape
+from experiments.synthetic import rounds
 from prose.large_models import expected_seconds
 from prose.learned import PUBLISHED, USUAL, kl_of, problem_of, unargmaxable_words
 from prose.numbers import Claims
@@ -29,7 +30,7 @@ def long_rules() -> list[float]:
     few, published = large["mixtures"]["mos"]
     assert published == Shape.mixtures
     assert large["search"]["epochs"] == 3
-    text = record("experiments/text.json")
+    text = record("experiments/page/text.json")
     assert text["text"] == record(f"experiments/results/{_LONG}.json")["text"]
     assert text["least_count"]["10000"] == 2
     assert text["articles"]["valid"] == text["articles"]["test"]
@@ -156,11 +157,11 @@ def long_synthetic() -> list[float]:
     assert {column.seeds for column in columns} == {1, often.seeds}
     assert (wide.alphas, often.alphas, often.seeds) == ((0.1,), (0.1,), 3)
     assert until is not None
-    assert _rounds.IN_A_ROW == 2
+    assert rounds.IN_A_ROW == 2
     return [
         contexts, few[0].classes, *sizes, *alphas, wide.classes, *wide.features,
-        often.classes, *often.features, *_rounds.RATES, visits, visits, 100 * until,
-        _rounds.MOST_VISITS,
+        often.classes, *often.features, *rounds.RATES, visits, visits, 100 * until,
+        rounds.MOST_VISITS,
     ]  # fmt: skip
 
 
@@ -213,19 +214,19 @@ def long_grid() -> list[float]:
 
 
 def long_grid_end() -> list[float]:
-    rounds = {head: _grid(head, "by_visits") for head in synthetic_bottleneck.HEADS}
-    most = _rounds.MOST_VISITS
+    by_visits = {head: _grid(head, "by_visits") for head in synthetic_bottleneck.HEADS}
+    most = rounds.MOST_VISITS
     *stopped, three = (
-        sum(each[features][-1][0] == most for each in rounds.values()) for features in _GRID_FEATURES
+        sum(each[features][-1][0] == most for each in by_visits.values()) for features in _GRID_FEATURES
     )
     assert three == 3
     gains = {
         (head, features): 100 * (1 - end[1] / before[1])
-        for head, each in rounds.items()
+        for head, each in by_visits.items()
         for features, (*_, before, end) in each.items()
     }
-    early = {rounds[head][features][-1][0] for head in ("lms-plif", PUBLISHED) for features in (30, 50)}
-    mos = rounds["mos"][50]
+    early = {by_visits[head][features][-1][0] for head in ("lms-plif", PUBLISHED) for features in (30, 50)}
+    mos = by_visits["mos"][50]
     at, least = min(mos, key=lambda each: each[1])
     fewer = [
         gain for (head, features), gain in gains.items() if features != 50 and (head, features) != ("lms", 30)

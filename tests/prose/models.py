@@ -13,8 +13,8 @@ from experiments import (
     set_dimensions,
     stolen_probability,
 )
-from experiments._cells import Scale
-from experiments._settling import OUTCOMES, UNARGMAXABLE
+from experiments.harness.cells import Scale
+from experiments.heads.settling import OUTCOMES, UNARGMAXABLE
 from prose.numbers import Claims
 from prose.sources import cells, found, quoted, record, setting, significant, span
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argmaxable.prove import boundary, prover, shared_rows
 from argmaxable.run import phases
 from argmaxable.search import reflection
-from experiments._settling import UNARGMAXABLE
+from experiments.heads.settling import UNARGMAXABLE
 from prose.models import model
 from prose.numbers import Claims
 from prose.sources import benchmark, span

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from experiments import real_models
-from experiments._settling import UNARGMAXABLE
+from experiments.heads.settling import UNARGMAXABLE
 from prose.models import _models, _share, affected, counted, in_tenth, model, untied, with_enough_classes
 from prose.numbers import Claims
 from prose.sources import benchmark, record, span

@@ -9,8 +9,8 @@ from experiments import (
     approximate_search,
     random_heads,
 )
-from experiments._cells import Cell
-from experiments._gaussian import expected_unargmaxable
+from experiments.harness.cells import Cell
+from experiments.heads.gaussian import expected_unargmaxable
 from prose.numbers import Claims
 from prose.sources import cells, found, mean, quoted, setting, significant, span
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from experiments._cells import Cell
+from experiments.harness.cells import Cell
 
 ROOT = Path(__file__).parent.parent.parent
 

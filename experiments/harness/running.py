@@ -19,11 +19,11 @@ from pathlib import Path
 
 from argmaxable.core.errors import InputError
 from benchmarks._record import circumstances
-from experiments._again import name_of
-from experiments._cells import Cell, Experiment, Measure, Settings
-from experiments._means import Means, using
-from experiments._progress import Shown, Waiting, write
-from experiments._storage import cell_path, progress_path, write_json
+from experiments.harness.again import name_of
+from experiments.harness.cells import Cell, Experiment, Measure, Settings
+from experiments.harness.means import Means, using
+from experiments.harness.progress import Shown, Waiting, write
+from experiments.harness.storage import cell_path, progress_path, write_json
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _LOOK_EVERY = 1.0  # seconds

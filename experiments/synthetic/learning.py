@@ -22,7 +22,7 @@ from argmaxable.core.head import Head
 from argmaxable.layers import PLIF, MonotonicNetwork, SoftmaxHead
 from argmaxable.theory.bounds import squared_error_bounds
 from argmaxable.theory.cross_entropy import entropy, kl_divergence, least_cross_entropy
-from experiments._means import Checkpoint, means
+from experiments.harness.means import Checkpoint, means
 
 # LMS as the paper's equation 14 has it, without the linear term that `argmaxable.layers` adds.
 EQUATION_14 = "lms-14"

@@ -7,8 +7,8 @@ import os
 import sys
 from pathlib import Path
 
-from experiments._corpus import text_files
-from experiments._means import AUTO
+from experiments.harness.corpus import text_files
+from experiments.harness.means import AUTO
 
 # As the papers call it; _corpus knows what is in such a directory.
 DEFAULT_TEXT = Path(__file__).parent.parent / "data" / "wikitext-2"

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from experiments._cells import Cell, Scale, Settings
-from experiments._language_model_tables import HEADS, SLOW_PLIF
+from experiments.harness.cells import Cell, Scale, Settings
+from experiments.language.tables import HEADS, SLOW_PLIF
 
 if TYPE_CHECKING:
-    from experiments._awd_lstm import Shape
-    from experiments._training import Schedule
+    from experiments.models.awd_lstm import Shape
+    from experiments.models.training import Schedule
 
 # What was cut for two cores: sizes, epochs, and with them dropout and the penalties on activations, which a
 # model as small does not need. Averages begin after the fifth epoch for every head, not by the trigger, so
@@ -156,8 +156,8 @@ def long_cell(part: str, head: str, mixtures: int, seed: int, rate: float, sched
 
 def recipe(settings: Settings, words: int) -> tuple[Shape, Schedule]:
     """The model and its training that a cell asks for, on a text with so many different words."""
-    from experiments._awd_lstm import Drop, Shape
-    from experiments._training import Schedule
+    from experiments.models.awd_lstm import Drop, Shape
+    from experiments.models.training import Schedule
 
     seed = settings["seed"]
     head = "lms-plif" if settings["head"] == SLOW_PLIF else settings["head"]
@@ -173,7 +173,7 @@ def recipe(settings: Settings, words: int) -> tuple[Shape, Schedule]:
 
 def matched(shape: Shape) -> Shape:
     """The shape with as many hidden units as bring its parameters to those of a linear head's model."""
-    from experiments._awd_lstm import parameters, with_parameters
+    from experiments.models.awd_lstm import parameters, with_parameters
 
     wanted = parameters(replace(shape, head="linear"))
     if abs(parameters(shape) - wanted) <= CLOSE_ENOUGH * wanted:

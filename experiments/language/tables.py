@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from argmaxable.report.figures.style import FAINT, INK, LINE_COLOURS, PAGE, drawing
-from experiments._cells import Cell
-from experiments._markdown import markdown_table
-from experiments._statistics import half_interval
+from experiments.harness.cells import Cell
+from experiments.harness.markdown import markdown_table
+from experiments.harness.statistics import half_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -206,7 +206,7 @@ def _seeds(found: Sequence[Kind]) -> str:
 
 def _costs(found: Sequence[Kind], *, is_long: bool) -> str:
     """The cells of long runs are measured with different versions, on different days and machines: their
-    times and memory are compared apart, in _costs.py."""
+    times and memory are compared apart, in page/costs.py."""
     costs = [] if is_long else ["seconds per epoch", "against linear", "the paper's", "MB in a step"]
     columns = ["head", *costs, "rank of log P", "never argmax", "never, within ±1"]
     rows, linear = [], _linear(found)

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from argmaxable.report.figures.style import FAINT, INK, LINE_COLOURS, PAGE, drawing
-from experiments._cells import Cell
-from experiments._markdown import markdown_table
-from experiments._rounds import MOST_VISITS, RATES, UNTIL, gains_end
-from experiments._statistics import half_interval
+from experiments.harness.cells import Cell
+from experiments.harness.markdown import markdown_table
+from experiments.harness.statistics import half_interval
+from experiments.synthetic.rounds import MOST_VISITS, RATES, UNTIL, gains_end
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-EQUATION_14 = "lms-14"  # as in _synthetic, whose import takes seconds
+EQUATION_14 = "lms-14"  # as in learning.py, whose import takes seconds
 HEADS = {
     "linear": "linear",
     "sigsoftmax": "SigSoftmax",
@@ -347,7 +347,7 @@ def _least_everywhere(group: Group) -> float:
 
 def _dirichlet() -> Figure:
     """Figure 5: what the distributions are like, a context of each."""
-    from experiments._synthetic import Problem
+    from experiments.synthetic.learning import Problem
 
     with drawing(PAGE, 2.0) as figure:
         for axes, classes in zip(figure.subplots(1, 3, sharey=True), (100, 1000, 10_000), strict=True):

@@ -1,6 +1,6 @@
 """What docs/results.md says about the text: sizes of its parts, words that the vocabularies leave out.
 
-python -m experiments._text --text data/wikitext-2     writes experiments/text.json
+python -m experiments.page.text --text data/wikitext-2     writes experiments/page/text.json
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from experiments._corpus import UNKNOWN, Corpus, articles, corpus
-from experiments._options import text_of
-from experiments._storage import digest_of
+from experiments.harness.corpus import UNKNOWN, Corpus, articles, corpus
+from experiments.harness.options import text_of
+from experiments.harness.storage import digest_of
 
 PATH = Path(__file__).parent / "text.json"
 _SIZES = (1_000, 10_000)  # of the vocabularies
@@ -40,7 +40,7 @@ def _unknown(words: Corpus) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m experiments._text", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m experiments.page.text", description=__doc__)
     text_of(parser)
     PATH.write_text(json.dumps(described(parser.parse_args().text), ensure_ascii=False) + "\n")
 

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from argmaxable.layers import PLIF
-from experiments._awd_lstm import AWDLSTM, Read, Shape, State, detached
-from experiments._corpus import Corpus
-from experiments._means import Checkpoint, means
+from experiments.harness.corpus import Corpus
+from experiments.harness.means import Checkpoint, means
+from experiments.models.awd_lstm import AWDLSTM, Read, Shape, State, detached
 
 # Lengths of stretches vary around `Schedule.stretch` with this deviation; one in twenty is half as long.
 _LENGTH_DEVIATION, _HALF = 5.0, 0.05

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks._record import circumstances
-from experiments import _places
-from experiments._again import compare, say_again
-from experiments._cells import Cell, Experiment, Scale, Settings
-from experiments._storage import cells_of, committed, digest_of, record_path
+from experiments.harness import places
+from experiments.harness.again import compare, say_again
+from experiments.harness.cells import Cell, Experiment, Scale, Settings
+from experiments.harness.storage import cells_of, committed, digest_of, record_path
 
 
 def record_of(
@@ -55,13 +55,13 @@ def publish(experiment: Experiment, record: Mapping[str, Any]) -> None:
     from argmaxable.report.figures import save
 
     is_long = record["scale"] == Scale.LONG
-    _places.FIGURES.mkdir(exist_ok=True)
+    places.FIGURES.mkdir(exist_ok=True)
     for name, figure in experiment.figures(cells_of(record)).items():
-        save(figure, _places.FIGURES / f"{'long_' if is_long else ''}{name}.png")
-    _places.PAGE.write_text(
-        with_section(_places.PAGE.read_text(encoding="utf-8"), experiment, record), encoding="utf-8"
+        save(figure, places.FIGURES / f"{'long_' if is_long else ''}{name}.png")
+    places.PAGE.write_text(
+        with_section(places.PAGE.read_text(encoding="utf-8"), experiment, record), encoding="utf-8"
     )
-    path = record_path(experiment, Scale(record["scale"])).relative_to(_places.ROOT)
+    path = record_path(experiment, Scale(record["scale"])).relative_to(places.ROOT)
     print(f"{experiment.name}: {path} and docs/results.md are written. {_unfinished(record)}".rstrip())
 
 
@@ -70,7 +70,7 @@ def publish_beside(experiment: Experiment, record: Mapping[str, Any]) -> None:
     there is."""
     from argmaxable.report.figures import save
 
-    folder = _places.RESULTS / record["scale"]
+    folder = places.RESULTS / record["scale"]
     cells = cells_of(json.loads(json.dumps(record)))
     names = []
     for name, figure in experiment.figures(cells).items():
@@ -78,7 +78,7 @@ def publish_beside(experiment: Experiment, record: Mapping[str, Any]) -> None:
         names.append(f"![{name}]({name}.png)")
     page = [f"# {experiment.name}, {record['scale']}", _section(experiment, record), *names]
     (folder / f"{experiment.name}.md").write_text("\n\n".join(page) + "\n", encoding="utf-8")
-    print(f"{experiment.name}: {folder.relative_to(_places.ROOT)} is written. {_unfinished(record)}".rstrip())
+    print(f"{experiment.name}: {folder.relative_to(places.ROOT)} is written. {_unfinished(record)}".rstrip())
 
 
 def with_section(page: str, experiment: Experiment, record: Mapping[str, Any]) -> str:

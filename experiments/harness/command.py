@@ -11,12 +11,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from experiments._again import measured_twice, say_again
-from experiments._cells import Cell, Experiment, Scale, Settings
-from experiments._options import DEFAULT_TEXT, checked, positive, require_text, scale_of, text_of
-from experiments._publishing import publish, publish_beside, record_of, say_whether_again, try_out
-from experiments._running import Run, run_of
-from experiments._storage import (
+from experiments.harness.again import measured_twice, say_again
+from experiments.harness.cells import Cell, Experiment, Scale, Settings
+from experiments.harness.options import DEFAULT_TEXT, checked, positive, require_text, scale_of, text_of
+from experiments.harness.publishing import publish, publish_beside, record_of, say_whether_again, try_out
+from experiments.harness.running import Run, run_of
+from experiments.harness.storage import (
     cells_folder,
     committed,
     finished,

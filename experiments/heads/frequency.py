@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import argmaxable as am
-from experiments._settling import UNARGMAXABLE, Settled, margins, tally
-from experiments._vocabulary import Ranked
+from experiments.heads.settling import UNARGMAXABLE, Settled, margins, tally
+from experiments.heads.vocabulary import Ranked
 
 TENTHS = 10
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from experiments._synthetic import Judged, Learned
+    from experiments.synthetic.learning import Judged, Learned
 
 RATES = (0.3, 1.0, 3.0)
 UNTIL = 0.005

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from experiments import _places
-from experiments._cells import Cell, Experiment, Scale, Settings
-from experiments._corpus import text_files
+from experiments.harness import places
+from experiments.harness.cells import Cell, Experiment, Scale, Settings
+from experiments.harness.corpus import text_files
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def cells_folder(experiment: Experiment, text: Path | None, *, is_trial: bool) -
         with tempfile.TemporaryDirectory() as folder:
             yield Path(folder)
     else:
-        folder_here = _places.CACHE / experiment.name / (digest_of(text) if text else "")
+        folder_here = places.CACHE / experiment.name / (digest_of(text) if text else "")
         folder_here.mkdir(parents=True, exist_ok=True)
         yield folder_here
 
@@ -73,7 +73,7 @@ def progress_path(path: Path) -> Path:
 
 
 def record_path(experiment: Experiment, scale: Scale = Scale.COMMITTED) -> Path:
-    folder = _places.RESULTS if scale is Scale.COMMITTED else _places.RESULTS / scale.value
+    folder = places.RESULTS if scale is Scale.COMMITTED else places.RESULTS / scale.value
     return folder / f"{experiment.name}.json"
 
 

@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 import argmaxable as am
-from experiments._awd_lstm import AWDLSTM, Drop, Shape, State
-from experiments._corpus import END_OF_LINE, Corpus
-from experiments._training import Schedule, Trained, train
+from experiments.harness.corpus import END_OF_LINE, Corpus
+from experiments.models.awd_lstm import AWDLSTM, Drop, Shape, State
+from experiments.models.training import Schedule, Trained, train
 
 # Every feature that such a model can show its head.
 REACHABLE = am.Box(-1.0, 1.0)

@@ -1,6 +1,6 @@
 """What a cell of the long runs will cost, before anybody starts one: some steps of each kind, scaled up.
 
-python -m experiments._costs --text data/wikitext-2     writes experiments/long_costs.json and docs/results.md
+python -m experiments.page.costs --text data/wikitext-2     writes costs.json beside this and docs/results.md
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import torch
 
 from benchmarks._record import circumstances
 from experiments import synthetic_bottleneck
-from experiments._awd_lstm import Shape
-from experiments._cells import Scale, Settings
-from experiments._corpus import corpus
-from experiments._language_model_plan import LARGE, LONG, SEEDS, long_cell, recipe, search
-from experiments._language_model_tables import NAMES, PAPER_COST
-from experiments._markdown import markdown_table
-from experiments._options import text_of
-from experiments._places import PAGE
-from experiments._rounds import RATES
-from experiments._synthetic import Problem, learn
-from experiments._training import _prepare, step_bytes
+from experiments.harness.cells import Scale, Settings
+from experiments.harness.corpus import corpus
+from experiments.harness.markdown import markdown_table
+from experiments.harness.options import text_of
+from experiments.harness.places import PAGE
+from experiments.language.plan import LARGE, LONG, SEEDS, long_cell, recipe, search
+from experiments.language.tables import NAMES, PAPER_COST
+from experiments.models.awd_lstm import Shape
+from experiments.models.training import _prepare, step_bytes
+from experiments.synthetic.learning import Problem, learn
+from experiments.synthetic.rounds import RATES
 
-PATH = Path(__file__).parent / "long_costs.json"
+PATH = Path(__file__).parent / "costs.json"
 _STEPS = 10
 # Not in the plan of the long runs: this is what it would cost.
 _LEFT_OUT = (("mos-plif", 15),)
@@ -137,7 +137,7 @@ def section(record: Mapping[str, Any]) -> str:
             table(record["language_models"]),
             f"Hours of the synthetic grid, if every cell ends after three rounds: {grid}. With all five "
             "rounds, 4.4 times as many.",
-            f"`python -m experiments._costs --text DIRECTORY` · {record['date']} · "
+            f"`python -m experiments.page.costs --text DIRECTORY` · {record['date']} · "
             f"commit {record['commit']} · {record['machine']}",
         ]
     )
@@ -151,7 +151,7 @@ def with_costs(page: str, record: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m experiments._costs", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m experiments.page.costs", description=__doc__)
     text_of(parser)
     torch.set_num_threads(1)
     measured = language_models(parser.parse_args().text)

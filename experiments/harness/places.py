@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 CACHE = ROOT / ".cache" / "experiments"
-RESULTS = Path(__file__).parent / "results"
+RESULTS = ROOT / "experiments" / "results"
 PAGE = ROOT / "docs" / "results.md"
 FIGURES = ROOT / "docs" / "results"

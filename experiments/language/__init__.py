@@ -1,0 +1,1 @@
+"""The language models: which are trained and how, their tables and figures."""

@@ -1,0 +1,1 @@
+"""The models that experiments train or run: language models, a translator, a recommender."""
