@@ -60,7 +60,7 @@ def main(experiment: Experiment, description: str | None) -> None:
             record = record_of(experiment, scale, text, cells, search)
             if scale is not Scale.COMMITTED:
                 record["missing"] = _planned(experiment, scale) - len(cells)
-                record["again"] = _measured_twice(record_path(experiment, scale))
+                record["again"] = _measured_twice(record_path(experiment, scale), cells)
             if not is_trial and scale is not Scale.COMMITTED:
                 write_json(record_path(experiment, scale), record)
     if is_trial:
@@ -167,8 +167,12 @@ def _measure_again(
         publish(experiment, record)
 
 
-def _measured_twice(path: Path) -> list[Any]:
-    return list(json.loads(path.read_text()).get("again", ())) if path.exists() else []
+def _measured_twice(path: Path, cells: Sequence[Cell]) -> list[Any]:
+    """What the record says of second measurements, of the cells that it will still have."""
+    if not path.exists():
+        return []
+    there = [json.loads(json.dumps(dict(cell.settings))) for cell in cells]
+    return [entry for entry in json.loads(path.read_text()).get("again", ()) if entry["settings"] in there]
 
 
 def _searched(experiment: Experiment, scale: Scale) -> Sequence[Settings]:

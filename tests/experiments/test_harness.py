@@ -533,6 +533,18 @@ def test_what_was_measured_again_stays_in_the_record_of_a_run_that_continues(
     assert (len(record["cells"]), len(record["again"])) == (2, 1)
 
 
+def test_a_second_measurement_of_a_cell_that_is_replaced_leaves_the_record(
+    long_place: Path, run: Run
+) -> None:
+    run("--long", "--parts", "small", experiment=SEARCHED)
+    run("--long", "--again", experiment=SEARCHED)
+    other = Long(lambda: [{"part": "small", "number": 4}], lambda found: [{"part": "small", "number": 41}], 1)
+    run("--long", experiment=replace(SEARCHED, long=other))
+    record = _long_record(long_place)
+    assert [cell["settings"]["number"] for cell in record["cells"]] == [41]
+    assert record["again"] == []
+
+
 def test_again_without_a_finished_cell_says_what_to_do(run: Run) -> None:
     with pytest.raises(SystemExit, match="no finished cell to measure again"):
         run("--long", "--again", experiment=SEARCHED)
