@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
@@ -17,7 +18,7 @@ from experiments.synthetic import rounds
 from prose.large_models import expected_seconds
 from prose.learned import PUBLISHED, USUAL, kl_of, problem_of, unargmaxable_words
 from prose.numbers import Claims
-from prose.sources import found, record, setting, span
+from prose.sources import found, mean, record, setting, span
 
 
 def long() -> list[float]:
@@ -170,9 +171,26 @@ _GRID_FEATURES = (10, 30, 50)  # of the problems that all heads have
 
 
 def _grid(head: str, key: str) -> dict[int, Any]:
-    """What a head found in the finished problems, at the paper's number of contexts, by features."""
-    values = {features: found(_GRID, key, head=head, features=features) for features in _GRID_FEATURES}
-    return {features: value for features, (value,) in values.items()}  # there is one seed
+    """What a head's first seed found in the finished problems, by features."""
+    values = {
+        features: found(_GRID, key, head=head, features=features, seed=0) for features in _GRID_FEATURES
+    }
+    return {features: value for features, (value,) in values.items()}
+
+
+def _grid_mean(head: str, key: str) -> dict[int, float]:
+    """The same on average over the seeds that there are."""
+    return {features: mean(_GRID, key, head=head, features=features) for features in _GRID_FEATURES}
+
+
+def _rates_tried() -> dict[tuple[str, int], dict[float, float]]:
+    """The KL after the search's visits by multiple of the rates, of each head by features."""
+    tried: dict[tuple[str, int], dict[float, float]] = {}
+    for cell in record(f"experiments/results/{_GRID}.json")["search"]:
+        settings = cell["settings"]
+        place = tried.setdefault((settings["head"], settings["features"]), {})
+        place[settings["rate"]] = cell["found"]["divergence"]
+    return tried
 
 
 def long_grid_figure() -> list[float]:
@@ -182,18 +200,18 @@ def long_grid_figure() -> list[float]:
 
 def _least_kl_and_most_modes() -> None:
     heads = synthetic_bottleneck.HEADS
-    for features, best in zip(_GRID_FEATURES, ("mos", "mos", "lms"), strict=True):
-        assert min(heads, key=lambda head, at=features: _grid(head, "divergence")[at]) == best
-        modes = {head: _grid(head, "matched")[features] for head in heads}
+    for features in _GRID_FEATURES:
+        assert min(heads, key=lambda head, at=features: _grid_mean(head, "divergence")[at]) == "mos"
+        modes = {head: _grid_mean(head, "matched")[features] for head in heads}
         assert max(heads, key=modes.__getitem__) in ("lms", PUBLISHED)
         assert modes["mos"] < modes["lms"]
 
 
 def long_grid() -> list[float]:
     heads = synthetic_bottleneck.HEADS
-    kl, modes = ({head: _grid(head, key) for head in heads} for key in ("divergence", "matched"))
+    kl, modes = ({head: _grid_mean(head, key) for head in heads} for key in ("divergence", "matched"))
     _least_kl_and_most_modes()
-    below = [100 * (1 - kl["mos"][features] / kl["lms"][features]) for features in (10, 30)]
+    below = [100 * (1 - kl["mos"][features] / kl["lms"][features]) for features in _GRID_FEATURES]
     percent = {head: [100 * share for share in modes[head].values()] for head in heads}
     size = problem_of(setting(_GRID, "alpha"), setting(_GRID, "classes"), 30)
     short = [kl_of(head, **size) for head in ("lms", "mos")]
@@ -201,22 +219,45 @@ def long_grid() -> list[float]:
     assert min(falls, key=falls.__getitem__) == "mos"
     assert all(kl[PUBLISHED][at] > kl["mos"][at] for at in _GRID_FEATURES)
     assert all(modes[PUBLISHED][at] > modes["mos"][at] for at in _GRID_FEATURES)
+    spread = {head: _spread(found(_GRID, "divergence", head=head, features=30)) for head in heads}
+    others = max(each for head, each in spread.items() if head != "mos")
     unreached = {at: each["reached"] - each["least"] for at, each in _grid("linear", "proven").items()}
     assert max(unreached[10], unreached[30]) < 1e-4
     assert unreached[50] < 0.003
     return [
-        setting(_GRID, "contexts"), *_GRID_FEATURES[1:], 30, *below,
-        100 * (1 - kl["lms"][50] / kl["mos"][50]),
-        *percent["mos"], *percent["lms"], *percent["linear"], *kl[PUBLISHED].values(), *kl["mos"].values(),
-        setting("synthetic_bottleneck", "contexts", **USUAL, **size), USUAL["visits"], *short,
-        kl["lms"][30], kl["mos"][30], kl["lms-plif"][50], kl["linear"][50], 1e-4, 30, 0.003,
+        setting(_GRID, "contexts"), *_GRID_FEATURES[1:],
+        *below, *percent["mos"], *percent["lms"], *percent["linear"], *kl[PUBLISHED].values(),
+        *kl["mos"].values(), setting("synthetic_bottleneck", "contexts", **USUAL, **size), USUAL["visits"],
+        *short, kl["lms"][30], kl["mos"][30], kl["lms-plif"][50], kl["linear"][50],
+        100 * others, 100 * spread["mos"], 1e-4, 30, 0.003,
+    ]  # fmt: skip
+
+
+def _spread(values: Sequence[float]) -> float:
+    assert len(values) == 3
+    return max(values) / min(values) - 1
+
+
+def long_grid_rates() -> list[float]:
+    tried = _rates_tried()
+    chosen = {
+        place: min(kl, key=kl.__getitem__) for place, kl in tried.items() if len(kl) == len(rounds.RATES)
+    }
+    at_ends = [rate for rate in chosen.values() if rate != 1.0]
+    mos, plif = (_grid(head, "by_visits")[at] for head, at in (("mos", 50), ("lms-plif", 30)))
+    low, usual = tried["mos", 50][0.3], tried["mos", 50][1.0]
+    assert chosen["mos", 50] == 0.3
+    assert chosen["lms-plif", 30] == max(rounds.RATES)
+    return [
+        len(at_ends), len(chosen), mos[0][0], usual, low, 0.3, *mos[-1], plif[0][1], plif[0][0],
+        plif[-1][1], plif[-1][0], 30,
     ]  # fmt: skip
 
 
 def long_grid_end() -> list[float]:
     by_visits = {head: _grid(head, "by_visits") for head in synthetic_bottleneck.HEADS}
     most = rounds.MOST_VISITS
-    *stopped, three = (
+    three, *stopped = (
         sum(each[features][-1][0] == most for each in by_visits.values()) for features in _GRID_FEATURES
     )
     assert three == 3
@@ -224,16 +265,16 @@ def long_grid_end() -> list[float]:
         (head, features): 100 * (1 - end[1] / before[1])
         for head, each in by_visits.items()
         for features, (*_, before, end) in each.items()
+        if end[0] == most
     }
-    early = {by_visits[head][features][-1][0] for head in ("lms-plif", PUBLISHED) for features in (30, 50)}
-    mos = by_visits["mos"][50]
-    at, least = min(mos, key=lambda each: each[1])
-    fewer = [
-        gain for (head, features), gain in gains.items() if features != 50 and (head, features) != ("lms", 30)
-    ]
+    assert gains["mos", 30] < 0
+    lms = [gains["lms", features] for features in (30, 50)]
+    linear = [gains[head, 50] for head in ("linear", "sigsoftmax")]
+    named = {("mos", 50), ("mos", 30), ("lms", 30), ("lms", 50), ("linear", 50), ("sigsoftmax", 50)}
+    others = max(gain for place, gain in gains.items() if place not in named)
+    early = {by_visits[head][at][-1][0] for head in ("lms-plif", PUBLISHED) for at in (30, 50)}
     return [
-        *stopped, most, gains["lms", 50], gains["linear", 50], 30, gains["lms", 30], max(fewer),
-        *early, 50, at, least, *reversed(mos[-1]),
+        *stopped, most, gains["mos", 50], *lms, 50, *linear, others, *early, 50,
     ]  # fmt: skip
 
 
@@ -246,6 +287,7 @@ LONG_RUNS: Claims = {
     "long-words": long_words,
     "long-grid-figure": long_grid_figure,
     "long-grid": long_grid,
+    "long-grid-rates": long_grid_rates,
     "long-grid-end": long_grid_end,
     "long-synthetic": long_synthetic,
 }
