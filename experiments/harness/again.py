@@ -95,38 +95,44 @@ def _is_same(before: Any, now: Any, tolerance: float) -> bool:
 
 
 def measured_twice(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """For each cell measured again: its settings, what that cost, and how many of its numbers are others,
-    and others by more than the tolerance."""
+    """For each cell measured again: its settings, what that cost, the commits of both, and how many of its
+    numbers are others, and others by more than the tolerance."""
+    first = {_key(cell): cell["commit"] for cell in before}
     entries = []
     for cell in now:
         exact, about = (compare(before, [cell], tolerance=tolerance) for tolerance in (0.0, TOLERANCE))
         entries.append(
             {
                 "settings": cell["settings"], "seconds": cell["seconds"], "commit": cell["commit"],
-                "numbers": exact.numbers, "different": len(exact.differences),
-                "beyond_tolerance": len(about.differences),
+                "first_commit": first[_key(cell)], "numbers": exact.numbers,
+                "different": len(exact.differences), "beyond_tolerance": len(about.differences),
             }
         )  # fmt: skip
     return entries
 
 
 def say_again(entries: Sequence[Mapping[str, Any]]) -> str:
-    """What came of measuring cells twice, a sentence for all of them."""
-    if not entries:
-        return ""
-    names = "; ".join(name_of(entry["settings"]) for entry in entries)
-    numbers, different, beyond = (
-        sum(entry[key] for entry in entries) for key in ("numbers", "different", "beyond_tolerance")
-    )
-    commits = ", ".join(dict.fromkeys(entry["commit"] for entry in entries))
-    if not different:
-        outcome = f"all {numbers:,} numbers are identical"
-    else:
-        outcome = (
-            f"of {numbers:,} numbers, {different:,} are not identical, and {beyond:,} "
-            f"differ by more than {TOLERANCE:.0%}"
+    """What came of measuring cells twice: one sentence for all that are the same, one for each other."""
+    same = [entry for entry in entries if not entry["different"]]
+    said = [_say_different(entry) for entry in entries if entry["different"]]
+    if same:
+        names = "; ".join(name_of(entry["settings"]) for entry in same)
+        commits = ", ".join(dict.fromkeys(entry["commit"] for entry in same))
+        numbers = sum(entry["numbers"] for entry in same)
+        said.insert(
+            0,
+            f"Measured a second time (commit {commits}): {names}. Except for times, all {numbers:,} numbers "
+            "are identical.",
         )
-    return f"Measured a second time (commit {commits}): {names}. Except for times, {outcome}."
+    return " ".join(said)
+
+
+def _say_different(entry: Mapping[str, Any]) -> str:
+    return (
+        f"Measured a second time, with commit {entry['commit']} after {entry['first_commit']}: "
+        f"{name_of(entry['settings'])}. Of {entry['numbers']:,} numbers, {entry['different']:,} are not "
+        f"identical, and {entry['beyond_tolerance']:,} differ by more than {TOLERANCE:.0%}."
+    )
 
 
 def name_of(settings: Mapping[str, Any]) -> str:

@@ -519,8 +519,10 @@ def test_what_is_different_the_second_time_is_counted(
     run("--long", "--again", "--parts", "large", experiment=SEARCHED)
     entries = _long_record(long_place)["again"]
     assert [(entry["different"], entry["beyond_tolerance"]) for entry in entries] == [(1, 0), (1, 1)]
-    said = "of 2 numbers, 2 are not identical, and 1 differ by more than 1%."
-    assert said in (long_place / "results.md").read_text()
+    page = (long_place / "results.md").read_text()
+    assert "small. Of 1 numbers, 1 are not identical, and 0 differ by more than 1%." in page
+    assert "large. Of 1 numbers, 1 are not identical, and 1 differ by more than 1%." in page
+    assert f"with commit {entries[0]['commit']} after {entries[0]['first_commit']}: " in page
 
 
 def test_what_was_measured_again_stays_in_the_record_of_a_run_that_continues(
