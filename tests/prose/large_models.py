@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import fmean
 from typing import Any
 
+from experiments.harness.again import TOLERANCE
 from experiments.harness.cells import Cell
 from experiments.harness.statistics import half_interval
 from experiments.language import plan
@@ -15,12 +16,25 @@ from prose.sources import cells, record, span
 _LONG = "long/language_models"
 _PLAN = plan.LONG["large"]
 _HEADS = tuple(_PLAN["heads"])
-_TWICE = ("linear", "sigsoftmax", "random-plif", "mos")  # the heads that have two seeds; the others have one
+# How many seeds each head has.
+_SEEDS = {
+    "linear": 3,
+    "sigsoftmax": 3,
+    "random-plif": 3,
+    "mos": 2,
+    SLOW_PLIF: 2,
+    "lms-plif": 1,
+    "mos-plif": 1,
+}
+_FEW, _PUBLISHED = _PLAN["mixtures"]["mos"]
 
 
 def _of(head: str) -> list[Cell]:
-    """The cells of a head, by seed."""
-    found = sorted(cells(_LONG, part="large", head=head), key=lambda cell: int(cell.settings["seed"]))
+    """The cells of a head, by seed; of the mixtures the small one."""
+    own = [
+        cell for cell in cells(_LONG, part="large", head=head) if cell.settings["shape"]["mixtures"] == _FEW
+    ]
+    found = sorted(own, key=lambda cell: int(cell.settings["seed"]))
     assert [cell.settings["seed"] for cell in found] == [*range(len(found))]
     return found
 
@@ -57,28 +71,52 @@ def _fit(head: str) -> list[float]:
 
 
 def _seeds() -> None:
-    count = {head: len(_of(head)) for head in _HEADS}
-    assert {head for head, seeds in count.items() if seeds == 2} == set(_TWICE)
-    assert set(count.values()) == {1, 2}
+    assert {head: len(_of(head)) for head in _HEADS} == _SEEDS
 
 
 def long_large_figure() -> list[float]:
     _seeds()
-    assert max(_gaps("random-plif")) < 0
-    assert all(min(gaps) < 0 < max(gaps) for gaps in map(_gaps, ("sigsoftmax", "mos")))
+    both = ("sigsoftmax", "random-plif", "mos", SLOW_PLIF)
+    assert all(min(gaps) < 0 < max(gaps) for gaps in map(_gaps, both))
     return [*_gaps("lms-plif"), *_gaps("mos-plif"), _turn(_found("lms-plif"))]
 
 
 def long_large() -> list[float]:
     _seeds()
     assert {head for head in _HEADS if _rate(head) != max(plan.RATES)} == {"mos"}
-    undecided = {head: _gaps(head) for head in ("random-plif", "sigsoftmax", "mos")}
+    undecided = {head: _gaps(head) for head in ("sigsoftmax", "random-plif", "mos", SLOW_PLIF)}
     assert all(abs(fmean(gaps)) < half_interval(gaps) for gaps in undecided.values())
     return [
-        *_PLAN["mixtures"]["mos-plif"], *(cell.found["test"] for cell in _of("linear")),
+        _FEW, *(cell.found["test"] for cell in _of("linear")),
         *(abs(gap) for gaps in undecided.values() for gap in gaps),
         *_gaps("lms-plif"), *_gaps("mos-plif"), _rate("mos"), _rate("linear"),
     ]  # fmt: skip
+
+
+def _searched(head: str, mixtures: int) -> tuple[float, float]:
+    """The lowest validation perplexity of a head's search, and its rate."""
+    return min(
+        (cell["found"]["validation"], cell["settings"]["schedule"]["rate"])
+        for cell in record(f"experiments/results/{_LONG}.json")["search"]
+        if (cell["settings"]["part"], cell["settings"]["head"]) == ("large", head)
+        and cell["settings"]["shape"]["mixtures"] == mixtures
+    )
+
+
+def long_large_published() -> list[float]:
+    (many, rate), (few, _), (linear, _) = (
+        _searched(head, mixtures) for head, mixtures in (("mos", _PUBLISHED), ("mos", _FEW), ("linear", _FEW))
+    )
+    assert _PLAN["search"]["epochs"] == 3
+    return [_PUBLISHED, rate, many, few, _FEW, linear]
+
+
+def long_large_again() -> list[float]:
+    *same, other = record(f"experiments/results/{_LONG}.json")["again"]
+    assert not any(entry["different"] for entry in same)
+    assert (other["settings"]["head"], other["settings"]["seed"]) == ("linear", 1)
+    assert other["first_commit"] != other["commit"]
+    return [other["numbers"], other["different"], other["beyond_tolerance"], 100 * TOLERANCE]
 
 
 def long_large_short() -> list[float]:
@@ -142,6 +180,8 @@ def long_large_words() -> list[float]:
 LARGE_MODELS: Claims = {
     "long-large-figure": long_large_figure,
     "long-large": long_large,
+    "long-large-published": long_large_published,
+    "long-large-again": long_large_again,
     "long-large-short": long_large_short,
     "long-large-slow": long_large_slow,
     "long-large-overfit": long_large_overfit,
