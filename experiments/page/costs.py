@@ -30,14 +30,14 @@ from experiments.synthetic.learning import Problem, learn
 from experiments.synthetic.rounds import RATES
 
 PATH = Path(__file__).parent / "costs.json"
-_STEPS = 10
+_WARM_UP, _STEPS = 5, 30
 # Not in the plan of the long runs: this is what it would cost.
 _LEFT_OUT = (("mos-plif", 15),)
 _BEGIN, _END = (f"<!-- {word} long_costs -->" for word in ("begin", "end"))
 
 
 def seconds_an_epoch(settings: Settings, text: Path) -> float:
-    """The median of some steps' processor seconds, without the first, times the steps of an epoch."""
+    """The median of some steps' processor seconds, without the first few, times the steps of an epoch."""
     words = corpus(text, vocabulary=settings["vocabulary"])
     shape, schedule = recipe(settings, len(words.words))
     with torch.random.fork_rng():
@@ -45,11 +45,11 @@ def seconds_an_epoch(settings: Settings, text: Path) -> float:
         training.model.train()
         stretch = schedule.stretch
         spent = []
-        for number in range(_STEPS + 1):
+        for number in range(_WARM_UP + _STEPS):
             started = time.process_time()
             training._step(number * stretch, (number + 1) * stretch, None)
             spent.append(time.process_time() - started)
-    return median(spent[1:]) * (len(training.streams) - 1) / stretch
+    return median(spent[_WARM_UP:]) * (len(training.streams) - 1) / stretch
 
 
 def megabytes_a_step(settings: Settings, text: Path) -> float:
