@@ -59,7 +59,7 @@ _WIKITEXT: dict[str, Any] = {
 # brought nothing better. Before either, every head tries the same rates on the same seed, for as many epochs;
 # the lowest validation perplexity chooses. A PLIF's slopes have the rate of the weights, so that all heads
 # search one number. In large models, a PLIF whose slopes have the follow-up's rate is tried as well, and MoS
-# with the published number of components too. MoS + PLIF with as many is left out for its cost (page/costs.py).
+# with the published number of components too. MoS + PLIF with as many would cost too much (page/costs.py).
 RATES = (5.0, 10.0, 20.0)
 _ANY = (3,)  # the number of components that heads without any are filed under
 _SMALL = "small"

@@ -135,8 +135,8 @@ def section(record: Mapping[str, Any]) -> str:
             "Processor time that the long runs are expected to take, from a few steps of each kind, measured "
             "one after the other:",
             table(record["language_models"]),
-            f"Hours of the synthetic grid with its search, if every cell ends after three rounds: {grid}. With "
-            "all five rounds, about 3.5 times as many.",
+            f"Hours of the synthetic grid with its search, if every cell ends after three rounds: {grid}. "
+            "With all five rounds, about 3.5 times as many.",
             f"`python -m experiments.page.costs --text DIRECTORY` · {record['date']} · "
             f"commit {record['commit']} · {record['machine']}",
         ]
